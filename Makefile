@@ -1,0 +1,68 @@
+# What developers and the continuous integration run; each target sets up what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+REDIS_SERVER ?= redis-server
+ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+
+# $(call limited,SECONDS) COMMAND: ends the command after that time, where the system can.
+limited = $(if $(shell command -v timeout),timeout $(1))
+
+# $(call timed,NAME,COMMAND): runs the command and prints how long it took.
+timed = @start=$$SECONDS; $(2) && echo "$(1): $$((SECONDS - start)) s"
+
+.PHONY: help
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: setup build lint features run deny ## Runs every check and every test
+
+.PHONY: setup
+setup: ## Installs a Redis server, unless there is one
+	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
+	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
+	elif command -v apt-get >/dev/null; then \
+	    $(ROOT) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qy redis-server; \
+	elif command -v dnf >/dev/null; then $(ROOT) dnf install -y redis; \
+	elif command -v apk >/dev/null; then $(ROOT) apk add redis; \
+	elif command -v brew >/dev/null; then brew install redis; \
+	else echo 'redis-server is missing: install Redis 6.2 or newer, or name a binary in REDIS_SERVER' >&2; exit 1; \
+	fi
+
+.PHONY: build
+build: ## Builds everything that is tested
+	$(call timed,build,cargo test --workspace --no-run)
+
+.PHONY: lint
+lint: ## Checks format, lints and documents
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
+
+.PHONY: features
+features: ## Builds the runtime with fewer features
+	cargo build -p lock-runtime --no-default-features
+	cargo build -p lock-runtime --no-default-features --features redis
+
+.PHONY: run
+run: setup ## Runs the tests alone
+	$(call timed,tests,cargo test --workspace)
+
+# The network may be out of reach: what needs it is skipped then, with a notice, and the rest is checked.
+.PHONY: deny
+deny: ## Checks the dependencies' licences, versions, sources and advisories
+	@cargo deny --version >/dev/null 2>&1 || { echo 'installing cargo-deny: about three minutes'; \
+	    $(call limited,300) cargo install --quiet --locked cargo-deny; } || echo 'cargo-deny could not be installed'
+	@cargo deny --version >/dev/null 2>&1 || { echo 'NOTICE: dependencies not checked: no cargo-deny'; exit 0; }; \
+	cargo deny check licenses bans sources && \
+	if $(call limited,60) cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
+	else echo 'NOTICE: advisories not checked: their database is out of reach'; fi
+
+.PHONY: expand
+expand: ## Shows what the attribute makes of a function
+	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
+	cargo expand -p examples --example expand_me

@@ -1,0 +1,27 @@
+//! Collects the mistakes of one attribute, so that all are reported at once.
+
+use proc_macro2::TokenStream;
+use syn::Error;
+
+/// The mistakes found so far.
+#[derive(Default)]
+pub(crate) struct Errors(Option<Error>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(first) => first.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    /// The value, or `None` and one mistake more.
+    pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    /// A `compile_error!` for each mistake; `None` if there is no mistake.
+    pub(crate) fn into_tokens(self) -> Option<TokenStream> {
+        self.0.map(|errors| errors.into_compile_error())
+    }
+}

@@ -1,0 +1,254 @@
+//! The annotated item: its signature understood, its body kept as tokens.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature,
+    Type, Visibility,
+};
+
+use crate::boxed::Boxed;
+
+/// An asynchronous function.
+pub(crate) struct Function {
+    /// Attributes, visibility and signature, as they were written.
+    header: TokenStream,
+    pub(crate) sig: Signature,
+    /// What the body returns; `()` where nothing is written.
+    pub(crate) output: Type,
+    /// Every name that the key can use: receiver, arguments, const generics.
+    pub(crate) bindings: Vec<Ident>,
+    inner_attributes: TokenStream,
+    boxed: Option<Boxed>,
+    /// The statements to run under the lock, in their braces.
+    body: Group,
+}
+
+impl Function {
+    pub(crate) fn parse(item: TokenStream) -> Result<Function> {
+        let mut header: Vec<TokenTree> = flatten(item);
+        let body = header.pop().and_then(braces);
+        let header = TokenStream::from_iter(header);
+        let sig = signature(header.clone())?;
+        let Some(body) = body else {
+            return Err(Error::new(
+                sig.ident.span(),
+                format!(
+                    "`{}` has no body to run under the lock: put `#[distributed_lock]` on the methods that implement it",
+                    sig.ident
+                ),
+            ));
+        };
+        let (inner_attributes, body) = inner_attributes(&body);
+        let boxed = match sig.asyncness {
+            Some(_) => None,
+            None => Some(Boxed::recognize(&sig, &body).ok_or_else(|| not_async(&sig, &body))?),
+        };
+        Ok(Function {
+            output: match (&boxed, &sig.output) {
+                (Some(boxed), _) => boxed.output.clone(),
+                (None, ReturnType::Type(_, output)) => Type::clone(output),
+                (None, ReturnType::Default) => syn::parse_quote!(()),
+            },
+            bindings: bindings(&sig, boxed.as_ref()),
+            body: boxed.as_ref().map_or(body, |boxed| boxed.body.clone()),
+            header,
+            sig,
+            inner_attributes,
+            boxed,
+        })
+    }
+
+    /// The statements to run under the lock.
+    pub(crate) fn body(&self) -> TokenStream {
+        self.body.stream()
+    }
+
+    /// Braces that errors about a missing value point to, as they point to the user's own.
+    pub(crate) fn braces(&self, statements: TokenStream) -> Group {
+        let mut group = Group::new(Delimiter::Brace, statements);
+        group.set_span(self.body.span());
+        group
+    }
+
+    /// The item with other statements in place of its body's.
+    pub(crate) fn with_body(&self, statements: TokenStream) -> TokenStream {
+        let header = &self.header;
+        let statements = match &self.boxed {
+            Some(boxed) => boxed.with_body(statements),
+            None => statements,
+        };
+        let attributes = &self.inner_attributes;
+        let body = self.braces(quote!(#attributes #statements));
+        quote!(#header #body)
+    }
+}
+
+/// The trees of an item, out of the invisible group that `macro_rules!` may have put it in.
+fn flatten(item: TokenStream) -> Vec<TokenTree> {
+    let trees: Vec<TokenTree> = item.into_iter().collect();
+    match trees.as_slice() {
+        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
+            flatten(group.stream())
+        }
+        _ => trees,
+    }
+}
+
+/// The tree as a block, out of the same kind of group.
+fn braces(tree: TokenTree) -> Option<Group> {
+    match flatten(tree.into()).pop() {
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => Some(group),
+        _ => None,
+    }
+}
+
+fn signature(header: TokenStream) -> Result<Signature> {
+    let parser = |input: ParseStream<'_>| {
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Visibility>()?;
+        let fork = input.fork();
+        match fork.parse::<Signature>() {
+            Ok(sig) if sig.constness.is_some() => Err(Error::new(
+                sig.constness.map_or(Span::call_site(), |token| token.span),
+                format!(
+                    "a `const fn` cannot wait for a lock: make `{}` an `async fn`",
+                    sig.ident
+                ),
+            )),
+            Ok(_) => input.parse(),
+            Err(error) => Err(other_item(input).unwrap_or(error)),
+        }
+    };
+    parser.parse2(header)
+}
+
+/// What to say about an item that is not a function.
+fn other_item(input: ParseStream<'_>) -> Option<Error> {
+    loop {
+        let keyword = input.call(Ident::parse_any).ok()?;
+        let message = match keyword.to_string().as_str() {
+            "unsafe" | "auto" | "default" => continue,
+            "impl" => {
+                "`#[distributed_lock]` goes on one function: put it on the `async fn` of this `impl` block that needs the lock"
+            }
+            "trait" => {
+                "`#[distributed_lock]` goes on one function: put it on an `async fn` of this trait that has a body, or on the methods that implement it"
+            }
+            "struct" | "enum" | "union" | "mod" | "static" | "const" | "type" | "use" | "macro" => {
+                "`#[distributed_lock]` goes on an `async fn`, whose body then runs under the lock"
+            }
+            _ => return None,
+        };
+        return Some(Error::new(keyword.span(), message));
+    }
+}
+
+fn not_async(sig: &Signature, body: &Group) -> Error {
+    let name = &sig.ident;
+    let message = if mentions(body.stream(), "block_on") {
+        format!(
+            "an attribute above this one, such as `#[tokio::main]`, has made `{name}` sync: put `#[distributed_lock]` above that attribute"
+        )
+    } else {
+        format!("only an `async fn` can wait for a lock: write `async fn {name}`")
+    };
+    Error::new(sig.fn_token.span, message)
+}
+
+fn mentions(tokens: TokenStream, name: &str) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        _ => false,
+    })
+}
+
+/// Splits `#![…]` from the statements after it.
+fn inner_attributes(body: &Group) -> (TokenStream, Group) {
+    let parser = |input: ParseStream<'_>| {
+        let attributes = input.call(Attribute::parse_inner)?;
+        let statements: TokenStream = input.parse()?;
+        Ok((quote!(#(#attributes)*), statements))
+    };
+    let Ok((attributes, statements)) = parser.parse2(body.stream()) else {
+        return (TokenStream::new(), body.clone());
+    };
+    let mut rest = Group::new(Delimiter::Brace, statements);
+    rest.set_span(body.span());
+    (attributes, rest)
+}
+
+fn bindings(sig: &Signature, boxed: Option<&Boxed>) -> Vec<Ident> {
+    let mut names = Vec::new();
+    for argument in &sig.inputs {
+        match argument {
+            FnArg::Receiver(receiver) => names.push(Ident::new("self", receiver.self_token.span)),
+            FnArg::Typed(argument) => bound_by(&argument.pat, &mut names),
+        }
+    }
+    for pattern in boxed.iter().flat_map(|boxed| &boxed.patterns) {
+        bound_by(pattern, &mut names);
+    }
+    names.extend(sig.generics.const_params().map(|param| param.ident.clone()));
+    names
+}
+
+fn bound_by(pattern: &Pat, names: &mut Vec<Ident>) {
+    match pattern {
+        Pat::Ident(pattern) => {
+            names.push(pattern.ident.clone());
+            if let Some((_, inner)) = &pattern.subpat {
+                bound_by(inner, names);
+            }
+        }
+        Pat::Or(or) => or.cases.iter().for_each(|case| bound_by(case, names)),
+        Pat::Paren(paren) => bound_by(&paren.pat, names),
+        Pat::Reference(reference) => bound_by(&reference.pat, names),
+        Pat::Slice(slice) => slice.elems.iter().for_each(|elem| bound_by(elem, names)),
+        Pat::Struct(fields) => fields.fields.iter().for_each(|f| bound_by(&f.pat, names)),
+        Pat::Tuple(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
+        Pat::TupleStruct(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
+        _ => {}
+    }
+}
+
+/// The type with `_` for every `impl Trait` in it, as an expression can name it; `None` for a
+/// type that is all `impl Trait`.
+pub(crate) fn nameable(ty: &Type) -> Option<TokenStream> {
+    let mut ty = ty.clone();
+    match ty {
+        Type::ImplTrait(_) => None,
+        _ => {
+            infer_impl_traits(&mut ty);
+            Some(ty.to_token_stream())
+        }
+    }
+}
+
+fn infer_impl_traits(ty: &mut Type) {
+    match ty {
+        Type::ImplTrait(_) => *ty = syn::parse_quote!(_),
+        Type::Array(array) => infer_impl_traits(&mut array.elem),
+        Type::Group(group) => infer_impl_traits(&mut group.elem),
+        Type::Paren(paren) => infer_impl_traits(&mut paren.elem),
+        Type::Ptr(pointer) => infer_impl_traits(&mut pointer.elem),
+        Type::Reference(reference) => infer_impl_traits(&mut reference.elem),
+        Type::Slice(slice) => infer_impl_traits(&mut slice.elem),
+        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_traits),
+        Type::Path(path) => {
+            for segment in &mut path.path.segments {
+                if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+                    for argument in &mut arguments.args {
+                        if let GenericArgument::Type(ty) = argument {
+                            infer_impl_traits(ty);
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,243 @@
+//! Turns a key template into the expression that builds the key.
+
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{Error, Expr, LitStr, Path, Result, Token};
+
+use crate::expand::default_crate;
+use crate::template::{Part, Placeholder, Template, escape_braces};
+
+/// The user's literal, and what it says.
+pub(crate) struct Key {
+    literal: LitStr,
+    template: Template,
+}
+
+/// The values that a template can name.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// The arguments of this function, as they are bound.
+    Function {
+        name: &'a Ident,
+        bindings: &'a [Ident],
+    },
+    /// Whatever is in scope where the template stands.
+    Anything,
+}
+
+/// The expansion of `key!("…")`.
+pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
+    let parser = |input: ParseStream<'_>| {
+        let key = Key::new(input.parse()?)?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(key)
+    };
+    parser
+        .parse2(tokens)
+        .and_then(|key| key.expand(&default_crate(), Scope::Anything))
+        .unwrap_or_else(Error::into_compile_error)
+}
+
+impl Key {
+    pub(crate) fn new(literal: LitStr) -> Result<Key> {
+        match literal.value().parse() {
+            Ok(template) => Ok(Key { literal, template }),
+            Err(wrong) => Err(Error::new(literal.span(), wrong)),
+        }
+    }
+
+    /// An expression of type `LockKey`.
+    ///
+    /// The names are bound in statements of their own: what `format_args!` borrows must not live
+    /// on across an await, where it would make the future `!Send`.
+    pub(crate) fn expand(&self, krate: &Path, scope: Scope<'_>) -> Result<TokenStream> {
+        let plain = self.template.placeholders().all(|p| p.name().is_some());
+        let format = if plain {
+            self.untouched(scope)
+        } else {
+            self.rewritten(scope)?
+        };
+        Ok(quote_spanned! {Span::mixed_site()=>
+            {
+                let key_writer = &#krate::__private::KeyWriter::new();
+                let lock_key = key_writer.write(::core::format_args!(#format));
+                lock_key
+            }
+        })
+    }
+
+    // Input:
+    //     "stock:{id}:{misspelt}"
+    //
+    // Output:
+    //     "stock:{id}:{misspelt}", id = key_writer.value(&id)
+    fn untouched(&self, scope: Scope<'_>) -> TokenStream {
+        let mut named: Vec<&str> = Vec::new();
+        let mut tokens = TokenStream::from(TokenTree::from(self.literal.token()));
+        for name in self.template.placeholders().filter_map(Placeholder::name) {
+            if named.contains(&name) || !scope.binds(name) {
+                continue;
+            }
+            named.push(name);
+            // Some letters are not letters of identifiers: rustc says so at the literal.
+            let Some(value) = identifier(name) else {
+                continue;
+            };
+            let value = self.resolve(&value, scope);
+            let name = Ident::new(name, self.literal.span());
+            tokens
+                .extend(quote_spanned! {Span::mixed_site()=> , #name = key_writer.value(&#value)});
+        }
+        tokens
+    }
+
+    // Input:
+    //     "stock:{item.id}:{size:04}"
+    //
+    // Output:
+    //     "stock:{0}:{1:04}", key_writer.value(&item.id), key_writer.value(&size)
+    fn rewritten(&self, scope: Scope<'_>) -> Result<TokenStream> {
+        let mut format = String::new();
+        let mut values = TokenStream::new();
+        let mut count = 0;
+        for part in &self.template.parts {
+            match part {
+                Part::Text(text) => format.push_str(&escape_braces(text)),
+                Part::Value(Placeholder { expr, spec }) => {
+                    let colon = if spec.is_empty() { "" } else { ":" };
+                    format.push_str(&format!("{{{count}{colon}{spec}}}"));
+                    let value = self.expression(expr, scope)?;
+                    values
+                        .extend(quote_spanned! {Span::mixed_site()=> , key_writer.value(&#value)});
+                    count += 1;
+                }
+            }
+        }
+        let mut format = Literal::string(&format);
+        format.set_span(self.span());
+        Ok(quote_spanned! {Span::mixed_site()=> #format #values})
+    }
+
+    /// The expression in a placeholder, spanned at the literal, in parentheses where `&` needs
+    /// them.
+    fn expression(&self, source: &str, scope: Scope<'_>) -> Result<TokenStream> {
+        let error = |message: String| Error::new(self.literal.span(), message);
+        let raw = identifier(source.trim()).map(|name| name.to_string());
+        let source = raw.as_deref().unwrap_or(source.trim());
+        let expr: Expr = syn::parse_str(source)
+            .map_err(|wrong| error(format!("`{{{source}}}` is not an expression: {wrong}")))?;
+        if let Expr::Lit(_) = expr {
+            return Err(error(format!(
+                "`{{{source}}}` names nothing: write `{source}` as text, or an argument between the braces"
+            )));
+        }
+        if let (Some(unknown), Scope::Function { name, bindings }) = (root(&expr), scope)
+            && !scope.binds(&unknown.unraw().to_string())
+        {
+            let arguments = list(bindings);
+            return Err(error(format!(
+                "`{unknown}` in `{{{source}}}` is not an argument of `{name}`{arguments}"
+            )));
+        }
+        let tokens: TokenStream = syn::parse_str(source)?;
+        let tokens = self.respan(tokens, scope);
+        Ok(match expr {
+            Expr::Path(_)
+            | Expr::Field(_)
+            | Expr::MethodCall(_)
+            | Expr::Call(_)
+            | Expr::Index(_)
+            | Expr::Paren(_)
+            | Expr::Macro(_) => tokens,
+            _ => quote_spanned! {Span::mixed_site()=> (#tokens)},
+        })
+    }
+
+    fn respan(&self, tokens: TokenStream, scope: Scope<'_>) -> TokenStream {
+        tokens
+            .into_iter()
+            .map(|tree| match tree {
+                TokenTree::Ident(ident) => self.resolve(&ident, scope).into(),
+                TokenTree::Group(group) => {
+                    let inner = self.respan(group.stream(), scope);
+                    let mut group = Group::new(group.delimiter(), inner);
+                    group.set_span(self.span());
+                    group.into()
+                }
+                mut other => {
+                    other.set_span(self.span());
+                    other
+                }
+            })
+            .collect()
+    }
+
+    /// Shown at the literal, but meaning the argument of that name: in a function that
+    /// `macro_rules!` wrote the two may come from different places.
+    fn resolve(&self, ident: &Ident, scope: Scope<'_>) -> Ident {
+        let mut ident = ident.clone();
+        ident.set_span(match scope.binding(&ident) {
+            Some(binding) => self.span().resolved_at(binding.span()),
+            None => self.span(),
+        });
+        ident
+    }
+
+    /// Shown at the literal, but known as generated: lints would advise to edit what is not there.
+    fn span(&self) -> Span {
+        self.literal.span().resolved_at(Span::call_site())
+    }
+}
+
+impl Scope<'_> {
+    fn binding(&self, ident: &Ident) -> Option<&Ident> {
+        match self {
+            Scope::Function { bindings, .. } => {
+                bindings.iter().find(|bound| bound.unraw() == ident.unraw())
+            }
+            Scope::Anything => None,
+        }
+    }
+
+    /// Whether the name is surely meant: an argument, or by its letters a constant. Any other
+    /// is left to rustc, which underlines it inside the literal.
+    fn binds(&self, name: &str) -> bool {
+        match self {
+            Scope::Function { bindings, .. } => {
+                let bound = bindings.iter().any(|bound| bound.unraw() == name);
+                bound || !name.chars().any(char::is_lowercase)
+            }
+            Scope::Anything => true,
+        }
+    }
+}
+
+/// The name as an identifier, raw where it is a keyword.
+fn identifier(name: &str) -> Option<Ident> {
+    let plain = syn::parse_str(name);
+    plain.or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
+}
+
+/// The variable that a chain of fields and methods starts from.
+fn root(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Field(field) => root(&field.base),
+        Expr::MethodCall(call) => root(&call.receiver),
+        Expr::Index(index) => root(&index.expr),
+        Expr::Reference(reference) => root(&reference.expr),
+        Expr::Unary(unary) => root(&unary.expr),
+        Expr::Paren(paren) => root(&paren.expr),
+        Expr::Path(path) => path.path.get_ident(),
+        _ => None,
+    }
+}
+
+fn list(bindings: &[Ident]) -> String {
+    let names: Vec<_> = bindings.iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => ", which has none".to_owned(),
+        names => format!(": it has {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,256 @@
+//! Key templates: `"stock:{item.id}"`, split into text and placeholders.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The most bytes that a name may have.
+const MAX_TEXT: usize = 1024;
+
+/// A template, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A stretch of text, or the value that goes between two of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text(String),
+    Value(Placeholder),
+}
+
+/// What stands between braces, as it is written: `{expr:spec}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placeholder {
+    pub(crate) expr: String,
+    pub(crate) spec: String,
+}
+
+/// Why a text is not a template: one sentence that says what to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TemplateError {
+    Empty,
+    EmptyPlaceholder,
+    Unclosed(String),
+    Unopened,
+    Parameter(String, char),
+    NestedSpec(String),
+    NoSeparator(String, String),
+    TooLong(usize),
+}
+
+impl Template {
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Value(placeholder) => Some(placeholder),
+        })
+    }
+
+    /// Text that holds two values apart must contain the one character that values never do.
+    fn check(&self) -> Result<(), TemplateError> {
+        let mut text_size = 0;
+        let mut before: Option<&Placeholder> = None;
+        let mut separated = false;
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => {
+                    text_size += text.len();
+                    separated = text.contains(':');
+                }
+                Part::Value(value) => {
+                    if let Some(before) = before.filter(|_| !separated) {
+                        return Err(TemplateError::NoSeparator(
+                            before.to_string(),
+                            value.to_string(),
+                        ));
+                    }
+                    before = Some(value);
+                    separated = false;
+                }
+            }
+        }
+        match text_size {
+            0 if before.is_none() => Err(TemplateError::Empty),
+            0..=MAX_TEXT => Ok(()),
+            _ => Err(TemplateError::TooLong(text_size)),
+        }
+    }
+}
+
+impl Placeholder {
+    /// The name, if that is all there is, written so that `format_args!` can read it too.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let mut chars = self.expr.chars();
+        let starts = chars.next().is_some_and(|c| c == '_' || c.is_alphabetic());
+        let is_name = starts && chars.all(|c| c == '_' || c.is_alphanumeric());
+        let is_path = matches!(&*self.expr, "_" | "self" | "Self" | "super" | "crate");
+        (is_name && !is_path).then_some(&self.expr)
+    }
+}
+
+impl FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(source: &str) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut rest = source;
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '{' | '}' if rest.starts_with(c) => {
+                    rest = &rest[1..];
+                    text.push(c);
+                }
+                '{' => {
+                    if !text.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut text)));
+                    }
+                    let (placeholder, after) = placeholder(rest)?;
+                    parts.push(Part::Value(placeholder));
+                    rest = after;
+                }
+                '}' => return Err(TemplateError::Unopened),
+                _ => text.push(c),
+            }
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        let template = Template { parts };
+        template.check()?;
+        Ok(template)
+    }
+}
+
+/// Reads `expr}` or `expr:spec}`, and returns what follows it too.
+fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
+    let end = expression_end(source)
+        .ok_or_else(|| TemplateError::Unclosed(source.chars().take(20).collect()))?;
+    let (expr, rest) = source.split_at(end);
+    if expr.trim().is_empty() {
+        return Err(TemplateError::EmptyPlaceholder);
+    }
+    let spec = match rest.strip_prefix(':') {
+        None => "",
+        Some(spec) => {
+            let end = spec
+                .find('}')
+                .ok_or_else(|| TemplateError::Unclosed(source.chars().take(20).collect()))?;
+            &spec[..end]
+        }
+    };
+    let after = &rest[usize::from(rest.starts_with(':')) + spec.len() + 1..];
+    let placeholder = Placeholder {
+        expr: expr.to_owned(),
+        spec: spec.to_owned(),
+    };
+    if let Some(parameter) = spec.chars().find(|c| matches!(c, '$' | '*')) {
+        return Err(TemplateError::Parameter(placeholder.to_string(), parameter));
+    }
+    if spec.contains('{') {
+        return Err(TemplateError::NestedSpec(placeholder.to_string()));
+    }
+    Ok((placeholder, after))
+}
+
+/// Where the expression ends: at the first `}` or single `:` outside of brackets and quotes.
+fn expression_end(source: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut chars = source.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' | '\'' => {
+                let quoted = quoted(&source[at..]);
+                while chars.next_if(|(next, _)| *next < at + quoted).is_some() {}
+            }
+            ':' if chars.next_if(|(_, next)| *next == ':').is_some() => {}
+            '}' | ':' if depth == 0 => return Some(at),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How many bytes the string or character literal takes that `source` starts with; a quote that
+/// starts a lifetime is one byte.
+fn quoted(source: &str) -> usize {
+    let mut chars = source.char_indices();
+    let quote = chars.next().map(|(_, c)| c);
+    let mut escaped = false;
+    for (count, (at, c)) in chars.enumerate() {
+        match c {
+            '\\' if !escaped => escaped = true,
+            c if Some(c) == quote && !escaped => return at + 1,
+            _ if count == 1 && quote == Some('\'') && !source.starts_with("'\\") => return 1,
+            _ => escaped = false,
+        }
+    }
+    1
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(&escape_braces(text)),
+            Part::Value(placeholder) => placeholder.fmt(f),
+        })
+    }
+}
+
+/// Text as `format_args!` and this parser write it.
+pub(crate) fn escape_braces(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+impl fmt::Display for Placeholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.spec.is_empty() { "" } else { ":" };
+        write!(f, "{{{}{colon}{}}}", self.expr, self.spec)
+    }
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(
+                f,
+                "the key is empty: name the lock, as in `\"stock:{{id}}\"`"
+            ),
+            Self::EmptyPlaceholder => write!(
+                f,
+                "`{{}}` names nothing: write the argument between the braces, as in `{{id}}`"
+            ),
+            Self::Unclosed(source) => write!(
+                f,
+                "`{{{source}` is never closed: add the `}}`, or write `{{{{` for a literal brace"
+            ),
+            Self::Unopened => write!(
+                f,
+                "this `}}` closes nothing: write `}}}}` for a literal brace"
+            ),
+            Self::Parameter(placeholder, parameter) => write!(
+                f,
+                "`{parameter}` in `{placeholder}` would take a width or precision from another argument, which keys do not support: write the number itself"
+            ),
+            Self::NestedSpec(placeholder) => write!(
+                f,
+                "the format of `{placeholder}` contains a brace: write only a format after the `:`, as in `{{id:08}}`"
+            ),
+            Self::NoSeparator(before, after) => write!(
+                f,
+                "`{before}` and `{after}` need a `:` between them: without it (\"1-2\", \"3\") and (\"1\", \"2-3\") could make one key"
+            ),
+            Self::TooLong(size) => write!(
+                f,
+                "the text of this key has {size} bytes, and a key has at most {MAX_TEXT}: shorten it"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

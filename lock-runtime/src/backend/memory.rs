@@ -1,0 +1,331 @@
+//! Locks within one process: the promises of the servers without a server.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use once_cell::sync::Lazy;
+use tokio::sync::mpsc;
+
+use super::{Backend, Outcome, Request};
+use crate::clock::{Clock, Moment};
+use crate::error::Holder;
+use crate::key::LockKey;
+use crate::request::{LeaseId, Terms};
+
+static NAMED: Lazy<Mutex<HashMap<Box<str>, Weak<Mutex<Store>>>>> = Lazy::new(Mutex::default);
+
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One manager's access to a store.
+pub(crate) struct Memory {
+    store: Arc<Mutex<Store>>,
+    clock: Clock,
+    client: Client,
+    inbox: mpsc::UnboundedReceiver<Outcome>,
+    /// Everything this client waits for or holds.
+    claims: HashMap<LeaseId, Claim>,
+    /// How many of them wait for each key.
+    waiting: HashMap<LockKey, usize>,
+    /// Until the lease of a lock that is waited for ends.
+    sleep: Option<Sleep>,
+}
+
+struct Claim {
+    terms: Arc<Terms>,
+    waits: bool,
+}
+
+/// Where a manager gets its outcomes.
+type Client = mpsc::UnboundedSender<Outcome>;
+
+#[derive(Default)]
+struct Store {
+    fence: u64,
+    slots: HashMap<LockKey, Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    owner: Option<Owner>,
+    queue: VecDeque<Waiter>,
+}
+
+struct Owner {
+    client: Client,
+    id: LeaseId,
+    expires: Moment,
+}
+
+struct Waiter {
+    client: Client,
+    terms: Arc<Terms>,
+}
+
+impl Memory {
+    /// The store of that name, or one of its own.
+    pub(crate) fn open(name: Option<&str>, clock: Clock) -> Self {
+        let (client, inbox) = mpsc::unbounded_channel();
+        Self {
+            store: name.map_or_else(Arc::default, named),
+            clock,
+            client,
+            inbox,
+            claims: HashMap::new(),
+            waiting: HashMap::new(),
+            sleep: None,
+        }
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let claim = Claim {
+            terms: Arc::clone(&terms),
+            waits: false,
+        };
+        self.claims.insert(terms.id, claim);
+        let mut store = lock(&self.store);
+        let waiter = Waiter {
+            client: self.client.clone(),
+            terms,
+        };
+        store.enqueue(now, waiter);
+    }
+
+    /// Out of the line or off the lock; `true` where it was held.
+    fn leave(&mut self, now: Moment, id: LeaseId) -> bool {
+        self.waits(id, false);
+        let Some(Claim { terms, .. }) = self.claims.remove(&id) else {
+            return false;
+        };
+        let mut store = lock(&self.store);
+        let Some(slot) = store.slots.get_mut(&terms.key) else {
+            return false;
+        };
+        slot.queue
+            .retain(|it| it.terms.id != id || !it.client.same_channel(&self.client));
+        let held = slot.is_held_by(&self.client, id, now);
+        if held {
+            slot.owner = None;
+        }
+        store.dispatch(now, &terms.key);
+        held
+    }
+
+    fn renew(&mut self, now: Moment, id: LeaseId) -> bool {
+        let Some(Claim { terms, .. }) = self.claims.get(&id) else {
+            return false;
+        };
+        let mut store = lock(&self.store);
+        let slot = store.slots.get_mut(&terms.key);
+        let slot = slot.filter(|slot| slot.is_held_by(&self.client, id, now));
+        match slot.and_then(|slot| slot.owner.as_mut()) {
+            Some(owner) => {
+                owner.expires = now.after(terms.ttl);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Passes on the locks that this client waits for and whose holder's lease
+    /// has ended; returns when the next one ends.
+    fn sweep(&mut self, now: Moment) -> Option<Moment> {
+        let mut store = lock(&self.store);
+        let mut next: Option<Moment> = None;
+        for key in self.waiting.keys() {
+            store.dispatch(now, key);
+            let owner = store.slots.get(key).and_then(|it| it.owner.as_ref());
+            next = owner.map(|it| it.expires).into_iter().chain(next).min();
+        }
+        next
+    }
+
+    /// Takes note of an outcome on its way out.
+    fn note(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Waiting { id, .. } => self.waits(*id, true),
+            Outcome::Granted { id, .. } => self.waits(*id, false),
+            Outcome::Busy { id, .. } => {
+                self.claims.remove(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps count of the waits that begin and end.
+    fn waits(&mut self, id: LeaseId, waits: bool) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if std::mem::replace(&mut claim.waits, waits) == waits {
+            return;
+        }
+        // A lease that ends sooner than those known may come or go with it.
+        self.sleep = None;
+        let key = &claim.terms.key;
+        if waits {
+            *self.waiting.entry(key.clone()).or_default() += 1;
+        } else if let Some(count) = self.waiting.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(key);
+            }
+        }
+    }
+}
+
+impl Backend for Memory {
+    fn submit(&mut self, now: Moment, request: Request) {
+        let outcome = match request {
+            Request::Acquire(terms) => return self.acquire(now, terms),
+            Request::Abandon(id) | Request::Release(id) => Outcome::Released {
+                id,
+                result: Ok(self.leave(now, id)),
+            },
+            Request::Renew(id) if self.renew(now, id) => Outcome::Renewed { id, since: now },
+            Request::Renew(id) => Outcome::NotHeld { id },
+        };
+        // We hold the other end.
+        let _ = self.client.send(outcome);
+    }
+
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            if let Poll::Ready(Some(outcome)) = self.inbox.poll_recv(cx) {
+                self.note(&outcome);
+                return Poll::Ready(outcome);
+            }
+            if self.sleep.is_none() {
+                let now = self.clock.now();
+                let Some(expires) = self.sweep(now) else {
+                    return Poll::Pending;
+                };
+                // The holder may change without a word to this client.
+                let at = expires.min(now.after(Duration::from_secs(1)));
+                let clock = self.clock.clone();
+                self.sleep = Some(Box::pin(async move { clock.sleep_until(at).await }));
+                continue;
+            }
+            if let Some(sleep) = &mut self.sleep {
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.sleep = None;
+            }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let mut store = lock(&self.store);
+        for key in self.waiting.keys() {
+            if let Some(slot) = store.slots.get_mut(key) {
+                slot.queue
+                    .retain(|it| !it.client.same_channel(&self.client));
+            }
+        }
+    }
+}
+
+impl Store {
+    /// First come, first served: everybody goes through the line.
+    fn enqueue(&mut self, now: Moment, waiter: Waiter) {
+        let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
+        let slot = self.slots.entry(terms.key.clone()).or_default();
+        slot.queue.push_back(waiter);
+        self.dispatch(now, &terms.key);
+        let Some(slot) = self.slots.get_mut(&terms.key) else {
+            return;
+        };
+        if !slot.waits(&client, terms.id) {
+            return;
+        }
+        let holder = slot.owner.as_ref().map(|owner| {
+            Box::new(Holder {
+                id: owner.id.0.to_string().into_boxed_str(),
+                remaining: Some(owner.expires.since(now)),
+            })
+        });
+        let id = terms.id;
+        let outcome = if terms.wait.is_try() {
+            slot.queue.pop_back();
+            Outcome::Busy { id, holder }
+        } else {
+            Outcome::Waiting { id, holder }
+        };
+        let _ = client.send(outcome);
+    }
+
+    /// Grants a free lock to the first in line whose manager still lives.
+    fn dispatch(&mut self, now: Moment, key: &LockKey) {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        if slot.owner.as_ref().is_some_and(|it| now < it.expires) {
+            return;
+        }
+        slot.owner = None;
+        while let Some(Waiter { client, terms }) = slot.queue.pop_front() {
+            self.fence += 1;
+            let (id, ttl) = (terms.id, terms.ttl);
+            let granted = Outcome::Granted {
+                id,
+                fence: self.fence,
+                since: now,
+                ttl,
+            };
+            if client.send(granted).is_ok() {
+                let expires = now.after(ttl);
+                slot.owner = Some(Owner {
+                    client,
+                    id,
+                    expires,
+                });
+                return;
+            }
+        }
+        self.slots.remove(key);
+    }
+}
+
+impl Slot {
+    fn is_held_by(&self, client: &Client, id: LeaseId, now: Moment) -> bool {
+        self.owner
+            .as_ref()
+            .is_some_and(|it| it.id == id && it.client.same_channel(client) && now < it.expires)
+    }
+
+    fn waits(&self, client: &Client, id: LeaseId) -> bool {
+        self.queue
+            .iter()
+            .any(|it| it.terms.id == id && it.client.same_channel(client))
+    }
+}
+
+fn named(name: &str) -> Arc<Mutex<Store>> {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.retain(|_, store| store.strong_count() > 0);
+    if let Some(store) = named.get(name).and_then(Weak::upgrade) {
+        return store;
+    }
+    let store = Arc::default();
+    named.insert(name.into(), Arc::downgrade(&store));
+    store
+}
+
+/// No code of a caller runs while the store is locked.
+fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("claims", &self.claims.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! Opens one connection: everything that must be true before its first acquire.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
+    RedisError, RedisResult, Value,
+};
+use tokio::sync::mpsc;
+
+use super::scripts;
+use super::wire::Names;
+
+/// How many batches may wait to be written.
+const PIPELINES: usize = 1024;
+
+/// An open connection.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) connection: MultiplexedConnection,
+    /// The server's number for it, where it may be asked for.
+    pub(super) id: Option<i64>,
+}
+
+/// What a connection said by itself.
+#[derive(Debug)]
+pub(super) struct Push {
+    /// Which connection of the pool, and which one in a row.
+    pub(super) connection: usize,
+    pub(super) generation: u64,
+    pub(super) event: PushEvent,
+}
+
+#[derive(Debug)]
+pub(super) enum PushEvent {
+    Message(Vec<u8>),
+    Disconnected,
+}
+
+/// The way to the server.
+#[derive(Clone, Debug)]
+pub(super) struct Dialer {
+    client: Client,
+    timeout: Duration,
+    pushes: mpsc::UnboundedSender<Push>,
+}
+
+impl Dialer {
+    pub(super) fn new(
+        info: &ConnectionInfo,
+        timeout: Duration,
+        pushes: mpsc::UnboundedSender<Push>,
+    ) -> RedisResult<Self> {
+        let settings = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_skip_set_lib_name();
+        // Without linger a late command of a dropped connection dies with it.
+        let tcp = TcpSettings::default()
+            .set_nodelay(true)
+            .set_linger_time(Duration::ZERO);
+        let info = info
+            .clone()
+            .set_redis_settings(settings)
+            .set_tcp_settings(tcp);
+        Ok(Self {
+            client: Client::open(info)?,
+            timeout,
+            pushes,
+        })
+    }
+
+    /// Opens a connection whose grants come in on `names.channel`; ends `old`,
+    /// its predecessor, where the server allows that.
+    pub(super) async fn open(
+        self,
+        names: &Names,
+        connection: usize,
+        generation: u64,
+        old: Option<i64>,
+    ) -> RedisResult<Opened> {
+        let timeout = self.timeout;
+        let opening = self.open_unbounded(names, connection, generation, old);
+        match tokio::time::timeout(timeout, opening).await {
+            Ok(result) => result,
+            Err(_) => Err((ErrorKind::Io, "the server did not answer in time").into()),
+        }
+    }
+
+    async fn open_unbounded(
+        self,
+        names: &Names,
+        number: usize,
+        generation: u64,
+        old: Option<i64>,
+    ) -> RedisResult<Opened> {
+        let pushes = self.pushes;
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_connection_timeout(None)
+            .set_pipeline_buffer_size(PIPELINES)
+            .set_push_sender(move |push: PushInfo| match event(push) {
+                Some(event) => pushes.send(Push {
+                    connection: number,
+                    generation,
+                    event,
+                }),
+                None => Ok(()),
+            });
+        let client = self.client;
+        let mut connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+
+        let mut courtesies = redis::pipe();
+        courtesies.cmd("CLIENT").arg("ID");
+        if let Some(old) = old {
+            courtesies.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
+        }
+        for script in scripts::LOADED {
+            courtesies.add_command(script.load());
+        }
+        // Each is refused where the user has no right to it, and can be done
+        // without: its error stands in its place.
+        let count = courtesies.len();
+        let answers = connection
+            .send_packed_commands(&courtesies, 0, count)
+            .await?;
+        let id = match answers.first() {
+            Some(Value::Int(id)) => Some(*id),
+            _ => None,
+        };
+
+        connection.subscribe(&*names.channel).await?;
+        let heard: i64 = redis::cmd("PUBLISH")
+            .arg(&*names.channel)
+            .arg("")
+            .query_async(&mut connection)
+            .await?;
+        if heard == 0 {
+            return Err((ErrorKind::Io, "the server does not deliver messages").into());
+        }
+        let mut raise = scripts::OPEN.call(true);
+        raise.arg(1).arg(names.fence());
+        let _: Value = raise.query_async(&mut connection).await?;
+        Ok(Opened { connection, id })
+    }
+}
+
+fn event(push: PushInfo) -> Option<PushEvent> {
+    match push.kind {
+        PushKind::Message => match push.data.into_iter().nth(1) {
+            Some(Value::BulkString(message)) => Some(PushEvent::Message(message)),
+            _ => None,
+        },
+        PushKind::Disconnection => Some(PushEvent::Disconnected),
+        _ => None,
+    }
+}
+
+/// For a connection that ended without an error of its own.
+pub(super) fn closed() -> RedisError {
+    (ErrorKind::Io, "the server closed the connection").into()
+}

@@ -1,0 +1,308 @@
+//! One connection of the pool: sends what its queue wants sent, in one pipeline
+//! at a time, and connects again when it breaks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Value};
+
+use super::connect::{Dialer, Opened, PushEvent, closed};
+use super::queue::Queue;
+use super::scripts::Script;
+use super::wire::{Names, Sent, ServerSaid, Trouble, decode_grant};
+use crate::backend::Cause;
+use crate::clock::Moment;
+use crate::observe;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const GRACE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A connection, or the lack of one, and what goes over it.
+pub(super) struct Link {
+    pub(super) queue: Queue,
+    number: usize,
+    names: Arc<Names>,
+    dialer: Dialer,
+    state: State,
+    /// How many connections there have been. Pushes of an earlier one are not
+    /// listened to.
+    generation: u64,
+    /// The server's number for the last one.
+    id: Option<i64>,
+    /// In the order in which they were sent, which is that of their answers.
+    batches: VecDeque<Batch>,
+    last_answer: Moment,
+    /// A last chance for an answer that is there but has not been read: the
+    /// whole process may have been stopped.
+    grace: Option<Moment>,
+    pause: Duration,
+    /// Those that the server does not remember.
+    forgotten: Vec<&'static Script>,
+}
+
+enum State {
+    Down { until: Moment },
+    Connecting(Boxed<RedisResult<Opened>>),
+    Up(MultiplexedConnection),
+}
+
+struct Batch {
+    sent: Vec<Sent>,
+    at: Moment,
+    timeout: Duration,
+    answers: Boxed<RedisResult<Vec<Value>>>,
+}
+
+/// What came of a batch.
+pub(super) struct Answered {
+    sent: Vec<Sent>,
+    result: RedisResult<Vec<Value>>,
+}
+
+impl Link {
+    pub(super) fn new(number: usize, names: Names, dialer: Dialer, now: Moment) -> Self {
+        Self {
+            queue: Queue::new(),
+            number,
+            names: Arc::new(names),
+            dialer,
+            state: State::Down { until: now },
+            generation: 0,
+            id: None,
+            batches: VecDeque::new(),
+            last_answer: now,
+            grace: None,
+            pause: FIRST_PAUSE,
+            forgotten: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// The next answer to what was sent, if it has come in.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answered> {
+        let batch = self.batches.front_mut()?;
+        let Poll::Ready(result) = batch.answers.as_mut().poll(cx) else {
+            return None;
+        };
+        let batch = self.batches.pop_front()?;
+        Some(Answered {
+            sent: batch.sent,
+            result,
+        })
+    }
+
+    /// Gives each call of a batch its reply.
+    pub(super) fn settle(&mut self, now: Moment, answered: Answered) {
+        self.last_answer = now;
+        self.grace = None;
+        let Answered { sent, result } = answered;
+        let values = match result {
+            Ok(values) if values.len() == sent.len() => values,
+            Ok(_) => return self.shifted(now, sent),
+            Err(error) => {
+                let cause: Cause = Arc::new(error);
+                self.unknown(now, sent, &cause);
+                return self.broken(now, cause);
+            }
+        };
+        let mut sent = sent.into_iter();
+        for value in values {
+            let Some(call) = sent.next() else { return };
+            let Some(reply) = call.call.decode(value) else {
+                let rest = std::iter::once(call).chain(sent).collect();
+                return self.shifted(now, rest);
+            };
+            if matches!(reply, Err(Trouble::NotRun)) {
+                self.forgotten.push(call.call.script());
+            }
+            self.queue.replied(now, call, reply);
+        }
+    }
+
+    pub(super) fn pushed(&mut self, now: Moment, generation: u64, event: &PushEvent) {
+        if generation != self.generation {
+            return;
+        }
+        match event {
+            PushEvent::Message(message) => {
+                if let Some((token, fence, owner)) = decode_grant(message) {
+                    self.queue.granted(now, token, fence, owner);
+                }
+            }
+            PushEvent::Disconnected => self.broken(now, Arc::new(closed())),
+        }
+    }
+
+    /// Connects where there is no connection, and drops one that has gone
+    /// silent. Returns the error of an attempt that has failed.
+    pub(super) fn poll_connection(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Moment,
+    ) -> Result<(), Trouble> {
+        if self.silent_at().is_some_and(|at| at <= now) && !self.grant_grace(now) {
+            let cause = ServerSaid("the server does not answer".into());
+            self.broken(now, Arc::new(cause));
+        }
+        if let State::Down { until } = self.state
+            && until <= now
+        {
+            self.dial();
+        }
+        if let State::Connecting(opening) = &mut self.state
+            && let Poll::Ready(result) = opening.as_mut().poll(cx)
+        {
+            match result {
+                Ok(opened) => self.opened(now, opened),
+                Err(error) => return Err(self.refused(now, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what the queue has for the server.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>, now: Moment) {
+        let State::Up(connection) = &self.state else {
+            return;
+        };
+        let sent = self.queue.calls();
+        let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
+            return;
+        };
+        let mut pipeline = redis::Pipeline::with_capacity(sent.len());
+        for Sent { call, .. } in &sent {
+            let known = self.forgotten.iter();
+            let by_text = known.clone().any(|it| std::ptr::eq(*it, call.script()));
+            pipeline.add_command(call.encode(&self.names, by_text));
+        }
+        self.forgotten.clear();
+        let mut connection = connection.clone();
+        let mut answers: Boxed<_> = Box::pin(async move {
+            let count = pipeline.len();
+            connection.send_packed_commands(&pipeline, 0, count).await
+        });
+        // Polled once, it is on its way, and wakes us with its answer; from
+        // then on only the oldest is polled.
+        let first = match answers.as_mut().poll(cx) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        };
+        if let Some(result) = first {
+            answers = Box::pin(std::future::ready(result));
+            cx.waker().wake_by_ref();
+        }
+        self.batches.push_back(Batch {
+            sent,
+            at: now,
+            timeout,
+            answers,
+        });
+    }
+
+    /// When there will be something to do without an event.
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let dial = match self.state {
+            State::Down { until } => Some(until),
+            _ => None,
+        };
+        let all = [dial, self.silent_at(), self.queue.next_wakeup()];
+        all.into_iter().flatten().min()
+    }
+
+    /// When the connection counts as broken if nothing comes in until then. A
+    /// server that answers others before us is slow, not silent.
+    fn silent_at(&self) -> Option<Moment> {
+        let oldest = self.batches.front()?;
+        let heard = oldest.at.max(self.last_answer);
+        Some(self.grace.unwrap_or(heard.after(oldest.timeout)))
+    }
+
+    fn grant_grace(&mut self, now: Moment) -> bool {
+        let first = self.grace.is_none();
+        self.grace = Some(now.after(GRACE));
+        first
+    }
+
+    fn dial(&mut self) {
+        self.generation += 1;
+        let (number, generation, old) = (self.number, self.generation, self.id);
+        let (dialer, names) = (self.dialer.clone(), Arc::clone(&self.names));
+        self.state = State::Connecting(Box::pin(async move {
+            dialer.open(&names, number, generation, old).await
+        }));
+    }
+
+    fn opened(&mut self, now: Moment, opened: Opened) {
+        observe::connected(self.number);
+        self.state = State::Up(opened.connection);
+        self.id = opened.id;
+        self.pause = FIRST_PAUSE;
+        self.last_answer = now;
+        self.grace = None;
+        self.queue.connected(now);
+    }
+
+    fn refused(&mut self, now: Moment, error: redis::RedisError) -> Trouble {
+        let trouble = Trouble::from_connecting(error);
+        self.state = State::Down {
+            until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
+        };
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.queue.disconnected(trouble.clone());
+        trouble
+    }
+
+    /// The replies do not belong to the calls any more.
+    fn shifted(&mut self, now: Moment, sent: Vec<Sent>) {
+        let said = ServerSaid("an answer belongs to another question".into());
+        let cause: Cause = Arc::new(said);
+        self.unknown(now, sent, &cause);
+        self.broken(now, cause);
+    }
+
+    /// Drops the connection; a new one is dialled at once.
+    fn broken(&mut self, now: Moment, cause: Cause) {
+        if !self.is_up() {
+            return;
+        }
+        observe::disconnected(self.number, &cause);
+        self.state = State::Down { until: now };
+        for batch in std::mem::take(&mut self.batches) {
+            self.unknown(now, batch.sent, &cause);
+        }
+        // What was not sent yet is decided anew.
+        let unsent = self.queue.calls();
+        self.unknown(now, unsent, &cause);
+        self.queue.disconnected(Trouble::Unknown(cause));
+    }
+
+    fn unknown(&mut self, now: Moment, sent: Vec<Sent>, cause: &Cause) {
+        for call in sent {
+            let trouble = Trouble::Unknown(Arc::clone(cause));
+            self.queue.replied(now, call, Err(trouble));
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("number", &self.number)
+            .field("generation", &self.generation)
+            .field("up", &self.is_up())
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Locks on one Redis server: a pool of connections, each with the lines of the
+//! keys that are bound to it.
+
+mod connect;
+mod link;
+mod queue;
+mod room;
+mod scripts;
+mod wire;
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use redis::ConnectionInfo;
+use tokio::sync::mpsc;
+
+use super::{Backend, Outcome, Request};
+use crate::clock::{Clock, Moment};
+use crate::config::LockConfig;
+use crate::error::LockError;
+use crate::key::LockKey;
+use crate::request::LeaseId;
+
+use connect::{Dialer, Push};
+use link::Link;
+use wire::{Names, Trouble};
+
+/// The backend for `redis:` and `redis+unix:`.
+#[derive(Debug)]
+pub(crate) struct Redis {
+    links: Vec<Link>,
+    /// The connection that each acquisition went to.
+    bound: HashMap<LeaseId, usize>,
+    pushes: mpsc::UnboundedReceiver<Push>,
+    clock: Clock,
+    sleep: Sleep,
+}
+
+impl Redis {
+    /// Opens every connection, or says why that cannot be done.
+    pub(crate) async fn connect(
+        config: &LockConfig,
+        info: &ConnectionInfo,
+    ) -> Result<Self, LockError> {
+        let (sender, pushes) = mpsc::unbounded_channel();
+        // Several attempts fit into the time.
+        let dialer = Dialer::new(info, config.connect_timeout / 5, sender)
+            .map_err(|error| LockError::invalid("url", error))?;
+        let now = config.clock.now();
+        let mut links = Vec::with_capacity(config.pool_size);
+        for number in 0..config.pool_size {
+            let names = Names::new(&config.prefix).map_err(LockError::unavailable)?;
+            links.push(Link::new(number, names, dialer.clone(), now));
+        }
+        let mut this = Self {
+            links,
+            bound: HashMap::new(),
+            pushes,
+            clock: config.clock.clone(),
+            sleep: Sleep::default(),
+        };
+        let mut last = None;
+        let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
+        match tokio::time::timeout(config.connect_timeout, all_up).await {
+            Ok(Ok(())) => Ok(this),
+            Ok(Err(trouble)) => Err(trouble.into()),
+            Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
+        }
+    }
+
+    /// An error that will not go away by itself ends it; `last` keeps the others.
+    fn poll_all_up(
+        &mut self,
+        cx: &mut Context<'_>,
+        last: &mut Option<Trouble>,
+    ) -> Poll<Result<(), Trouble>> {
+        loop {
+            let now = self.clock.now();
+            for link in &mut self.links {
+                match link.poll_connection(cx, now) {
+                    Ok(()) => {}
+                    Err(trouble @ Trouble::Never(_)) => return Poll::Ready(Err(trouble)),
+                    Err(trouble) => *last = Some(trouble),
+                }
+            }
+            if self.links.iter().all(Link::is_up) {
+                return Poll::Ready(Ok(()));
+            }
+            if self.poll_sleep(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Commands about one key stay in order, since they share a connection.
+    fn link_of(&self, key: &LockKey) -> usize {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let links = self.links.len() as u64;
+        usize::try_from(hasher.finish() % links).unwrap_or(0)
+    }
+
+    /// Takes in everything that has come in, pushes before the replies that
+    /// came in with them.
+    fn receive(&mut self, cx: &mut Context<'_>) {
+        for number in 0..self.links.len() {
+            while let Some(answered) = self.links[number].poll_answer(cx) {
+                self.receive_pushes(cx);
+                self.links[number].settle(self.clock.now(), answered);
+            }
+        }
+        self.receive_pushes(cx);
+    }
+
+    fn receive_pushes(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(push)) = self.pushes.poll_recv(cx) {
+            let now = self.clock.now();
+            self.links[push.connection].pushed(now, push.generation, &push.event);
+        }
+    }
+
+    fn next_outcome(&mut self) -> Option<Outcome> {
+        let outcome = self
+            .links
+            .iter_mut()
+            .find_map(|it| it.queue.next_outcome())?;
+        if let Outcome::Busy { id, .. } | Outcome::Released { id, .. } = &outcome {
+            self.bound.remove(id);
+        }
+        Some(outcome)
+    }
+
+    /// Ready when there is something to do that no event announces.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let wakeup = self.links.iter().filter_map(Link::next_wakeup).min();
+        self.sleep.poll_until(cx, &self.clock, wakeup)
+    }
+}
+
+impl Backend for Redis {
+    fn submit(&mut self, now: Moment, request: Request) {
+        let link = match &request {
+            Request::Acquire(terms) => {
+                let link = self.link_of(&terms.key);
+                self.bound.insert(terms.id, link);
+                link
+            }
+            Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
+                self.bound.get(id).copied().unwrap_or(0)
+            }
+        };
+        self.links[link].queue.submit(now, request);
+    }
+
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            self.receive(cx);
+            let now = self.clock.now();
+            for link in &mut self.links {
+                // An attempt that failed is told to those who wait for it.
+                let _ = link.poll_connection(cx, now);
+                link.queue.tick(now);
+                link.flush(cx, now);
+            }
+            if let Some(outcome) = self.next_outcome() {
+                return Poll::Ready(outcome);
+            }
+            if self.poll_sleep(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// A sleep that can be asked again with another end.
+#[derive(Default)]
+struct Sleep(Option<(Moment, Pin<Box<dyn Future<Output = ()> + Send>>)>);
+
+impl Sleep {
+    fn poll_until(&mut self, cx: &mut Context<'_>, clock: &Clock, end: Option<Moment>) -> Poll<()> {
+        let Some(end) = end else {
+            self.0 = None;
+            return Poll::Pending;
+        };
+        if clock.now() >= end {
+            return Poll::Ready(());
+        }
+        if self.0.as_ref().is_none_or(|(known, _)| *known != end) {
+            let clock = clock.clone();
+            self.0 = Some((end, Box::pin(async move { clock.sleep_until(end).await })));
+        }
+        match &mut self.0 {
+            Some((_, sleep)) => sleep.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl std::fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sleep({:?})", self.0.as_ref().map(|(end, _)| end))
+    }
+}

@@ -1,0 +1,548 @@
+//! Our side of the lines that the server keeps: what one connection's
+//! acquisitions wait for, and what to send next. A state machine without I/O.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::room::Rooms;
+use super::wire::{Call, Line, Reply, Sent, ServerSaid, Standing, Ticket, Token, Trouble};
+use crate::backend::{Outcome, Request};
+use crate::clock::Moment;
+use crate::lease;
+use crate::request::{LeaseId, Terms};
+
+/// What a grant that was pushed lasts at the most, as in `dispatch.lua`.
+const CLAIM_TTL: Duration = Duration::from_secs(3);
+/// The pause before something is sent again that the server refused.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Everything that goes over one connection of the pool.
+#[derive(Debug)]
+pub(super) struct Queue {
+    claims: HashMap<LeaseId, Claim>,
+    ids: HashMap<Token, LeaseId>,
+    rooms: Rooms,
+    /// When to send a call again that the server has refused.
+    retries: BTreeSet<(Moment, LeaseId)>,
+    calls: Vec<Sent>,
+    outcomes: VecDeque<Outcome>,
+    /// Why there is no connection, while there is none.
+    down: Option<Trouble>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    terms: Arc<Terms>,
+    token: Token,
+    stage: Stage,
+    /// Before the last command was sent that may have found the token waiting:
+    /// the server cannot have granted it earlier.
+    since: Moment,
+    place: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// To be sent as soon as there is a connection.
+    Unsent,
+    /// Its acquire is on the way.
+    Acquiring,
+    /// In line.
+    Waiting,
+    /// The answer to its acquire is lost: only the server knows where it
+    /// stands.
+    Unsure,
+    /// Granted a while ago; a renewal is to show that it still is.
+    Confirming {
+        fence: u64,
+    },
+    Held,
+    /// Nobody wants it any more; until the server says so.
+    Leaving,
+    /// Until the server says so, or its lease has ended by itself.
+    Releasing {
+        until: Moment,
+    },
+}
+
+impl Queue {
+    /// Not connected yet.
+    pub(super) fn new() -> Self {
+        Self {
+            claims: HashMap::new(),
+            ids: HashMap::new(),
+            rooms: Rooms::default(),
+            retries: BTreeSet::new(),
+            calls: Vec::new(),
+            outcomes: VecDeque::new(),
+            down: Some(said("not connected yet")),
+        }
+    }
+
+    /// What to send now.
+    pub(super) fn calls(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.calls)
+    }
+
+    pub(super) fn next_outcome(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    /// When [`tick`](Self::tick) will next have something to do.
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let retry = self.retries.first().map(|(at, _)| *at);
+        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
+        retry.into_iter().chain(ask).min()
+    }
+
+    pub(super) fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            Request::Acquire(terms) => self.acquire(now, terms),
+            Request::Abandon(id) => self.abandon(now, id),
+            Request::Renew(id) => self.renew(now, id),
+            Request::Release(id) => self.release(now, id),
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Moment) {
+        while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
+            self.retries.remove(&(at, id));
+            self.retry(now, id);
+        }
+        if self.down.is_none() {
+            while let Some(tickets) = self.rooms.due(now) {
+                self.send(now, Call::Ask(tickets));
+            }
+        }
+    }
+
+    /// The connection is there, and subscribed: what is unsure asks at once.
+    pub(super) fn connected(&mut self, now: Moment) {
+        self.down = None;
+        self.rooms.ask_all(now);
+        let ids: Vec<_> = self.claims.keys().copied().collect();
+        for id in ids {
+            self.retry(now, id);
+        }
+    }
+
+    /// The connection is gone, or could not be made. The calls in flight have
+    /// been [`replied`](Self::replied) before.
+    pub(super) fn disconnected(&mut self, trouble: Trouble) {
+        let mut unsettled = Vec::new();
+        for (id, claim) in &mut self.claims {
+            if claim.stage == Stage::Waiting {
+                claim.stage = Stage::Unsure;
+            }
+            if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
+                unsettled.push(*id);
+            }
+        }
+        self.rooms.answers_lost();
+        for id in unsettled {
+            self.trouble(id, &trouble);
+        }
+        self.down = Some(trouble);
+    }
+
+    /// A grant was pushed. The order in which it and the reply to a call come
+    /// in says nothing.
+    pub(super) fn granted(&mut self, now: Moment, token: Token, fence: u64, owner: &str) {
+        let Some(&id) = self.ids.get(&token) else {
+            // Of an acquisition that was given up while its connection was gone.
+            let owner = owner.into();
+            self.send(now, Call::Disown { owner, token });
+            return;
+        };
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if matches!(
+            claim.stage,
+            Stage::Acquiring | Stage::Waiting | Stage::Unsure
+        ) {
+            let ttl = claim.terms.ttl.min(CLAIM_TTL);
+            self.enter(now, id, fence, claim.since, ttl);
+        }
+    }
+
+    /// The answer to a call.
+    pub(super) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
+        let Sent { call, at } = sent;
+        match call {
+            Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
+            Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
+            Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Leave(ticket) | Call::Release(ticket) => {
+                self.release_replied(now, &ticket, result);
+            }
+            // What the server kept of it ends with its ttl.
+            Call::Disown { .. } => {}
+        }
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let id = terms.id;
+        let token = match Token::new() {
+            Ok(token) => token,
+            Err(error) => {
+                let cause = said(&format!("no random numbers: {error}")).cause();
+                self.outcomes.push_back(Outcome::Failed { id, cause });
+                return;
+            }
+        };
+        self.ids.insert(token, id);
+        let claim = Claim {
+            terms,
+            token,
+            stage: Stage::Unsent,
+            since: now,
+            place: None,
+        };
+        self.claims.insert(id, claim);
+        match self.down.clone() {
+            None => self.retry(now, id),
+            Some(trouble) => self.trouble(id, &trouble),
+        }
+    }
+
+    fn abandon(&mut self, now: Moment, id: LeaseId) {
+        match self.claims.get_mut(&id) {
+            Some(claim) if claim.stage != Stage::Unsent => {
+                claim.stage = Stage::Leaving;
+                self.rooms.leave(&claim.terms.key, id);
+                self.retry(now, id);
+            }
+            _ => self.retire(id, Ok(false)),
+        }
+    }
+
+    fn renew(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.stage == Stage::Held) else {
+            return;
+        };
+        let ticket = claim.ticket();
+        match &self.down {
+            None => self.send(now, Call::Renew(ticket)),
+            Some(trouble) => {
+                let cause = trouble.cause();
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            }
+        }
+    }
+
+    fn release(&mut self, now: Moment, id: LeaseId) {
+        match self.claims.get_mut(&id) {
+            Some(claim) => {
+                let until = now.after(claim.terms.ttl);
+                claim.stage = Stage::Releasing { until };
+                self.retry(now, id);
+            }
+            None => self.retire(id, Ok(false)),
+        }
+    }
+
+    /// Sends what the stage of a claim asks for.
+    fn retry(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let call = match claim.stage {
+            Stage::Unsent if self.down.is_none() => {
+                claim.stage = Stage::Acquiring;
+                claim.since = now;
+                Call::Acquire {
+                    ticket: claim.ticket(),
+                    place: claim.place,
+                }
+            }
+            Stage::Leaving => Call::Leave(claim.ticket()),
+            Stage::Releasing { until } if now >= until => {
+                let cause = self.down.as_ref().map_or_else(
+                    || said("the release was not confirmed before the lease ended").cause(),
+                    Trouble::cause,
+                );
+                self.retire(id, Err(cause));
+                return;
+            }
+            Stage::Releasing { until } => {
+                if self.down.is_some() {
+                    self.retries.insert((until, id));
+                }
+                Call::Release(claim.ticket())
+            }
+            _ => return,
+        };
+        if self.down.is_none() {
+            self.send(now, call);
+        }
+    }
+
+    /// Starts on a grant at once, or asks for a full lease first where little
+    /// is left of it.
+    fn enter(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        self.rooms.leave(&claim.terms.key, id);
+        if lease::deadline(since, ttl).since(now) >= ttl / 2 {
+            claim.stage = Stage::Held;
+            self.outcomes.push_back(Outcome::Granted {
+                id,
+                fence,
+                since,
+                ttl,
+            });
+        } else {
+            claim.stage = Stage::Confirming { fence };
+            let ticket = claim.ticket();
+            self.send(now, Call::Renew(ticket));
+        }
+    }
+
+    /// The token is of no use any more. A fresh one takes its place in line.
+    fn start_over(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Ok(token) = Token::new() else {
+            self.retries.insert((now.after(PAUSE), id));
+            return;
+        };
+        self.rooms.leave(&claim.terms.key, id);
+        self.ids.remove(&claim.token);
+        self.ids.insert(token, id);
+        claim.token = token;
+        claim.stage = Stage::Unsent;
+    }
+
+    fn acquire_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply, Trouble>,
+    ) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if let Ok(Reply::Waiting { place, .. }) = &result {
+            claim.place = Some(*place);
+        }
+        if claim.stage != Stage::Acquiring {
+            return;
+        }
+        let id = ticket.terms.id;
+        match result {
+            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
+            Ok(Reply::Waiting { line, .. }) => {
+                claim.stage = Stage::Waiting;
+                self.rooms.join(ticket, now, &line);
+                self.waits(id, &line);
+            }
+            Ok(Reply::Busy { line }) => {
+                self.forget(id);
+                let holder = Some(line.holder());
+                self.outcomes.push_back(Outcome::Busy { id, holder });
+            }
+            Ok(_) => {
+                self.start_over(now, id);
+                self.retries.insert((now.after(PAUSE), id));
+            }
+            Err(Trouble::NotRun) => {
+                claim.stage = Stage::Unsent;
+                self.retry(now, id);
+            }
+            Err(trouble) => {
+                claim.stage = Stage::Unsure;
+                self.rooms.join_later(ticket, now.after(PAUSE));
+                self.trouble(id, &trouble);
+            }
+        }
+    }
+
+    fn ask_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        tickets: Vec<Ticket>,
+        result: Result<Reply, Trouble>,
+    ) {
+        let (line, standings) = match result {
+            Ok(Reply::Asked { line, standings }) => (line, standings),
+            Ok(_) | Err(Trouble::NotRun) => {
+                self.rooms.answered(&tickets, now);
+                return;
+            }
+            Err(trouble) => {
+                self.rooms.answered(&tickets, now.after(PAUSE));
+                for ticket in tickets {
+                    if self.asks(&ticket).is_some() {
+                        self.trouble(ticket.terms.id, &trouble);
+                    }
+                }
+                return;
+            }
+        };
+        self.rooms.answered(&tickets, Rooms::next(now, &line));
+        for (ticket, standing) in tickets.into_iter().zip(standings) {
+            let Some(claim) = self.asks(&ticket) else {
+                continue;
+            };
+            let id = ticket.terms.id;
+            match standing {
+                Standing::Granted { fence } => self.enter(now, id, fence, at, ticket.terms.ttl),
+                Standing::Waiting => {
+                    claim.stage = Stage::Waiting;
+                    claim.since = at;
+                    self.waits(id, &line);
+                }
+                Standing::Gone => {
+                    self.start_over(now, id);
+                    self.retry(now, id);
+                }
+            }
+        }
+    }
+
+    fn renew_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply, Trouble>,
+    ) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        let id = ticket.terms.id;
+        let ttl = ticket.terms.ttl;
+        match (claim.stage, result) {
+            (Stage::Held | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
+                self.send(now, Call::Renew(ticket.clone()));
+            }
+            (Stage::Held, result) => self.outcomes.push_back(match result {
+                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at },
+                Ok(_) => Outcome::NotHeld { id },
+                Err(trouble) => Outcome::RenewFailed {
+                    id,
+                    cause: trouble.cause(),
+                },
+            }),
+            (Stage::Confirming { fence }, Ok(Reply::Ours(true)))
+                if now < lease::deadline(at, ttl) =>
+            {
+                claim.stage = Stage::Held;
+                self.outcomes.push_back(Outcome::Granted {
+                    id,
+                    fence,
+                    since: at,
+                    ttl,
+                });
+            }
+            (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
+                self.start_over(now, id);
+                self.retry(now, id);
+            }
+            (Stage::Confirming { .. }, result) => {
+                claim.stage = Stage::Unsure;
+                self.rooms.join_later(ticket, now);
+                if let Err(trouble) = result {
+                    self.trouble(id, &trouble);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply, Trouble>) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
+            return;
+        }
+        let id = ticket.terms.id;
+        match result {
+            Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
+            Err(Trouble::Never(cause)) => self.retire(id, Err(cause)),
+            Err(Trouble::NotRun) => self.retry(now, id),
+            Err(_) => {
+                self.retries.insert((now.after(PAUSE), id));
+            }
+        }
+    }
+
+    /// Something is in the way of an acquisition, for now or for good.
+    fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
+        let cause = trouble.cause();
+        if !matches!(trouble, Trouble::Never(_)) {
+            self.outcomes.push_back(Outcome::Trouble { id, cause });
+            return;
+        }
+        self.outcomes.push_back(Outcome::Failed { id, cause });
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.stage == Stage::Unsent {
+            self.forget(id);
+        } else {
+            // It may stand in line all the same.
+            self.rooms.leave(&claim.terms.key, id);
+            claim.stage = Stage::Leaving;
+            let call = Call::Leave(claim.ticket());
+            if self.down.is_none() {
+                let at = claim.since;
+                self.calls.push(Sent { call, at });
+            }
+        }
+    }
+
+    fn waits(&mut self, id: LeaseId, line: &Line) {
+        let holder = Some(line.holder());
+        self.outcomes.push_back(Outcome::Waiting { id, holder });
+    }
+
+    fn send(&mut self, at: Moment, call: Call) {
+        self.calls.push(Sent { call, at });
+    }
+
+    /// The claim that a ticket was made for, unless it has another token now.
+    fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
+        let claim = self.claims.get_mut(&ticket.terms.id);
+        claim.filter(|claim| claim.token == ticket.token)
+    }
+
+    /// The claim, if it still wants to know where it stands.
+    fn asks(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
+        let claim = self.claim(ticket);
+        claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
+    }
+
+    fn retire(&mut self, id: LeaseId, result: Result<bool, crate::backend::Cause>) {
+        self.forget(id);
+        self.outcomes.push_back(Outcome::Released { id, result });
+    }
+
+    fn forget(&mut self, id: LeaseId) {
+        if let Some(claim) = self.claims.remove(&id) {
+            self.rooms.leave(&claim.terms.key, id);
+            self.ids.remove(&claim.token);
+        }
+    }
+}
+
+impl Claim {
+    fn ticket(&self) -> Ticket {
+        Ticket {
+            terms: Arc::clone(&self.terms),
+            token: self.token,
+        }
+    }
+}
+
+fn said(text: &str) -> Trouble {
+    Trouble::NotNow(Arc::new(ServerSaid(text.to_owned())))
+}

@@ -1,0 +1,130 @@
+//! Who waits for which key, and when to ask the server about them again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::wire::{Line, Ticket};
+use crate::clock::Moment;
+use crate::key::LockKey;
+use crate::request::LeaseId;
+
+/// Grants are pushed; asking is for those that were lost, and tells the server
+/// that we live. It skips whom it has not heard of for three times as long.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// A lease that ends is seen within this time of its end.
+const JITTER_MS: u64 = 50;
+/// How many are asked about in one call.
+const MOST: usize = 200;
+
+/// The waiters of one connection, by key.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    rooms: HashMap<LockKey, Room>,
+    agenda: BTreeSet<(Moment, LockKey)>,
+    /// What the last due room has left to ask.
+    rest: Vec<Ticket>,
+}
+
+#[derive(Debug)]
+struct Room {
+    waiters: BTreeMap<LeaseId, Ticket>,
+    /// Its place in the agenda; `None` while a question is on the way.
+    ask_at: Option<Moment>,
+}
+
+impl Rooms {
+    /// When to ask next, given who is served at the moment.
+    pub(super) fn next(now: Moment, line: &Line) -> Moment {
+        let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
+        let until = line.left.map_or(ASK_EVERY, |left| left + jitter);
+        now.after(until.min(ASK_EVERY))
+    }
+
+    /// A waiter has been told that it stands in line.
+    pub(super) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
+        self.join_later(ticket, Self::next(now, line));
+    }
+
+    /// A waiter wants to know where it stands, at `at` or before.
+    pub(super) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
+        let key = &ticket.terms.key;
+        if let Some(room) = self.rooms.get_mut(key) {
+            room.waiters.insert(ticket.terms.id, ticket.clone());
+            if room.ask_at.is_some_and(|known| at < known) {
+                self.schedule(key, at);
+            }
+        } else {
+            let room = Room {
+                waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
+                ask_at: None,
+            };
+            self.rooms.insert(key.clone(), room);
+            self.schedule(key, at);
+        }
+    }
+
+    pub(super) fn leave(&mut self, key: &LockKey, id: LeaseId) {
+        let Some(room) = self.rooms.get_mut(key) else {
+            return;
+        };
+        room.waiters.remove(&id);
+        if room.waiters.is_empty()
+            && let Some(Room {
+                ask_at: Some(at), ..
+            }) = self.rooms.remove(key)
+        {
+            self.agenda.remove(&(at, key.clone()));
+        }
+    }
+
+    /// The next question that is due, all of it about one key.
+    pub(super) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
+        if self.rest.is_empty() {
+            let (_, key) = self.agenda.first().filter(|(at, _)| *at <= now)?;
+            let key = key.clone();
+            self.agenda.pop_first();
+            let room = self.rooms.get_mut(&key)?;
+            room.ask_at = None;
+            self.rest = room.waiters.values().cloned().collect();
+        }
+        let most = self.rest.len().min(MOST);
+        Some(self.rest.drain(..most).collect())
+    }
+
+    /// A question was answered, or failed: the next one about it is due `at`.
+    pub(super) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
+        if let Some(ticket) = tickets.first() {
+            let key = &ticket.terms.key;
+            let room = self.rooms.get(key);
+            if room.is_some_and(|room| room.ask_at.is_none()) {
+                self.schedule(key, at);
+            }
+        }
+    }
+
+    /// No answer will come to any question that is on the way.
+    pub(super) fn answers_lost(&mut self) {
+        self.rest.clear();
+    }
+
+    /// Ask about everybody now.
+    pub(super) fn ask_all(&mut self, now: Moment) {
+        let keys: Vec<_> = self.rooms.keys().cloned().collect();
+        for key in keys {
+            self.schedule(&key, now);
+        }
+    }
+
+    pub(super) fn next_ask(&self) -> Option<Moment> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    fn schedule(&mut self, key: &LockKey, at: Moment) {
+        if let Some(room) = self.rooms.get_mut(key) {
+            if let Some(known) = room.ask_at.replace(at) {
+                self.agenda.remove(&(known, key.clone()));
+            }
+            self.agenda.insert((at, key.clone()));
+        }
+    }
+}

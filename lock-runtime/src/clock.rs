@@ -1,0 +1,141 @@
+//! The one clock that leases are measured with, which tests can move.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// The longest uninterrupted sleep: timers do not count suspend, the clock
+/// does, so a sleeper looks at the clock again at least this often.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// Measures leases: monotonic, and counting the time that the machine was
+/// suspended (`CLOCK_BOOTTIME`) on Linux and Android. Elsewhere it is
+/// [`std::time::Instant`]. Never wall-clock time.
+///
+/// Tests take a [`Clock::manual`] and let time pass as they like:
+///
+/// ```
+/// # async fn example() -> Result<(), lock_runtime::LockError> {
+/// use std::time::Duration;
+/// use lock_runtime::{Clock, LockConfig, LockManager};
+///
+/// let clock = Clock::manual();
+/// let locks = LockManager::connect(LockConfig::new("memory:")?.clock(clock.clone())).await?;
+/// let guard = locks.lock("nightly").renew(false).acquire().await?;
+/// clock.advance(Duration::from_secs(60));
+/// assert!(!guard.is_held());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+pub struct Clock(Option<Arc<Manual>>);
+
+#[derive(Default)]
+struct Manual {
+    now: AtomicU64,
+    moved: Notify,
+}
+
+/// A point in time on a [`Clock`], in nanoseconds since an arbitrary start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn machine() -> Self {
+        Self(None)
+    }
+
+    /// A clock that stands still until [`advance`](Self::advance) moves it.
+    pub fn manual() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Lets `time` pass on a manual clock; the machine's clock cannot be moved
+    /// and ignores it.
+    pub fn advance(&self, time: Duration) {
+        if let Some(manual) = &self.0 {
+            manual.now.fetch_add(nanos(time), Ordering::SeqCst);
+            manual.moved.notify_waiters();
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        match &self.0 {
+            // Not zero: a deadline of zero says that a lease has ended.
+            Some(manual) => Moment(1 + manual.now.load(Ordering::SeqCst)),
+            None => Moment(machine_nanos()),
+        }
+    }
+
+    /// Returns when the clock has reached `moment`. Needs a tokio runtime.
+    pub(crate) async fn sleep_until(&self, moment: Moment) {
+        match &self.0 {
+            Some(manual) => loop {
+                let moved = manual.moved.notified();
+                if self.now() >= moment {
+                    return;
+                }
+                moved.await;
+            },
+            None => loop {
+                let rest = moment.since(self.now());
+                if rest.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(rest.min(LONGEST_NAP)).await;
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Clock::manual"
+        } else {
+            "Clock::machine"
+        })
+    }
+}
+
+impl Moment {
+    pub(crate) fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    pub(crate) fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(time)))
+    }
+
+    /// The time from `earlier` to here, zero where `earlier` is later.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn machine_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn machine_nanos() -> u64 {
+    use std::time::Instant;
+
+    use once_cell::sync::Lazy;
+
+    static START: Lazy<Instant> = Lazy::new(Instant::now);
+    1 + nanos(START.elapsed())
+}

@@ -1,0 +1,356 @@
+//! Every operation in flight and who waits for it: what the driver decides,
+//! without its I/O.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::backend::{Cause, Outcome, Request};
+use crate::clock::Moment;
+use crate::config::LockConfig;
+use crate::driver::{Answer, Op};
+use crate::error::{Holder, LockError};
+use crate::guard::LockGuard;
+use crate::lease::{self, Lease};
+use crate::observe;
+use crate::request::{LeaseId, Terms, Wait};
+use crate::watchdog::{Due, Watchdog};
+
+/// The table of operations.
+pub(super) struct Operations {
+    config: LockConfig,
+    callers: mpsc::WeakUnboundedSender<Op>,
+    acquiring: HashMap<LeaseId, Acquiring>,
+    /// When the next wait ends.
+    waits: BTreeSet<(Moment, LeaseId)>,
+    watchdog: Watchdog,
+    /// Releases and abandoned acquisitions whose end is not known yet.
+    releasing: HashMap<LeaseId, Option<Answer<bool>>>,
+    flushes: Vec<std::sync::mpsc::Sender<()>>,
+    shutdown: Option<Shutdown>,
+    requests: Vec<Request>,
+}
+
+struct Acquiring {
+    terms: Arc<Terms>,
+    reply: Answer<LockGuard>,
+    started: Moment,
+    /// Its place in `waits`.
+    ends: Option<Moment>,
+    news: News,
+}
+
+/// The last that was heard of an acquisition.
+enum News {
+    Nothing,
+    Held(Option<Box<Holder>>),
+    Trouble(Cause),
+}
+
+struct Shutdown {
+    answers: Vec<oneshot::Sender<()>>,
+    grace_ends: Moment,
+}
+
+impl Operations {
+    pub(super) fn new(config: LockConfig, callers: mpsc::WeakUnboundedSender<Op>) -> Self {
+        Self {
+            config,
+            callers,
+            acquiring: HashMap::new(),
+            waits: BTreeSet::new(),
+            watchdog: Watchdog::default(),
+            releasing: HashMap::new(),
+            flushes: Vec::new(),
+            shutdown: None,
+            requests: Vec::new(),
+        }
+    }
+
+    /// What the backend is to be asked now.
+    pub(super) fn requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Takes in what a caller wants.
+    pub(super) fn take(&mut self, now: Moment, op: Op) {
+        match op {
+            Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
+            Op::Cancel(id) => {
+                if let Some(acquiring) = self.finish(id) {
+                    observe::cancelled(&acquiring.terms);
+                    self.abandon(id);
+                }
+            }
+            Op::Release { id, answer } => self.release(id, answer),
+            Op::Flush(answer) => self.flushes.push(answer),
+            Op::ShutDown(answer) => self.shut_down(now, answer),
+        }
+    }
+
+    /// Takes in what the backend answers.
+    pub(super) fn settle(&mut self, now: Moment, outcome: Outcome) {
+        match outcome {
+            Outcome::Granted {
+                id,
+                fence,
+                since,
+                ttl,
+            } => {
+                if let Some(acquiring) = self.finish(id) {
+                    let deadline = lease::deadline(since, ttl);
+                    if let Some(lease) = self.lease(&acquiring.terms, fence, deadline) {
+                        observe::granted(&lease, now.since(acquiring.started));
+                        self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
+                        // Where nobody takes it, the guard's drop releases it.
+                        let _ = acquiring.reply.send(Ok(LockGuard::new(lease)));
+                    }
+                }
+            }
+            Outcome::Waiting { id, holder } => self.heard(now, id, News::Held(holder)),
+            Outcome::Trouble { id, cause } => self.heard(now, id, News::Trouble(cause)),
+            Outcome::Busy { id, holder } => {
+                if let Some(acquiring) = self.finish(id) {
+                    acquiring.fail(now, News::Held(holder));
+                }
+            }
+            Outcome::Failed { id, cause } => {
+                if let Some(acquiring) = self.finish(id) {
+                    acquiring.fail(now, News::Trouble(cause));
+                }
+            }
+            Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
+            Outcome::RenewFailed { id, cause } => {
+                observe::renewal_failed(id, &cause);
+                self.watchdog.retry(id, now);
+            }
+            Outcome::NotHeld { id } => {
+                if let Some(lease) = self.watchdog.forget(id) {
+                    self.lose(&lease);
+                }
+            }
+            Outcome::Released { id, result } => self.released(id, result),
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Moment) {
+        while let Some(&(at, id)) = self.waits.first().filter(|(at, _)| *at <= now) {
+            self.waits.remove(&(at, id));
+            self.wait_ended(now, id);
+        }
+        while let Some(due) = self.watchdog.due(now) {
+            match due {
+                Due::Renew(id) => self.requests.push(Request::Renew(id)),
+                Due::Lapsed(lease) => self.lose(&lease),
+            }
+        }
+        if self
+            .shutdown
+            .as_ref()
+            .is_some_and(|it| it.grace_ends <= now)
+        {
+            for lease in self.watchdog.forget_all() {
+                self.lose(&lease);
+            }
+        }
+        if self.releasing.is_empty() {
+            for flush in self.flushes.drain(..) {
+                let _ = flush.send(());
+            }
+        }
+        if self.has_shut_down() {
+            let answers = self
+                .shutdown
+                .as_mut()
+                .map(|it| std::mem::take(&mut it.answers));
+            for answer in answers.into_iter().flatten() {
+                let _ = answer.send(());
+            }
+        }
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let grace = self.shutdown.as_ref().map(|it| it.grace_ends);
+        [
+            self.waits.first().map(|(at, _)| *at),
+            self.watchdog.next_wakeup(),
+            grace.filter(|_| !self.watchdog.is_empty()),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Nothing is held, asked for or being released.
+    pub(super) fn is_idle(&self) -> bool {
+        self.acquiring.is_empty() && self.releasing.is_empty() && self.watchdog.is_empty()
+    }
+
+    pub(super) fn has_shut_down(&self) -> bool {
+        self.shutdown.is_some() && self.is_idle()
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>, reply: Answer<LockGuard>) {
+        if self.shutdown.is_some() {
+            let _ = reply.send(Err(LockError::ShutDown));
+            return;
+        }
+        observe::acquiring(&terms);
+        let ends = match terms.wait {
+            Wait::AtMost(wait) => Some(now.after(wait)),
+            Wait::Forever => None,
+        };
+        self.waits.extend(ends.map(|at| (at, terms.id)));
+        self.requests.push(Request::Acquire(Arc::clone(&terms)));
+        self.acquiring.insert(
+            terms.id,
+            Acquiring {
+                terms,
+                reply,
+                started: now,
+                ends,
+                news: News::Nothing,
+            },
+        );
+    }
+
+    fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
+        if let Some(lease) = self.watchdog.forget(id) {
+            // Whoever still looks at the lease is told that it is over.
+            lease.end();
+            self.requests.push(Request::Release(id));
+            self.releasing.insert(id, answer);
+        } else if let Some(answer) = answer {
+            // It was lost before, and is released already or about to be.
+            let _ = answer.send(Ok(false));
+        }
+    }
+
+    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        if let Some(answer) = self.releasing.remove(&id) {
+            observe::released(id, &result);
+            if let Some(answer) = answer {
+                let _ = answer.send(result.map_err(LockError::unavailable));
+            }
+        }
+    }
+
+    /// The lock is not ours any more, or may not be. The release is a best
+    /// effort, so that what is left of the ttl is not dead time.
+    fn lose(&mut self, lease: &Lease) {
+        lease.end();
+        observe::lost(lease);
+        let id = lease.terms.id;
+        self.requests.push(Request::Release(id));
+        self.releasing.insert(id, None);
+    }
+
+    fn abandon(&mut self, id: LeaseId) {
+        self.requests.push(Request::Abandon(id));
+        self.releasing.insert(id, None);
+    }
+
+    fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
+        let Some(acquiring) = self.acquiring.get_mut(&id) else {
+            return;
+        };
+        if let (News::Nothing, News::Held(_)) = (&acquiring.news, &news) {
+            observe::waiting(&acquiring.terms);
+        }
+        acquiring.news = news;
+        let waited = now.since(acquiring.started);
+        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
+        if over && matches!(acquiring.news, News::Held(_)) {
+            self.give_up(now, id);
+        }
+    }
+
+    /// Without a word from the server, "held by somebody else" would be a
+    /// guess: the answer to the first call is waited for a little longer.
+    fn wait_ended(&mut self, now: Moment, id: LeaseId) {
+        let Some(acquiring) = self.acquiring.get_mut(&id) else {
+            return;
+        };
+        let answer_by = acquiring.started.after(acquiring.terms.call_timeout());
+        if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
+            acquiring.ends = Some(answer_by);
+            self.waits.insert((answer_by, id));
+        } else {
+            self.give_up(now, id);
+        }
+    }
+
+    fn give_up(&mut self, now: Moment, id: LeaseId) {
+        if let Some(mut acquiring) = self.finish(id) {
+            let news = std::mem::replace(&mut acquiring.news, News::Nothing);
+            acquiring.fail(now, news);
+            self.abandon(id);
+        }
+    }
+
+    /// Takes an acquisition out of the table.
+    fn finish(&mut self, id: LeaseId) -> Option<Acquiring> {
+        let acquiring = self.acquiring.remove(&id)?;
+        if let Some(at) = acquiring.ends {
+            self.waits.remove(&(at, id));
+        }
+        Some(acquiring)
+    }
+
+    /// `None` where every caller is gone; then nobody waits for it either.
+    fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
+        Some(Arc::new(Lease::new(
+            Arc::clone(terms),
+            fence,
+            deadline,
+            self.config.clock.clone(),
+            self.callers.upgrade()?,
+        )))
+    }
+
+    fn shut_down(&mut self, now: Moment, answer: oneshot::Sender<()>) {
+        let grace_ends = now.after(self.config.shutdown_grace);
+        let shutdown = self.shutdown.get_or_insert(Shutdown {
+            answers: Vec::new(),
+            grace_ends,
+        });
+        shutdown.answers.push(answer);
+        let waiting: Vec<_> = self.acquiring.keys().copied().collect();
+        for id in waiting {
+            if let Some(acquiring) = self.finish(id) {
+                let _ = acquiring.reply.send(Err(LockError::ShutDown));
+                self.abandon(id);
+            }
+        }
+    }
+}
+
+impl Acquiring {
+    fn fail(self, now: Moment, news: News) {
+        let waited = now.since(self.started);
+        let error = match news {
+            News::Held(holder) => LockError::Contended {
+                key: self.terms.key.clone(),
+                waited,
+                holder,
+            },
+            News::Trouble(cause) => LockError::unavailable(cause),
+            News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
+        };
+        observe::refused(&self.terms, &error);
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operations")
+            .field("acquiring", &self.acquiring.len())
+            .field("releasing", &self.releasing.len())
+            .field("watchdog", &self.watchdog)
+            .finish_non_exhaustive()
+    }
+}

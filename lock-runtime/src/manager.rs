@@ -1,0 +1,213 @@
+//! The handle to one set of locks: connects, installs, hands out requests.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use once_cell::sync::OnceCell;
+use pin_project_lite::pin_project;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::LockConfig;
+use crate::driver::{self, Op};
+use crate::error::LockError;
+use crate::key::LockKey;
+use crate::request::{LeaseId, LockRequest};
+
+static INSTALLED: OnceCell<LockManager> = OnceCell::new();
+
+thread_local! {
+    static SCOPE: RefCell<Option<LockManager>> = const { RefCell::new(None) };
+}
+
+/// How long the handle that [`init`] gave out waits for pending releases when
+/// it is dropped.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// A set of locks: one store, one thread that keeps the leases.
+///
+/// Cheap to clone. Works from any thread, any async runtime, and none.
+#[derive(Clone)]
+pub struct LockManager {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: LockConfig,
+    pub(crate) mailbox: mpsc::UnboundedSender<Op>,
+    next_id: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn next_id(&self) -> LeaseId {
+        LeaseId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl LockManager {
+    /// Connects to the locks at a URL or with a [`LockConfig`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] where the configuration is wrong,
+    /// [`LockError::Unavailable`] where the server refuses us or cannot be
+    /// reached within the connect timeout.
+    pub async fn connect<C>(config: C) -> Result<Self, LockError>
+    where
+        C: TryInto<LockConfig>,
+        LockError: From<C::Error>,
+    {
+        let config = config.try_into()?;
+        let mailbox = driver::start(config.clone()).await?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                mailbox,
+                next_id: AtomicU64::new(1),
+            }),
+        })
+    }
+
+    /// Makes this the manager that annotated functions use.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] where one has been installed before.
+    pub fn install(&self) -> Result<(), LockError> {
+        INSTALLED.set(self.clone()).map_err(|_| {
+            LockError::invalid(
+                "manager",
+                "one is installed already; use `scope` or `manager = …` for a second one",
+            )
+        })
+    }
+
+    /// A request for the lock named `key`.
+    pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
+        LockRequest::new(Arc::clone(&self.shared), key.into())
+    }
+
+    /// Runs `future` with this manager in place of the installed one. Holds
+    /// while the future is polled, and so not in tasks that it spawns.
+    pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
+        Scope {
+            manager: self.clone(),
+            future,
+        }
+    }
+
+    /// Takes no new locks, lets locked work go on (and renews it) for the grace
+    /// time of the configuration, then stops it; returns when every release has
+    /// been delivered.
+    pub async fn shutdown(&self) {
+        let (answer, done) = oneshot::channel();
+        if self.shared.mailbox.send(Op::ShutDown(answer)).is_ok() {
+            let _ = done.await;
+        }
+    }
+
+    /// The manager of the scope that is being polled, else the installed one.
+    pub(crate) fn current() -> Result<Self, LockError> {
+        SCOPE
+            .with_borrow(Clone::clone)
+            .or_else(|| INSTALLED.get().cloned())
+            .ok_or(LockError::NotConfigured)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("config", &self.shared.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connects and installs the manager that annotated functions use. Keep what it
+/// returns until the end of `main`: dropping it waits up to a second for
+/// pending releases, so that the last lock of a program does not linger on the
+/// server until its ttl.
+///
+/// # Errors
+///
+/// Those of [`LockManager::connect`] and [`LockManager::install`].
+pub async fn init<C>(config: C) -> Result<Installed, LockError>
+where
+    C: TryInto<LockConfig>,
+    LockError: From<C::Error>,
+{
+    let manager = LockManager::connect(config).await?;
+    manager.install()?;
+    Ok(Installed { manager })
+}
+
+/// Shuts the installed manager down; see [`LockManager::shutdown`]. Without one
+/// it does nothing.
+pub async fn shutdown() {
+    if let Some(manager) = INSTALLED.get() {
+        manager.shutdown().await;
+    }
+}
+
+/// The manager that [`init`] has installed.
+#[must_use = "keep it until the end of `main`, it delivers the last releases"]
+#[derive(Debug)]
+pub struct Installed {
+    manager: LockManager,
+}
+
+impl Deref for Installed {
+    type Target = LockManager;
+
+    fn deref(&self) -> &LockManager {
+        &self.manager
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let (answer, done) = std::sync::mpsc::channel();
+        if self.manager.shared.mailbox.send(Op::Flush(answer)).is_ok() {
+            let _ = done.recv_timeout(FLUSH);
+        }
+    }
+}
+
+pin_project! {
+    /// The future of [`LockManager::scope`].
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Scope<F> {
+        manager: LockManager,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Scope<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Puts the outer scope back, also when the future panics.
+        struct Restore(Option<LockManager>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.set(self.0.take());
+            }
+        }
+
+        let this = self.project();
+        let _restore = Restore(SCOPE.replace(Some(this.manager.clone())));
+        this.future.poll(cx)
+    }
+}

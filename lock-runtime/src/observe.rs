@@ -1,0 +1,85 @@
+//! The events that the runtime emits, each at one place; their names and fields
+//! are listed in the crate's documents.
+
+use std::time::Duration;
+
+use tracing::{debug, field, info, warn};
+
+use crate::backend::Cause;
+use crate::error::LockError;
+use crate::lease::Lease;
+use crate::request::{LeaseId, Terms};
+
+macro_rules! event {
+    ($level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {
+        $level!(
+            target: "lock_runtime",
+            key = $terms.key.as_str(),
+            function = $terms.function.map(|(_, name)| name),
+            id = $terms.id.0,
+            $($field = $value,)*
+            $name
+        )
+    };
+}
+
+pub(crate) fn acquiring(terms: &Terms) {
+    event!(debug, terms, "acquire", ttl = field::debug(terms.ttl));
+}
+
+pub(crate) fn waiting(terms: &Terms) {
+    event!(debug, terms, "wait");
+}
+
+pub(crate) fn granted(lease: &Lease, waited: Duration) {
+    event!(
+        debug,
+        lease.terms,
+        "grant",
+        fence = lease.fence,
+        waited = field::debug(waited)
+    );
+}
+
+pub(crate) fn cancelled(terms: &Terms) {
+    event!(debug, terms, "cancel");
+}
+
+pub(crate) fn refused(terms: &Terms, error: &LockError) {
+    event!(info, terms, "refuse", error = field::display(error));
+}
+
+pub(crate) fn lost(lease: &Lease) {
+    event!(warn, lease.terms, "loss", fence = lease.fence);
+}
+
+pub(crate) fn stopped(lease: &Lease) {
+    event!(warn, lease.terms, "stop", fence = lease.fence);
+}
+
+pub(crate) fn overran(lease: &Lease) {
+    event!(warn, lease.terms, "overrun", fence = lease.fence);
+}
+
+pub(crate) fn renewal_failed(id: LeaseId, cause: &Cause) {
+    warn!(target: "lock_runtime", id = id.0, error = %cause, "renew failure");
+}
+
+pub(crate) fn released(id: LeaseId, result: &Result<bool, Cause>) {
+    match result {
+        Ok(held) => debug!(target: "lock_runtime", id = id.0, held, "release"),
+        Err(cause) => {
+            warn!(target: "lock_runtime", id = id.0, error = %cause, "release failure");
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn connected(connection: usize) {
+    info!(target: "lock_runtime", connection, "connect");
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn disconnected(connection: usize, cause: &Cause) {
+    warn!(target: "lock_runtime", connection, error = %cause, "disconnect");
+}

@@ -1,0 +1,29 @@
+//! What the attribute's expansion calls; no part of the public interface.
+
+pub use crate::key::{KeyWriter, Value};
+pub use crate::site::Site;
+
+use crate::key::LockKey;
+use crate::manager::LockManager;
+use crate::request::Acquire;
+
+/// Takes the lock of an annotated function from the manager of the scope, or
+/// the installed one.
+pub fn acquire(site: &'static Site, key: LockKey) -> Acquire {
+    Acquire::at_site(LockManager::current(), site, key)
+}
+
+/// The same from `manager`.
+pub fn acquire_with(manager: &LockManager, site: &'static Site, key: LockKey) -> Acquire {
+    Acquire::at_site(Ok(manager.clone()), site, key)
+}
+
+/// Gives the body's block the type of the function: an early return of it comes
+/// first and is never reached.
+///
+/// # Panics
+///
+/// Always; the expansion calls it behind `if false`.
+pub fn output<T>() -> T {
+    unreachable!("stands behind `if false`")
+}

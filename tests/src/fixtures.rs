@@ -1,0 +1,44 @@
+//! Small helpers of every test: unique names, time limits, and waiting for what sends no event.
+
+use std::{
+    fmt::Display,
+    panic::Location,
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::{sleep, timeout};
+
+/// How often [`eventually`] looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A name that no other test, and no other process, uses: `name` with a suffix.
+pub fn unique(name: impl Display) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{name}-{}-{count}", process::id())
+}
+
+/// The future's output; panics with the caller's line when it takes longer than `limit`.
+#[track_caller]
+pub fn within<F: Future>(limit: Duration, future: F) -> impl Future<Output = F::Output> {
+    let caller = Location::caller();
+    async move {
+        let outcome = timeout(limit, future).await;
+        outcome.unwrap_or_else(|_| panic!("{caller}: not done within {limit:?}"))
+    }
+}
+
+/// Looks until `condition` is true; panics with the caller's line when that takes longer than `limit`.
+///
+/// For conditions that nothing announces, such as a key that disappears from a server.
+#[track_caller]
+pub fn eventually(limit: Duration, condition: impl AsyncFn() -> bool) -> impl Future<Output = ()> {
+    let looking = async move {
+        while !condition().await {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    within(limit, looking)
+}

@@ -1,0 +1,21 @@
+//! What the tests stand on: real servers, a faulty network, child processes and a witness of overlaps.
+//!
+//! Everything here panics with a clear message when it cannot do its work, since that fails the test that asked.
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "a panic is how test support reports"
+)]
+
+mod fixtures;
+mod net;
+mod process;
+mod proxy;
+mod register;
+mod server;
+mod worker;
+
+pub use fixtures::{eventually, unique, within};
+pub use proxy::{Direction, Proxy};
+pub use register::{Register, Section};
+pub use server::{RedisServer, RedisServerBuilder};
+pub use worker::Worker;

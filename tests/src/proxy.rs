@@ -1,0 +1,244 @@
+//! A faulty network between a client and a server: delays, black holes and cut connections, at will.
+
+use std::{
+    io, mem,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{mpsc, watch},
+    task::{JoinHandle, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+use crate::net::{free_port, runtime};
+
+/// The most bytes that travel as one.
+const CHUNK: usize = 16 * 1024;
+
+/// A loopback port whose connections lead to a server, through two [`Direction`]s.
+///
+/// It runs apart from the test's runtime, which may be blocked.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    target: SocketAddr,
+    requests: Arc<Direction>,
+    replies: Arc<Direction>,
+    connections: Arc<Mutex<JoinSet<io::Result<()>>>>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// A proxy that passes everything on to `target`.
+    pub fn start(target: SocketAddr) -> Self {
+        let (listener, addr) = loop {
+            let addr = (Ipv4Addr::LOCALHOST, free_port()).into();
+            if let Ok(listener) = std::net::TcpListener::bind(addr) {
+                break (listener, addr);
+            }
+        };
+        let mut proxy = Self {
+            addr,
+            target,
+            requests: Arc::default(),
+            replies: Arc::default(),
+            connections: Arc::default(),
+            accepting: None,
+        };
+        proxy.accept_from(listener);
+        proxy
+    }
+
+    /// The URL by which a client reaches the server through the proxy.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.addr)
+    }
+
+    /// Where the proxy listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The bytes from the clients to the server.
+    pub fn requests(&self) -> &Direction {
+        &self.requests
+    }
+
+    /// The bytes from the server to the clients.
+    pub fn replies(&self) -> &Direction {
+        &self.replies
+    }
+
+    /// Closes all connections and loses what they held; new ones are welcome.
+    pub async fn cut(&self) {
+        let mut connections = mem::take(&mut *lock(&self.connections));
+        connections.shutdown().await;
+    }
+
+    /// Refuses new connections, as a host without the server would; those that are open stay.
+    pub async fn refuse(&mut self) {
+        if let Some(accepting) = self.accepting.take() {
+            accepting.abort();
+            // An error only says that it was aborted; the listener is closed by now.
+            let _ = accepting.await;
+        }
+    }
+
+    /// Accepts connections again after [`Proxy::refuse`].
+    pub fn admit(&mut self) {
+        if self.accepting.is_none() {
+            let listener = std::net::TcpListener::bind(self.addr)
+                .unwrap_or_else(|error| panic!("{} is no longer free: {error}", self.addr));
+            self.accept_from(listener);
+        }
+    }
+
+    fn accept_from(&mut self, listener: std::net::TcpListener) {
+        let target = self.target;
+        let requests = Arc::clone(&self.requests);
+        let replies = Arc::clone(&self.replies);
+        let connections = Arc::clone(&self.connections);
+        listener.set_nonblocking(true).expect("a socket");
+        self.accepting = Some(runtime().spawn(async move {
+            let listener = TcpListener::from_std(listener).expect("a listening socket");
+            while let Ok((client, _)) = listener.accept().await {
+                let (requests, replies) = (Arc::clone(&requests), Arc::clone(&replies));
+                lock(&connections).spawn(join(client, target, requests, replies));
+            }
+        }));
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
+        lock(&self.connections).abort_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics while holding it")
+}
+
+/// Joins a client to the server until both directions have ended or one has failed.
+async fn join(
+    client: TcpStream,
+    target: SocketAddr,
+    requests: Arc<Direction>,
+    replies: Arc<Direction>,
+) -> io::Result<()> {
+    let server = TcpStream::connect(target).await?;
+    server.set_nodelay(true)?;
+    client.set_nodelay(true)?;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::try_join!(
+        requests.carry(from_client, to_server),
+        replies.carry(from_server, to_client),
+    )?;
+    Ok(())
+}
+
+/// What happens to the bytes that go one way, over all connections of a proxy.
+#[derive(Debug)]
+pub struct Direction {
+    mode: watch::Sender<Mode>,
+    held: watch::Sender<bool>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    Pass,
+    Delay(Duration),
+    Hold,
+}
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            mode: watch::Sender::new(Mode::Pass),
+            held: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Direction {
+    /// Lets everything through at once, also what was held or delayed so far.
+    pub fn pass(&self) {
+        self.mode.send_replace(Mode::Pass);
+    }
+
+    /// Lets everything through this long after it arrived; the rate stays the same.
+    pub fn delay(&self, delay: Duration) {
+        self.mode.send_replace(Mode::Delay(delay));
+    }
+
+    /// Takes everything and delivers nothing, not even the end of a connection, until told otherwise.
+    pub fn hold(&self) {
+        self.held.send_replace(false);
+        self.mode.send_replace(Mode::Hold);
+    }
+
+    /// Waits until something arrived that the last [`Direction::hold`] keeps back.
+    pub async fn held(&self) {
+        let mut held = self.held.subscribe();
+        held.wait_for(|held| *held)
+            .await
+            .expect("the sender is ours");
+    }
+
+    /// Carries one connection's bytes, and its end, as the mode of the moment says.
+    async fn carry(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
+        // Arrivals are taken off the wire at once, so that a delay does not slow the sender down.
+        let (arrivals, mut queue) = mpsc::unbounded_channel();
+        let read = async move {
+            loop {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                let end = from.read_buf(&mut chunk).await? == 0;
+                // Fails only when the writer failed, and then both are dropped.
+                let _ = arrivals.send((Instant::now(), chunk));
+                if end {
+                    return Ok(());
+                }
+            }
+        };
+        let write = async {
+            while let Some((arrived, chunk)) = queue.recv().await {
+                self.admit(arrived).await;
+                to.write_all(&chunk).await?;
+            }
+            to.shutdown().await
+        };
+        tokio::try_join!(read, write)?;
+        Ok(())
+    }
+
+    /// Waits until what arrived then may go on.
+    async fn admit(&self, arrived: Instant) {
+        let mut mode = self.mode.subscribe();
+        loop {
+            let current = *mode.borrow_and_update();
+            match current {
+                Mode::Pass => return,
+                Mode::Delay(delay) => tokio::select! {
+                    () = sleep_until(arrived + delay) => return,
+                    _ = mode.changed() => {}
+                },
+                Mode::Hold => {
+                    self.held.send_replace(true);
+                    let _ = mode.changed().await;
+                }
+            }
+        }
+    }
+}

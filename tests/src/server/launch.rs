@@ -1,0 +1,141 @@
+//! Starts a Redis server on a free port and waits until it accepts connections.
+
+use std::{env, ffi::OsString, io, process::Command, sync::OnceLock};
+
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::ChildStdout,
+    sync::oneshot,
+};
+
+use super::{PATIENCE, RedisServer, SOCKET};
+use crate::{
+    fixtures::within,
+    net::{free_port, runtime},
+    process::Process,
+};
+
+/// How often another port is tried when somebody took the one that was free.
+const ATTEMPTS: u32 = 10;
+
+/// What is to be started: see [`RedisServer::builder`].
+#[derive(Debug, Default)]
+pub struct RedisServerBuilder {
+    args: Vec<String>,
+    password: Option<String>,
+}
+
+impl RedisServerBuilder {
+    /// Sets an option of the server's configuration, such as `("--maxmemory", "5mb")`.
+    pub fn arg(mut self, name: &str, value: &str) -> Self {
+        self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Asks every client for this password, which must need no escaping in a URL.
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self.arg("--requirepass", password)
+    }
+
+    /// Makes every acknowledged write survive [`RedisServer::restart`].
+    pub fn append_only(self) -> Self {
+        self.arg("--appendonly", "yes")
+            .arg("--appendfsync", "always")
+    }
+
+    /// Starts the server and waits until it accepts connections.
+    pub async fn start(self) -> RedisServer {
+        let directory = tempfile::tempdir().expect("a directory for the server");
+        for _ in 0..ATTEMPTS {
+            let port = free_port();
+            let args = self.command_line(port, &directory);
+            match start(&args).await {
+                Ok(process) => {
+                    return RedisServer {
+                        process,
+                        args,
+                        port,
+                        password: self.password,
+                        directory,
+                    };
+                }
+                Err(log) if log.contains("Address already in use") => {}
+                Err(log) => panic!("{} did not start:\n{log}", binary().display()),
+            }
+        }
+        panic!("no free port for a server in {ATTEMPTS} attempts");
+    }
+
+    fn command_line(&self, port: u16, directory: &TempDir) -> Vec<OsString> {
+        let mut args: Vec<OsString> = ["--bind", "127.0.0.1", "--save", "", "--port"]
+            .map(OsString::from)
+            .into();
+        args.push(port.to_string().into());
+        args.extend(["--dir".into(), directory.path().into()]);
+        args.extend(["--unixsocket".into(), directory.path().join(SOCKET).into()]);
+        if major_version() >= 7 {
+            args.extend(["--enable-debug-command".into(), "yes".into()]);
+        }
+        args.extend(self.args.iter().map(OsString::from));
+        args
+    }
+}
+
+/// Starts a server and waits until it accepts connections; what it logged if it ended instead.
+pub(super) async fn start(args: &[OsString]) -> Result<Process, String> {
+    let (process, _, stdout) = Process::spawn(&binary(), args)
+        .await
+        .unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
+
+    let (ready, started) = oneshot::channel();
+    runtime().spawn(follow_log(stdout, ready));
+    let started = within(PATIENCE, started).await;
+    started.expect("the log is followed to its end")?;
+    Ok(process)
+}
+
+/// Tells when the server is ready, or its log if it ends before; then keeps reading, so that it never blocks on a
+/// full pipe.
+///
+/// Asking the port instead would be answered by whichever server has it.
+async fn follow_log(stdout: ChildStdout, ready: oneshot::Sender<Result<(), String>>) {
+    let mut lines = BufReader::new(stdout).lines();
+    let mut log = String::new();
+    let outcome = loop {
+        match lines.next_line().await {
+            Ok(Some(line)) if line.to_lowercase().contains("ready to accept") => break Ok(()),
+            Ok(Some(line)) => log = log + &line + "\n",
+            _ => break Err(log),
+        }
+    };
+    // The test may have given up meanwhile.
+    let _ = ready.send(outcome);
+    while let Ok(Some(_)) = lines.next_line().await {}
+}
+
+/// The server's binary.
+fn binary() -> OsString {
+    env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
+}
+
+/// The first number of the server's version.
+fn major_version() -> u32 {
+    static VERSION: OnceLock<u32> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let binary = binary();
+        let output = match Command::new(&binary).arg("--version").output() {
+            Ok(output) => output,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => panic!(
+                "{} is not installed; install Debian's package `redis-server`, or name a binary in REDIS_SERVER",
+                binary.display()
+            ),
+            Err(error) => panic!("{} --version: {error}", binary.display()),
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.split_once("v=")
+            .and_then(|(_, version)| version.split('.').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no version in {text:?}"))
+    })
+}

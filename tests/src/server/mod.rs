@@ -1,0 +1,165 @@
+//! A Redis server of the test's own, which it may stop, kill and restart.
+
+mod launch;
+
+use std::{
+    ffi::OsString,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
+use tempfile::TempDir;
+
+pub use self::launch::RedisServerBuilder;
+use self::launch::start;
+use crate::process::Process;
+
+/// How long a server may take to start, and to answer an inspecting command.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The file name of the server's Unix socket.
+const SOCKET: &str = "redis.sock";
+
+/// A running server on loopback and on a Unix socket, with a directory of its own; dropping it ends it.
+#[derive(Debug)]
+pub struct RedisServer {
+    // The process is dropped, and so ended, before its directory.
+    process: Process,
+    args: Vec<OsString>,
+    port: u16,
+    password: Option<String>,
+    directory: TempDir,
+}
+
+impl RedisServer {
+    /// A server that keeps nothing on disk and asks for no password.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// A server with other settings. The environment's `REDIS_SERVER` names another binary than `redis-server`.
+    pub fn builder() -> RedisServerBuilder {
+        RedisServerBuilder::default()
+    }
+
+    /// The server's URL, without a password.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.addr())
+    }
+
+    /// The server's URL for `user`; an empty name is the default user.
+    pub fn url_with_user(&self, user: &str, password: &str) -> String {
+        format!("redis://{user}:{password}@{}", self.addr())
+    }
+
+    /// The URL of the server's Unix socket.
+    pub fn unix_url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    /// The server's Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join(SOCKET)
+    }
+
+    /// Where the server listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The port the server listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server's process id; another one after a restart.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Stops the server with its connections open, as if its machine hung (`SIGSTOP`).
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// Lets a stopped server go on.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
+    /// Ends the server at once, as a crash would (`SIGKILL`).
+    pub async fn kill(&mut self) {
+        self.process.kill().await;
+    }
+
+    /// Kills the server, where it still runs, and starts it again with the same port, directory and settings.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.process = start(&self.args)
+            .await
+            .unwrap_or_else(|log| panic!("the server did not start again:\n{log}"));
+    }
+
+    /// A connection for looking at the server and preparing it, with all rights.
+    pub async fn connection(&self) -> MultiplexedConnection {
+        let url = match &self.password {
+            Some(password) => self.url_with_user("", password),
+            None => self.url(),
+        };
+        connect(&url).await
+    }
+
+    /// Sends one command on a connection of its own; panics when the server answers with an error.
+    pub async fn cmd(&self, words: &[&str]) -> Value {
+        let mut command = redis::Cmd::new();
+        command.arg(words);
+        command
+            .query_async(&mut self.connection().await)
+            .await
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// The names of the keys that match a glob pattern, sorted.
+    pub async fn keys(&self, pattern: &str) -> Vec<String> {
+        let mut keys: Vec<String> = self.read(&["KEYS", pattern]).await;
+        keys.sort();
+        keys
+    }
+
+    /// How often `command` (in lower case) was called since the server started or `CONFIG RESETSTAT`.
+    pub async fn calls(&self, command: &str) -> u64 {
+        let statistics: String = self.read(&["INFO", "commandstats"]).await;
+        let prefix = format!("cmdstat_{command}:calls=");
+        let count = statistics
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix)?.split(',').next());
+        count.map_or(0, |count| count.parse().expect("a count of calls"))
+    }
+
+    /// Closes every client's connection; the clients learn of it from the closed socket.
+    pub async fn kill_all_clients(&self) {
+        for kind in ["normal", "pubsub"] {
+            self.cmd(&["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"])
+                .await;
+        }
+    }
+
+    async fn read<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        redis::from_redis_value(self.cmd(words).await)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+}
+
+/// A connection that waits long enough for a busy machine.
+pub(crate) async fn connect(url: &str) -> MultiplexedConnection {
+    let patient = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    redis::Client::open(url)
+        .expect("a URL that the client understands")
+        .get_multiplexed_async_connection_with_config(&patient)
+        .await
+        .unwrap_or_else(|error| panic!("cannot inspect the server: {error}"))
+}
