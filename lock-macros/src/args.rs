@@ -1,7 +1,5 @@
 //! The arguments of the attribute: `key = "stock:{id}", ttl = "10s"`.
 
-mod value;
-
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{End, ParseStream, Parser as _};
@@ -9,7 +7,7 @@ use syn::{Error, Expr, Lit, Path, Result, Token};
 
 use crate::errors::Errors;
 use crate::key::Key;
-pub(crate) use value::{Length, Release, Wait};
+use crate::values::{self, Length, Release, Wait};
 
 /// Every argument with an example of its value. A new argument is a line here, a field of
 /// [`Args`], and an arm of [`Args::set`].
@@ -67,84 +65,74 @@ impl Args {
         args
     }
 
-    fn argument(&mut self, input: ParseStream<'_>, seen: &mut Vec<Ident>) -> Result<()> {
-        let name = name(input)?;
-        let repeated = seen.contains(&name);
-        seen.push(name.clone());
-        let example = example(&name)?;
+    fn argument(&mut self, input: ParseStream<'_>, seen: &mut Vec<String>) -> Result<()> {
+        let name = name(input, seen)?;
+        let example = example(&name, seen)?;
+        let error = |span, message| Err(Error::new(span, message));
         if !input.peek(Token![=]) || input.peek(Token![==]) {
-            return Err(Error::new(
-                name.span(),
-                format!("`{name}` needs a value: write `{name} = {example}`"),
-            ));
+            let message = format!("`{name}` needs a value: write `{name} = {example}`");
+            return error(name.span(), message);
         }
         let equals = input.parse::<Token![=]>()?;
         if input.is_empty() || input.peek(Token![,]) {
-            return Err(Error::new(
-                equals.span,
-                format!("the value of `{name}` is missing: write `{name} = {example}`"),
-            ));
+            let message = format!("`{name}` has no value: write `{name} = {example}`");
+            return error(equals.span, message);
         }
-        if repeated {
-            return Err(Error::new(
-                name.span(),
-                format!("`{name}` is given more than once: keep one of them"),
-            ));
+        if seen.iter().filter(|seen| name == seen).count() > 1 {
+            let message = format!("`{name}` is given more than once: keep one of them");
+            return error(name.span(), message);
         }
         self.set(&name, input)
     }
 
     fn set(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
-            "key" => self.key = Some(value::key(input)?),
-            "ttl" => self.ttl = Some(value::ttl(input)?),
-            "wait" => self.wait = Some(value::wait(input)?),
-            "renew" => self.renew = Some(value::renew(input)?),
-            "release" => self.release = Some(value::release(input)?),
-            "on_error" => self.on_error = Some(value::on_error(input)?),
-            "guard" => self.guard = Some(value::guard(input)?),
+            "key" => self.key = Some(values::key(input)?),
+            "ttl" => self.ttl = Some(values::ttl(input)?),
+            "wait" => self.wait = Some(values::wait(input)?),
+            "renew" => self.renew = Some(values::renew(input)?),
+            "release" => self.release = Some(values::release(input)?),
+            "on_error" => self.on_error = Some(values::on_error(input)?),
+            "guard" => self.guard = Some(values::guard(input)?),
             "manager" => self.manager = Some(input.parse()?),
-            "crate" => self.krate = Some(value::krate(input)?),
+            "crate" => self.krate = Some(values::krate(input)?),
             other => unreachable!("`{other}` is not one of ARGUMENTS"),
         }
         Ok(())
     }
 }
 
-fn name(input: ParseStream<'_>) -> Result<Ident> {
+fn name(input: ParseStream<'_>, seen: &mut Vec<String>) -> Result<Ident> {
     if input.peek(Ident::peek_any) {
         return input.call(Ident::parse_any);
     }
     let advice = match input.fork().parse() {
         Ok(Lit::Str(text)) => {
-            let text = text.token();
-            format!("arguments have names: write `key = {text}`")
+            seen.push("key".to_owned());
+            format!("arguments have names: write `key = {}`", text.token())
         }
         _ => "expected an argument with its name, as in `key = \"stock:{id}\"`".to_owned(),
     };
     Err(input.error(advice))
 }
 
-fn example(name: &Ident) -> Result<&'static str> {
+/// An example for this argument. What a misspelt name meant counts as seen: it is not missing.
+fn example(name: &Ident, seen: &mut Vec<String>) -> Result<&'static str> {
     let written = name.to_string();
     if let Some((_, example)) = ARGUMENTS.iter().find(|(known, _)| written == *known) {
+        seen.push(written);
         return Ok(example);
     }
     let names = ARGUMENTS.iter().map(|(known, _)| *known);
-    let advice = match similar(&written, names.clone()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!(
-            "use {}",
-            names
-                .map(|n| format!("`{n}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+    let advice = if let Some(meant) = similar(&written, names.clone()) {
+        seen.push(meant.to_owned());
+        format!("did you mean `{meant}`?")
+    } else {
+        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        format!("the arguments are {}", names.join(", "))
     };
-    Err(Error::new(
-        name.span(),
-        format!("unknown argument `{name}`: {advice}"),
-    ))
+    let message = format!("unknown argument `{name}`: {advice}");
+    Err(Error::new(name.span(), message))
 }
 
 fn end_of_argument(input: ParseStream<'_>) -> Result<()> {
@@ -157,24 +145,27 @@ fn end_of_argument(input: ParseStream<'_>) -> Result<()> {
 /// Goes to the next comma with an argument after it; commas inside of a value are followed by
 /// something else.
 fn skip_argument(input: ParseStream<'_>) -> Result<()> {
-    let argument_follows = || {
-        input.peek2(End)
-            || input.peek2(Ident::peek_any)
-                && (input.peek3(Token![=]) || input.peek3(Token![,]) || input.peek3(End))
-    };
-    while !input.is_empty() && !(input.peek(Token![,]) && argument_follows()) {
+    let value_follows = || input.peek3(Token![=]) || input.peek3(Token![,]) || input.peek3(End);
+    let argument_follows = || input.peek2(Ident::peek_any) && value_follows() || input.peek2(End);
+    while !(input.is_empty() || input.peek(Token![,]) && argument_follows()) {
         input.parse::<TokenTree>()?;
     }
     Ok(())
 }
 
-/// The name that differs from what was written by at most a third of its letters.
+/// The name that has the same letters, or differs by at most a third of them.
 fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let near = |name: &&str| {
+        letters(name) == letters(written) || distance(written, name) <= name.len().div_ceil(3)
+    };
     names
-        .map(|name| (distance(written, name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= name.len().div_ceil(3))
-        .map(|(_, name)| name)
+        .filter(near)
+        .min_by_key(|name| distance(written, name))
 }
 
 /// Levenshtein's distance.
@@ -192,3 +183,6 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
+
+#[cfg(test)]
+mod tests;

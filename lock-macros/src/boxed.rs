@@ -56,7 +56,7 @@ impl Boxed {
         })
     }
 
-    pub(crate) fn with_body(&self, statements: TokenStream) -> TokenStream {
+    pub(crate) fn with_body(&self, statements: &TokenStream) -> TokenStream {
         let Boxed {
             before,
             keywords,

@@ -22,6 +22,12 @@ impl Errors {
 
     /// A `compile_error!` for each mistake; `None` if there is no mistake.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
-        self.0.map(|errors| errors.into_compile_error())
+        self.0.map(Error::into_compile_error)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn messages(self) -> Vec<String> {
+        let errors = self.0.into_iter().flatten();
+        errors.map(|error| error.to_string()).collect()
     }
 }

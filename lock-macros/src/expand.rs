@@ -2,14 +2,16 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
-use syn::{Error, ExprPath, Path, Type};
+use syn::{Error, Path, Type};
 
-use crate::args::{Args, Length, Release, Wait};
+use crate::args::Args;
 use crate::errors::Errors;
-use crate::function::{Function, nameable};
+use crate::function::Function;
 use crate::key::Scope;
+use crate::output::{self, nameable};
+use crate::pieces::{borrow, crate_at, default_crate, shown_at};
+use crate::site;
+use crate::values::Release;
 
 /// The expansion of the attribute; after a mistake the item as it was, so that an editor keeps
 /// working in the body, and the mistakes.
@@ -48,62 +50,58 @@ impl<'a> Expansion<'a> {
     //     async fn f(id: u32) -> Ret {
     //         let lock_key = { … };
     //         let lock_request = acquire(const { &Site::new(…) }, lock_key);
-    //         let lock_guard = match lock_request.await {
-    //             Ok(lock_guard) => lock_guard,
-    //             Err(lock_error) => return FromLockError::from_lock_error(lock_error),
+    //         let lock_error = 'locked: {
+    //             let lock_guard = match lock_request.await {
+    //                 Ok(lock_guard) => lock_guard,
+    //                 Err(lock_error) => break 'locked lock_error,
+    //             };
+    //             match LockGuard::hold(&lock_guard, async move { BODY }).await {
+    //                 Ok(lock_output) => {
+    //                     LockGuard::release(lock_guard);
+    //                     return lock_output;
+    //                 }
+    //                 Err(lock_error) => lock_error,
+    //             }
     //         };
-    //         match LockGuard::hold(&lock_guard, async move { BODY }).await {
-    //             Ok(lock_output) => { LockGuard::release(lock_guard); lock_output }
-    //             Err(lock_error) => FromLockError::from_lock_error(lock_error),
-    //         }
+    //         <Ret as FromLockError>::from_lock_error(lock_error)
     //     }
+    //
+    // What handles the failure stands there once, so that a mistake in it is reported once.
+    // Methods are called by path: a trait of the user's may have one of the same name.
     fn function(&self, errors: &mut Errors) -> TokenStream {
-        errors.ok(self.check_return_type());
+        if self.args.on_error.is_none() {
+            errors.ok(output::check(self.function));
+        }
         errors.ok(self.check_guard());
         let krate = &self.krate;
-        let checks = self.check_constants();
+        let checks = site::check_constants(self.args, self.function, krate);
         let key = errors.ok(self.key());
         let acquire = self.acquire();
         let body = self.body();
         let finish = self.finish();
         let failure = self.failure();
-        // Where nothing returns, a `return` would be unreachable.
-        let ret = (!self.never_returns()).then(|| quote!(return));
-        self.function.with_body(quote_spanned! {Span::mixed_site()=>
-            #checks
-            let lock_key = #key;
-            let lock_request = #acquire;
-            let lock_guard = match lock_request.await {
-                ::core::result::Result::Ok(lock_guard) => lock_guard,
-                ::core::result::Result::Err(lock_error) => #ret #failure,
-            };
-            match #krate::LockGuard::hold(&lock_guard, #body).await {
-                ::core::result::Result::Ok(lock_output) => #finish,
-                ::core::result::Result::Err(lock_error) => #failure,
-            }
-        })
+        self.function
+            .with_body(&quote_spanned! {Span::mixed_site()=>
+                #checks
+                let lock_key = #key;
+                let lock_request = #acquire;
+                let lock_error = 'locked: {
+                    let lock_guard = match lock_request.await {
+                        ::core::result::Result::Ok(lock_guard) => lock_guard,
+                        ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+                    };
+                    match #krate::LockGuard::hold(&lock_guard, #body).await {
+                        ::core::result::Result::Ok(lock_output) => #finish
+                        ::core::result::Result::Err(lock_error) => lock_error,
+                    }
+                };
+                #failure
+            })
     }
 }
 
 /// The steps of [`Expansion::function`].
 impl Expansion<'_> {
-    /// What surely cannot carry the failure; other types are left to the trait `FromLockError`.
-    fn check_return_type(&self) -> syn::Result<()> {
-        let Function { sig, output, .. } = self.function;
-        let (span, returns) = match output {
-            _ if self.args.on_error.is_some() => return Ok(()),
-            Type::Tuple(unit) if unit.elems.is_empty() => (sig.ident.span(), "nothing"),
-            Type::Never(never) => (never.span(), "never"),
-            Type::ImplTrait(opaque) => (opaque.impl_token.span, "some `impl Trait`"),
-            _ => return Ok(()),
-        };
-        let message = format!(
-            "`{}` returns {returns}, which cannot tell that the lock failed: return a `Result` whose error implements `From<LockError>`, or add `on_error = |error| …`",
-            sig.ident
-        );
-        Err(Error::new(span, message))
-    }
-
     fn check_guard(&self) -> syn::Result<()> {
         let guard = self.args.guard.as_ref();
         match guard.filter(|guard| self.function.bindings.contains(guard)) {
@@ -113,43 +111,6 @@ impl Expansion<'_> {
                 format!("`guard = {guard}` would hide the argument `{guard}`: choose another name"),
             )),
         }
-    }
-
-    /// Constants are looked at by `cargo check` only outside of generic code.
-    fn check_constants(&self) -> TokenStream {
-        let wait = match &self.args.wait {
-            Some(Wait::For(wait)) => Some(wait),
-            Some(Wait::Forever) | None => None,
-        };
-        [("ttl", self.args.ttl.as_ref()), ("wait", wait)]
-            .into_iter()
-            .filter_map(|(setter, length)| match length {
-                Some(Length::Const(path)) if !self.is_generic(path) => {
-                    let krate = &self.krate;
-                    let span = path.span().resolved_at(Span::mixed_site());
-                    let setter = syn::Ident::new(setter, span);
-                    Some(quote_spanned! {span=>
-                        const _: #krate::__private::Site =
-                            #krate::__private::Site::new("", "").#setter(#path);
-                    })
-                }
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Whether the path may depend on generics, which an item in the body cannot name. Those of
-    /// an `impl` are not seen from here; by custom their names are single letters.
-    fn is_generic(&self, path: &ExprPath) -> bool {
-        let Some(first) = path.path.segments.first() else {
-            return true;
-        };
-        let first = &first.ident;
-        let mut own = self.function.sig.generics.type_params();
-        path.qself.is_some()
-            || first == "Self"
-            || first.to_string().len() == 1
-            || own.any(|param| param.ident == *first)
     }
 
     fn never_returns(&self) -> bool {
@@ -169,30 +130,17 @@ impl Expansion<'_> {
     /// expression borrows must not live on across the await.
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
-        let site = self.site();
+        let site = site::expand(self.args, self.function, krate);
         match &self.args.manager {
             None => quote_spanned! {Span::mixed_site()=>
                 #krate::__private::acquire(#site, lock_key)
             },
-            Some(manager) => quote_spanned! {Span::mixed_site()=>
-                #krate::__private::acquire_with(&#manager, #site, lock_key)
-            },
-        }
-    }
-
-    /// What is known of the function now: a `const` block and not a `static`, because items are
-    /// not hygienic.
-    fn site(&self) -> TokenStream {
-        let krate = &self.krate;
-        let name = self.function.sig.ident.unraw().to_string();
-        let ttl = self.args.ttl.as_ref().map(|ttl| length("ttl", ttl));
-        let wait = self.args.wait.as_ref().map(|wait| match wait {
-            Wait::For(wait) => length("wait", wait),
-            Wait::Forever => quote!(.wait_forever()),
-        });
-        let renew = (self.args.renew == Some(false)).then(|| quote!(.fixed_lease()));
-        quote_spanned! {Span::mixed_site()=>
-            const { &#krate::__private::Site::new(::core::module_path!(), #name) #ttl #wait #renew }
+            Some(manager) => {
+                let manager = borrow(manager.clone(), shown_at(manager));
+                quote_spanned! {Span::mixed_site()=>
+                    #krate::__private::acquire_with(#manager, #site, lock_key)
+                }
+            }
         }
     }
 
@@ -209,19 +157,19 @@ impl Expansion<'_> {
     // does not declare.
     fn body(&self) -> TokenStream {
         let krate = &self.krate;
-        let statements = self.function.body();
-        let hint = match &self.function.output {
-            Type::Never(_) => None,
-            output => nameable(output).map(|output| {
-                quote_spanned! {Span::mixed_site()=>
+        let output = &self.function.output;
+        let hint = nameable(output)
+            .filter(|_| !self.never_returns())
+            .map(|ty| {
+                quote_spanned! {shown_at(output)=>
                     if false {
-                        return #krate::__private::output::<#output>();
+                        return #krate::__private::output::<#ty>();
                     }
                 }
-            }),
-        };
+            });
+        let statements = self.function.body();
         let block = self.function.braces(quote!(#hint #statements));
-        let body = quote_spanned!(Span::mixed_site()=> async move #block);
+        let body = quote_spanned!(shown_at(&block)=> async move #block);
         match &self.args.guard {
             None => body,
             Some(name) => quote_spanned! {Span::mixed_site()=>
@@ -236,58 +184,39 @@ impl Expansion<'_> {
     /// What follows the body: nothing may come between its end and the release.
     fn finish(&self) -> TokenStream {
         let krate = &self.krate;
-        match self.args.release.unwrap_or(Release::Detached) {
-            _ if self.never_returns() => {
-                quote_spanned!(Span::mixed_site()=> lock_output)
-            }
+        let release = match self.args.release.unwrap_or(Release::Detached) {
+            _ if self.never_returns() => return quote_spanned!(Span::mixed_site()=> lock_output,),
             Release::Detached => quote_spanned! {Span::mixed_site()=>
-                {
-                    #krate::LockGuard::release(lock_guard);
-                    lock_output
-                }
+                #krate::LockGuard::release(lock_guard);
             },
             Release::Confirmed => quote_spanned! {Span::mixed_site()=>
-                {
-                    let _ = #krate::LockGuard::release_confirmed(lock_guard).await;
-                    lock_output
-                }
+                let _ = #krate::LockGuard::release_confirmed(lock_guard).await;
             },
+        };
+        quote_spanned! {Span::mixed_site()=>
+            {
+                #release
+                return lock_output;
+            }
         }
     }
 
     /// What to return when the lock failed.
     fn failure(&self) -> TokenStream {
         let krate = &self.krate;
-        match &self.args.on_error {
-            Some(handler) => quote_spanned! {Span::mixed_site()=>
-                #krate::__private::on_error(lock_error, #handler)
-            },
-            None => {
-                let output = nameable(&self.function.output);
-                quote_spanned! {Span::mixed_site()=>
-                    <#output as #krate::FromLockError>::from_lock_error(lock_error)
-                }
-            }
+        let output = nameable(&self.function.output);
+        let Some(handler) = &self.args.on_error else {
+            return quote_spanned! {Span::mixed_site()=>
+                <#output as #krate::FromLockError>::from_lock_error(lock_error)
+            };
+        };
+        // No generic can be `!` on stable: there inference has to find it.
+        let output = output.filter(|_| !self.never_returns());
+        let output = output.map(|output| quote!(::<#output>));
+        let span = shown_at(handler);
+        let krate = crate_at(krate, span);
+        quote_spanned! {span=>
+            #krate::__private::on_error #output (lock_error, #handler)
         }
     }
-}
-
-/// `.ttl_ms(10000)`, or `.ttl(TTL)`.
-fn length(setter: &str, length: &Length) -> TokenStream {
-    match length {
-        Length::Millis(millis) => {
-            let setter = quote::format_ident!("{setter}_ms");
-            let millis = proc_macro2::Literal::u64_unsuffixed(millis.0);
-            quote!(.#setter(#millis))
-        }
-        Length::Const(path) => {
-            let setter = quote::format_ident!("{setter}");
-            quote!(.#setter(#path))
-        }
-    }
-}
-
-/// Where `lock_runtime` is unless `crate = …` says otherwise.
-pub(crate) fn default_crate() -> Path {
-    syn::parse_quote!(::lock_runtime)
 }

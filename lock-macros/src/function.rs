@@ -1,13 +1,10 @@
 //! The annotated item: its signature understood, its body kept as tokens.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
-use syn::{
-    Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature,
-    Type, Visibility,
-};
+use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Visibility};
 
 use crate::boxed::Boxed;
 
@@ -74,13 +71,13 @@ impl Function {
     }
 
     /// The item with other statements in place of its body's.
-    pub(crate) fn with_body(&self, statements: TokenStream) -> TokenStream {
+    pub(crate) fn with_body(&self, statements: &TokenStream) -> TokenStream {
         let header = &self.header;
+        let attributes = &self.inner_attributes;
         let statements = match &self.boxed {
             Some(boxed) => boxed.with_body(statements),
-            None => statements,
+            None => statements.clone(),
         };
-        let attributes = &self.inner_attributes;
         let body = self.braces(quote!(#attributes #statements));
         quote!(#header #body)
     }
@@ -211,44 +208,6 @@ fn bound_by(pattern: &Pat, names: &mut Vec<Ident>) {
         Pat::Struct(fields) => fields.fields.iter().for_each(|f| bound_by(&f.pat, names)),
         Pat::Tuple(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
         Pat::TupleStruct(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
-        _ => {}
-    }
-}
-
-/// The type with `_` for every `impl Trait` in it, as an expression can name it; `None` for a
-/// type that is all `impl Trait`.
-pub(crate) fn nameable(ty: &Type) -> Option<TokenStream> {
-    let mut ty = ty.clone();
-    match ty {
-        Type::ImplTrait(_) => None,
-        _ => {
-            infer_impl_traits(&mut ty);
-            Some(ty.to_token_stream())
-        }
-    }
-}
-
-fn infer_impl_traits(ty: &mut Type) {
-    match ty {
-        Type::ImplTrait(_) => *ty = syn::parse_quote!(_),
-        Type::Array(array) => infer_impl_traits(&mut array.elem),
-        Type::Group(group) => infer_impl_traits(&mut group.elem),
-        Type::Paren(paren) => infer_impl_traits(&mut paren.elem),
-        Type::Ptr(pointer) => infer_impl_traits(&mut pointer.elem),
-        Type::Reference(reference) => infer_impl_traits(&mut reference.elem),
-        Type::Slice(slice) => infer_impl_traits(&mut slice.elem),
-        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_traits),
-        Type::Path(path) => {
-            for segment in &mut path.path.segments {
-                if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
-                    for argument in &mut arguments.args {
-                        if let GenericArgument::Type(ty) = argument {
-                            infer_impl_traits(ty);
-                        }
-                    }
-                }
-            }
-        }
         _ => {}
     }
 }

@@ -1,12 +1,12 @@
 //! Turns a key template into the expression that builds the key.
 
 use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
+use quote::{ToTokens as _, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Error, Expr, LitStr, Path, Result, Token};
 
-use crate::expand::default_crate;
+use crate::pieces::{borrow, default_crate};
 use crate::template::{Part, Placeholder, Template, escape_braces};
 
 /// The user's literal, and what it says.
@@ -48,10 +48,8 @@ impl Key {
         }
     }
 
-    /// An expression of type `LockKey`.
-    ///
-    /// The names are bound in statements of their own: what `format_args!` borrows must not live
-    /// on across an await, where it would make the future `!Send`.
+    /// An expression of type `LockKey`. It is a block: what `format_args!` borrows ends in it,
+    /// before any await of the statement around it, where it would make the future `!Send`.
     pub(crate) fn expand(&self, krate: &Path, scope: Scope<'_>) -> Result<TokenStream> {
         let plain = self.template.placeholders().all(|p| p.name().is_some());
         let format = if plain {
@@ -62,8 +60,7 @@ impl Key {
         Ok(quote_spanned! {Span::mixed_site()=>
             {
                 let key_writer = &#krate::__private::KeyWriter::new();
-                let lock_key = key_writer.write(::core::format_args!(#format));
-                lock_key
+                key_writer.write(::core::format_args!(#format))
             }
         })
     }
@@ -101,16 +98,18 @@ impl Key {
     fn rewritten(&self, scope: Scope<'_>) -> Result<TokenStream> {
         let mut format = String::new();
         let mut values = TokenStream::new();
-        let mut count = 0;
+        let mut count = 0_usize;
         for part in &self.template.parts {
             match part {
                 Part::Text(text) => format.push_str(&escape_braces(text)),
                 Part::Value(Placeholder { expr, spec }) => {
-                    let colon = if spec.is_empty() { "" } else { ":" };
-                    format.push_str(&format!("{{{count}{colon}{spec}}}"));
-                    let value = self.expression(expr, scope)?;
-                    values
-                        .extend(quote_spanned! {Span::mixed_site()=> , key_writer.value(&#value)});
+                    let placeholder = Placeholder {
+                        expr: count.to_string(),
+                        spec: spec.clone(),
+                    };
+                    format.push_str(&placeholder.to_string());
+                    let value = self.borrowed(expr, scope)?;
+                    values.extend(quote_spanned! {Span::mixed_site()=> , key_writer.value(#value)});
                     count += 1;
                 }
             }
@@ -120,9 +119,8 @@ impl Key {
         Ok(quote_spanned! {Span::mixed_site()=> #format #values})
     }
 
-    /// The expression in a placeholder, spanned at the literal, in parentheses where `&` needs
-    /// them.
-    fn expression(&self, source: &str, scope: Scope<'_>) -> Result<TokenStream> {
+    /// `&` and the expression of a placeholder, spanned at the literal.
+    fn borrowed(&self, source: &str, scope: Scope<'_>) -> Result<TokenStream> {
         let error = |message: String| Error::new(self.literal.span(), message);
         let raw = identifier(source.trim()).map(|name| name.to_string());
         let source = raw.as_deref().unwrap_or(source.trim());
@@ -141,18 +139,8 @@ impl Key {
                 "`{unknown}` in `{{{source}}}` is not an argument of `{name}`{arguments}"
             )));
         }
-        let tokens: TokenStream = syn::parse_str(source)?;
-        let tokens = self.respan(tokens, scope);
-        Ok(match expr {
-            Expr::Path(_)
-            | Expr::Field(_)
-            | Expr::MethodCall(_)
-            | Expr::Call(_)
-            | Expr::Index(_)
-            | Expr::Paren(_)
-            | Expr::Macro(_) => tokens,
-            _ => quote_spanned! {Span::mixed_site()=> (#tokens)},
-        })
+        let borrowed = borrow(expr, self.span());
+        Ok(self.respan(borrowed.into_token_stream(), scope))
     }
 
     fn respan(&self, tokens: TokenStream, scope: Scope<'_>) -> TokenStream {

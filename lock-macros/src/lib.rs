@@ -1,5 +1,7 @@
 //! The attribute of `lock-runtime`: use it from there, where it is documented.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod args;
 mod boxed;
 mod duration;
@@ -7,7 +9,13 @@ mod errors;
 mod expand;
 mod function;
 mod key;
+mod output;
+mod pieces;
+mod site;
+#[cfg(test)]
+mod snapshots;
 mod template;
+mod values;
 
 use proc_macro::TokenStream;
 

@@ -42,8 +42,8 @@ pub enum LockError {
 
     /// Somebody else held the lock until the wait ended.
     #[error(
-        "lock `{key}` is held by somebody else and did not become free within {waited:?}: \
-         try again later, or wait longer with `wait`"
+        "lock `{key}` is held by somebody else{}: try again later, or wait longer with `wait`",
+        within(*waited)
     )]
     #[non_exhaustive]
     Contended {
@@ -146,6 +146,14 @@ impl LockError {
     }
 }
 
+/// A try does not wait.
+fn within(waited: Duration) -> String {
+    match waited.as_millis() {
+        0 => String::new(),
+        ms => format!(" and did not become free within {ms} ms"),
+    }
+}
+
 impl From<Infallible> for LockError {
     fn from(never: Infallible) -> Self {
         match never {}
@@ -168,6 +176,7 @@ pub trait FromLockError {
     fn from_lock_error(error: LockError) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
     fn from_lock_error(error: LockError) -> Self {
         Err(E::from(error))

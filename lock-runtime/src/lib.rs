@@ -1,4 +1,68 @@
 //! Distributed locks for async functions.
+//!
+//! Write one attribute, and the function runs in one process at a time:
+//!
+//! ```
+//! use lock_runtime::{LockError, distributed_lock};
+//!
+//! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
+//! async fn buy(item: &str, count: u32) -> Result<u32, LockError> {
+//!     Ok(count) // read, think, write: nobody else does, for this item
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), LockError> {
+//!     let _locks = lock_runtime::init("memory:").await?; // or "redis://127.0.0.1:6379"
+//!     println!("sold {}", buy("lamp", 2).await?);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The lock is taken before the body and renewed while it runs, from a thread of
+//! its own. When the body returns, the lock goes to the next in line. If it is
+//! lost before, the body is dropped where it awaits and the caller gets
+//! [`LockError::Lost`].
+//!
+//! # Where to look
+//!
+//! - [`init`] connects, and installs the [`LockManager`] that annotated functions
+//!   use; [`LockConfig`] says with which settings.
+//! - [`LockManager::lock`] takes a lock without the attribute: a [`LockRequest`]
+//!   that gives a [`LockGuard`], or [runs a closure](LockRequest::run).
+//! - [`LockGuard::fencing_token`] is what a database can check to refuse a holder
+//!   that was overtaken.
+//! - [`LockError`] says what went wrong, and what to do.
+//! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//!
+//! Three documents stand in `docs/` of the repository: `guarantees.md` says what
+//! holds, under which assumptions, and which test shows it; `protocol.md` what
+//! goes over the wire; `operations.md` how to configure and run it.
+//!
+//! # Events
+//!
+//! Through `tracing`, with the target `lock_runtime`. All that concern one
+//! acquisition carry its `id`, a number within the process.
+//!
+//! | event | level | other fields | |
+//! |---|---|---|---|
+//! | `acquire` | debug | `key` `function` `ttl` | a lock is asked for |
+//! | `wait` | debug | `key` `function` | it is held by somebody else |
+//! | `grant` | debug | `key` `function` `fence` `waited` | it is ours |
+//! | `cancel` | debug | `key` `function` | the caller does not want it any more |
+//! | `refuse` | info | `key` `function` `error` | the caller got this error instead |
+//! | `renew failure` | warn | `error` | a renewal failed; it is tried again until the lease ends |
+//! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
+//! | `stop` | warn | `key` `function` `fence` | a body was dropped for that |
+//! | `overrun` | warn | `key` `function` `fence` | a body finished in a turn that outlasted the lease |
+//! | `release` | debug | `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
+//! | `release failure` | warn | `error` | it stays on the server until its ttl |
+//! | `connect` | info | `connection` | a connection of the pool is up |
+//! | `disconnect` | warn | `connection` `error` | and down again |
+//!
+//! # Features
+//!
+//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
+//! `redis` for Redis and Valkey. Without them there is `memory:`.
 
 #[doc(hidden)]
 #[path = "private.rs"]

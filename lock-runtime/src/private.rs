@@ -3,6 +3,7 @@
 pub use crate::key::{KeyWriter, Value};
 pub use crate::site::Site;
 
+use crate::error::LockError;
 use crate::key::LockKey;
 use crate::manager::LockManager;
 use crate::request::Acquire;
@@ -16,6 +17,12 @@ pub fn acquire(site: &'static Site, key: LockKey) -> Acquire {
 /// The same from `manager`.
 pub fn acquire_with(manager: &LockManager, site: &'static Site, key: LockKey) -> Acquire {
     Acquire::at_site(Ok(manager.clone()), site, key)
+}
+
+/// Calls what `on_error` names; a closure there learns the type of its argument
+/// from this signature.
+pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T {
+    handler(error)
 }
 
 /// Gives the body's block the type of the function: an early return of it comes

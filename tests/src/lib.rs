@@ -6,7 +6,9 @@
     reason = "a panic is how test support reports"
 )]
 
+mod body;
 mod fixtures;
+mod line;
 mod net;
 mod process;
 mod proxy;
@@ -14,6 +16,7 @@ mod register;
 mod server;
 mod worker;
 
+pub use body::{Polls, Pulse, begin, boottime};
 pub use fixtures::{eventually, unique, within};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};

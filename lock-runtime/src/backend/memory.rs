@@ -16,7 +16,9 @@ use crate::error::Holder;
 use crate::key::LockKey;
 use crate::request::{LeaseId, Terms};
 
-static NAMED: Lazy<Mutex<HashMap<Box<str>, Weak<Mutex<Store>>>>> = Lazy::new(Mutex::default);
+static NAMED: Lazy<Mutex<Names>> = Lazy::new(Mutex::default);
+
+type Names = HashMap<Box<str>, Weak<Mutex<Store>>>;
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -3,6 +3,8 @@
 //! is cancelled does not cancel the protocol.
 
 mod operations;
+#[cfg(all(test, feature = "redis"))]
+mod simulation;
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Every operation in flight and who waits for it: what the driver decides,
 //! without its I/O.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::watchdog::{Due, Watchdog};
 pub(super) struct Operations {
     config: LockConfig,
     callers: mpsc::WeakUnboundedSender<Op>,
-    acquiring: HashMap<LeaseId, Acquiring>,
+    acquiring: BTreeMap<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
@@ -59,7 +59,7 @@ impl Operations {
         Self {
             config,
             callers,
-            acquiring: HashMap::new(),
+            acquiring: BTreeMap::new(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
             releasing: HashMap::new(),

@@ -1,5 +1,8 @@
 //! The process that tests start, pause and kill: does what its first argument says.
 
+#[path = "../commands/mod.rs"]
+mod commands;
+
 use std::{env, io, process, thread};
 
 use tokio::sync::mpsc;
@@ -14,6 +17,21 @@ async fn main() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["echo"] => echo(orders).await,
+        ["paused-process", url, key, ttl] => commands::paused_process(orders, url, key, ttl).await,
+        ["locker", url] => commands::locker(orders, url).await,
+        ["sections", url, register, tasks, keys, sections] => {
+            let numbers = [tasks, keys, sections].map(|it| it.parse().expect("a number"));
+            commands::sections(url, register, numbers).await;
+        }
+        ["turns", url, key, tasks] => {
+            let tasks = tasks.parse().expect("a number");
+            commands::turns(orders, url, key, tasks).await;
+        }
+        ["unconfigured"] => commands::unconfigured().await,
+        ["installed-twice"] => commands::installed_twice().await,
+        ["from-environment", calls] => {
+            commands::from_environment(calls.parse().expect("a number")).await;
+        }
         _ => panic!("no such command: {args:?}"),
     }
 }

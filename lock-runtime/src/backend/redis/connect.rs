@@ -10,8 +10,8 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::call::Names;
 use super::scripts;
-use super::wire::Names;
 
 /// How many batches may wait to be written.
 const PIPELINES: usize = 1024;

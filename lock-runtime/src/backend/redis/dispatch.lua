@@ -41,6 +41,11 @@ local function enqueue(member, place, channel)
   redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
 end
 
+-- Who was seen does not matter once nobody is in line.
+local function tidy()
+  if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
+end
+
 -- The order of the writes matters: removals pass when memory is full, and what
 -- follows a write in the same script passes with it.
 local function dispatch()
@@ -67,5 +72,5 @@ local function dispatch()
       gone[channel] = true
     end
   end
-  if now and redis.call('EXISTS', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
+  if now then tidy() end
 end

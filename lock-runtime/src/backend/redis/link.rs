@@ -12,10 +12,11 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
+use super::call::{Names, Sent};
 use super::connect::{Dialer, Opened, PushEvent, closed};
 use super::queue::Queue;
+use super::reply::{ServerSaid, Trouble, decode_grant};
 use super::scripts::Script;
-use super::wire::{Names, Sent, ServerSaid, Trouble, decode_grant};
 use crate::backend::Cause;
 use crate::clock::Moment;
 use crate::observe;

@@ -1,12 +1,12 @@
 //! Locks on one Redis server: a pool of connections, each with the lines of the
 //! keys that are bound to it.
 
+pub(crate) mod call;
 mod connect;
 mod link;
-mod queue;
-mod room;
+pub(crate) mod queue;
+pub(crate) mod reply;
 mod scripts;
-mod wire;
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -24,9 +24,10 @@ use crate::error::LockError;
 use crate::key::LockKey;
 use crate::request::LeaseId;
 
+use call::Names;
 use connect::{Dialer, Push};
 use link::Link;
-use wire::{Names, Trouble};
+use reply::Trouble;
 
 /// The backend for `redis:` and `redis+unix:`.
 #[derive(Debug)]
@@ -177,7 +178,9 @@ impl Backend for Redis {
 
 /// A sleep that can be asked again with another end.
 #[derive(Default)]
-struct Sleep(Option<(Moment, Pin<Box<dyn Future<Output = ()> + Send>>)>);
+struct Sleep(Option<(Moment, Nap)>);
+
+type Nap = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Sleep {
     fn poll_until(&mut self, cx: &mut Context<'_>, clock: &Clock, end: Option<Moment>) -> Poll<()> {

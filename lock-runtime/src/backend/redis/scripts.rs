@@ -5,7 +5,7 @@ use redis::Cmd;
 
 /// A script and how to call it.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(crate) struct Script {
     text: &'static str,
     hash: Lazy<String>,
 }

@@ -1,9 +1,10 @@
 //! Who waits for which key, and when to ask the server about them again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::wire::{Line, Ticket};
+use crate::backend::redis::call::Ticket;
+use crate::backend::redis::reply::Line;
 use crate::clock::Moment;
 use crate::key::LockKey;
 use crate::request::LeaseId;
@@ -18,8 +19,8 @@ const MOST: usize = 200;
 
 /// The waiters of one connection, by key.
 #[derive(Debug, Default)]
-pub(super) struct Rooms {
-    rooms: HashMap<LockKey, Room>,
+pub(crate) struct Rooms {
+    by_key: BTreeMap<LockKey, Room>,
     agenda: BTreeSet<(Moment, LockKey)>,
     /// What the last due room has left to ask.
     rest: Vec<Ticket>,
@@ -34,21 +35,21 @@ struct Room {
 
 impl Rooms {
     /// When to ask next, given who is served at the moment.
-    pub(super) fn next(now: Moment, line: &Line) -> Moment {
+    pub(crate) fn next(now: Moment, line: &Line) -> Moment {
         let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
         let until = line.left.map_or(ASK_EVERY, |left| left + jitter);
         now.after(until.min(ASK_EVERY))
     }
 
     /// A waiter has been told that it stands in line.
-    pub(super) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
+    pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         self.join_later(ticket, Self::next(now, line));
     }
 
     /// A waiter wants to know where it stands, at `at` or before.
-    pub(super) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
+    pub(crate) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
         let key = &ticket.terms.key;
-        if let Some(room) = self.rooms.get_mut(key) {
+        if let Some(room) = self.by_key.get_mut(key) {
             room.waiters.insert(ticket.terms.id, ticket.clone());
             if room.ask_at.is_some_and(|known| at < known) {
                 self.schedule(key, at);
@@ -58,32 +59,32 @@ impl Rooms {
                 waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
                 ask_at: None,
             };
-            self.rooms.insert(key.clone(), room);
+            self.by_key.insert(key.clone(), room);
             self.schedule(key, at);
         }
     }
 
-    pub(super) fn leave(&mut self, key: &LockKey, id: LeaseId) {
-        let Some(room) = self.rooms.get_mut(key) else {
+    pub(crate) fn leave(&mut self, key: &LockKey, id: LeaseId) {
+        let Some(room) = self.by_key.get_mut(key) else {
             return;
         };
         room.waiters.remove(&id);
         if room.waiters.is_empty()
             && let Some(Room {
                 ask_at: Some(at), ..
-            }) = self.rooms.remove(key)
+            }) = self.by_key.remove(key)
         {
             self.agenda.remove(&(at, key.clone()));
         }
     }
 
     /// The next question that is due, all of it about one key.
-    pub(super) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
+    pub(crate) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
         if self.rest.is_empty() {
             let (_, key) = self.agenda.first().filter(|(at, _)| *at <= now)?;
             let key = key.clone();
             self.agenda.pop_first();
-            let room = self.rooms.get_mut(&key)?;
+            let room = self.by_key.get_mut(&key)?;
             room.ask_at = None;
             self.rest = room.waiters.values().cloned().collect();
         }
@@ -92,10 +93,10 @@ impl Rooms {
     }
 
     /// A question was answered, or failed: the next one about it is due `at`.
-    pub(super) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
+    pub(crate) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
         if let Some(ticket) = tickets.first() {
             let key = &ticket.terms.key;
-            let room = self.rooms.get(key);
+            let room = self.by_key.get(key);
             if room.is_some_and(|room| room.ask_at.is_none()) {
                 self.schedule(key, at);
             }
@@ -103,24 +104,24 @@ impl Rooms {
     }
 
     /// No answer will come to any question that is on the way.
-    pub(super) fn answers_lost(&mut self) {
+    pub(crate) fn answers_lost(&mut self) {
         self.rest.clear();
     }
 
     /// Ask about everybody now.
-    pub(super) fn ask_all(&mut self, now: Moment) {
-        let keys: Vec<_> = self.rooms.keys().cloned().collect();
+    pub(crate) fn ask_all(&mut self, now: Moment) {
+        let keys: Vec<_> = self.by_key.keys().cloned().collect();
         for key in keys {
             self.schedule(&key, now);
         }
     }
 
-    pub(super) fn next_ask(&self) -> Option<Moment> {
+    pub(crate) fn next_ask(&self) -> Option<Moment> {
         self.agenda.first().map(|(at, _)| *at)
     }
 
     fn schedule(&mut self, key: &LockKey, at: Moment) {
-        if let Some(room) = self.rooms.get_mut(key) {
+        if let Some(room) = self.by_key.get_mut(key) {
             if let Some(known) = room.ask_at.replace(at) {
                 self.agenda.remove(&(known, key.clone()));
             }

@@ -1,16 +1,21 @@
 //! Our side of the lines that the server keeps: what one connection's
 //! acquisitions wait for, and what to send next. A state machine without I/O.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+mod replies;
+mod room;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::room::Rooms;
-use super::wire::{Call, Line, Reply, Sent, ServerSaid, Standing, Ticket, Token, Trouble};
-use crate::backend::{Outcome, Request};
+use super::call::{Call, Sent, Ticket, Token};
+use super::reply::{Line, ServerSaid, Trouble};
+use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::lease;
 use crate::request::{LeaseId, Terms};
+
+use room::Rooms;
 
 /// What a grant that was pushed lasts at the most, as in `dispatch.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
@@ -19,8 +24,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Everything that goes over one connection of the pool.
 #[derive(Debug)]
-pub(super) struct Queue {
-    claims: HashMap<LeaseId, Claim>,
+pub(crate) struct Queue {
+    /// In the order in which they were asked for, which is kept when all of
+    /// them are sent again.
+    claims: BTreeMap<LeaseId, Claim>,
     ids: HashMap<Token, LeaseId>,
     rooms: Rooms,
     /// When to send a call again that the server has refused.
@@ -68,9 +75,9 @@ enum Stage {
 
 impl Queue {
     /// Not connected yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            claims: HashMap::new(),
+            claims: BTreeMap::new(),
             ids: HashMap::new(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
@@ -81,22 +88,22 @@ impl Queue {
     }
 
     /// What to send now.
-    pub(super) fn calls(&mut self) -> Vec<Sent> {
+    pub(crate) fn calls(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.calls)
     }
 
-    pub(super) fn next_outcome(&mut self) -> Option<Outcome> {
+    pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
         let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
         retry.into_iter().chain(ask).min()
     }
 
-    pub(super) fn submit(&mut self, now: Moment, request: Request) {
+    pub(crate) fn submit(&mut self, now: Moment, request: Request) {
         match request {
             Request::Acquire(terms) => self.acquire(now, terms),
             Request::Abandon(id) => self.abandon(now, id),
@@ -106,7 +113,7 @@ impl Queue {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Moment) {
+    pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.retry(now, id);
@@ -119,7 +126,7 @@ impl Queue {
     }
 
     /// The connection is there, and subscribed: what is unsure asks at once.
-    pub(super) fn connected(&mut self, now: Moment) {
+    pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.rooms.ask_all(now);
         let ids: Vec<_> = self.claims.keys().copied().collect();
@@ -130,7 +137,7 @@ impl Queue {
 
     /// The connection is gone, or could not be made. The calls in flight have
     /// been [`replied`](Self::replied) before.
-    pub(super) fn disconnected(&mut self, trouble: Trouble) {
+    pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         let mut unsettled = Vec::new();
         for (id, claim) in &mut self.claims {
             if claim.stage == Stage::Waiting {
@@ -149,7 +156,7 @@ impl Queue {
 
     /// A grant was pushed. The order in which it and the reply to a call come
     /// in says nothing.
-    pub(super) fn granted(&mut self, now: Moment, token: Token, fence: u64, owner: &str) {
+    pub(crate) fn granted(&mut self, now: Moment, token: Token, fence: u64, owner: &str) {
         let Some(&id) = self.ids.get(&token) else {
             // Of an acquisition that was given up while its connection was gone.
             let owner = owner.into();
@@ -165,21 +172,6 @@ impl Queue {
         ) {
             let ttl = claim.terms.ttl.min(CLAIM_TTL);
             self.enter(now, id, fence, claim.since, ttl);
-        }
-    }
-
-    /// The answer to a call.
-    pub(super) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
-        let Sent { call, at } = sent;
-        match call {
-            Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
-            Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
-            Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
-            Call::Leave(ticket) | Call::Release(ticket) => {
-                self.release_replied(now, &ticket, result);
-            }
-            // What the server kept of it ends with its ttl.
-            Call::Disown { .. } => {}
         }
     }
 
@@ -318,163 +310,6 @@ impl Queue {
         claim.stage = Stage::Unsent;
     }
 
-    fn acquire_replied(
-        &mut self,
-        now: Moment,
-        at: Moment,
-        ticket: &Ticket,
-        result: Result<Reply, Trouble>,
-    ) {
-        let Some(claim) = self.claim(ticket) else {
-            return;
-        };
-        if let Ok(Reply::Waiting { place, .. }) = &result {
-            claim.place = Some(*place);
-        }
-        if claim.stage != Stage::Acquiring {
-            return;
-        }
-        let id = ticket.terms.id;
-        match result {
-            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
-            Ok(Reply::Waiting { line, .. }) => {
-                claim.stage = Stage::Waiting;
-                self.rooms.join(ticket, now, &line);
-                self.waits(id, &line);
-            }
-            Ok(Reply::Busy { line }) => {
-                self.forget(id);
-                let holder = Some(line.holder());
-                self.outcomes.push_back(Outcome::Busy { id, holder });
-            }
-            Ok(_) => {
-                self.start_over(now, id);
-                self.retries.insert((now.after(PAUSE), id));
-            }
-            Err(Trouble::NotRun) => {
-                claim.stage = Stage::Unsent;
-                self.retry(now, id);
-            }
-            Err(trouble) => {
-                claim.stage = Stage::Unsure;
-                self.rooms.join_later(ticket, now.after(PAUSE));
-                self.trouble(id, &trouble);
-            }
-        }
-    }
-
-    fn ask_replied(
-        &mut self,
-        now: Moment,
-        at: Moment,
-        tickets: Vec<Ticket>,
-        result: Result<Reply, Trouble>,
-    ) {
-        let (line, standings) = match result {
-            Ok(Reply::Asked { line, standings }) => (line, standings),
-            Ok(_) | Err(Trouble::NotRun) => {
-                self.rooms.answered(&tickets, now);
-                return;
-            }
-            Err(trouble) => {
-                self.rooms.answered(&tickets, now.after(PAUSE));
-                for ticket in tickets {
-                    if self.asks(&ticket).is_some() {
-                        self.trouble(ticket.terms.id, &trouble);
-                    }
-                }
-                return;
-            }
-        };
-        self.rooms.answered(&tickets, Rooms::next(now, &line));
-        for (ticket, standing) in tickets.into_iter().zip(standings) {
-            let Some(claim) = self.asks(&ticket) else {
-                continue;
-            };
-            let id = ticket.terms.id;
-            match standing {
-                Standing::Granted { fence } => self.enter(now, id, fence, at, ticket.terms.ttl),
-                Standing::Waiting => {
-                    claim.stage = Stage::Waiting;
-                    claim.since = at;
-                    self.waits(id, &line);
-                }
-                Standing::Gone => {
-                    self.start_over(now, id);
-                    self.retry(now, id);
-                }
-            }
-        }
-    }
-
-    fn renew_replied(
-        &mut self,
-        now: Moment,
-        at: Moment,
-        ticket: &Ticket,
-        result: Result<Reply, Trouble>,
-    ) {
-        let Some(claim) = self.claim(ticket) else {
-            return;
-        };
-        let id = ticket.terms.id;
-        let ttl = ticket.terms.ttl;
-        match (claim.stage, result) {
-            (Stage::Held | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
-                self.send(now, Call::Renew(ticket.clone()));
-            }
-            (Stage::Held, result) => self.outcomes.push_back(match result {
-                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at },
-                Ok(_) => Outcome::NotHeld { id },
-                Err(trouble) => Outcome::RenewFailed {
-                    id,
-                    cause: trouble.cause(),
-                },
-            }),
-            (Stage::Confirming { fence }, Ok(Reply::Ours(true)))
-                if now < lease::deadline(at, ttl) =>
-            {
-                claim.stage = Stage::Held;
-                self.outcomes.push_back(Outcome::Granted {
-                    id,
-                    fence,
-                    since: at,
-                    ttl,
-                });
-            }
-            (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
-                self.start_over(now, id);
-                self.retry(now, id);
-            }
-            (Stage::Confirming { .. }, result) => {
-                claim.stage = Stage::Unsure;
-                self.rooms.join_later(ticket, now);
-                if let Err(trouble) = result {
-                    self.trouble(id, &trouble);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply, Trouble>) {
-        let Some(claim) = self.claim(ticket) else {
-            return;
-        };
-        if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
-            return;
-        }
-        let id = ticket.terms.id;
-        match result {
-            Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
-            Err(Trouble::Never(cause)) => self.retire(id, Err(cause)),
-            Err(Trouble::NotRun) => self.retry(now, id),
-            Err(_) => {
-                self.retries.insert((now.after(PAUSE), id));
-            }
-        }
-    }
-
     /// Something is in the way of an acquisition, for now or for good.
     fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
         let cause = trouble.cause();
@@ -501,7 +336,7 @@ impl Queue {
     }
 
     fn waits(&mut self, id: LeaseId, line: &Line) {
-        let holder = Some(line.holder());
+        let holder = Some(Box::new(line.holder()));
         self.outcomes.push_back(Outcome::Waiting { id, holder });
     }
 
@@ -521,7 +356,7 @@ impl Queue {
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
     }
 
-    fn retire(&mut self, id: LeaseId, result: Result<bool, crate::backend::Cause>) {
+    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
         self.forget(id);
         self.outcomes.push_back(Outcome::Released { id, result });
     }

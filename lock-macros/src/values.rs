@@ -2,7 +2,6 @@
 
 use proc_macro2::Ident;
 use syn::parse::ParseStream;
-use syn::spanned::Spanned as _;
 use syn::{Error, Expr, ExprPath, Lit, LitStr, Path, Result};
 
 use crate::duration::Millis;
@@ -29,7 +28,7 @@ pub(crate) enum Release {
     Confirmed,
 }
 
-pub(super) fn key(input: ParseStream<'_>) -> Result<Key> {
+pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
     match input.fork().parse() {
         Ok(Lit::Str(_)) => Key::new(input.parse()?),
         _ => refuse(
@@ -39,7 +38,7 @@ pub(super) fn key(input: ParseStream<'_>) -> Result<Key> {
     }
 }
 
-pub(super) fn ttl(input: ParseStream<'_>) -> Result<Length> {
+pub(crate) fn ttl(input: ParseStream<'_>) -> Result<Length> {
     let span = input.span();
     let ttl = length("ttl", input)?;
     match ttl {
@@ -53,7 +52,7 @@ pub(super) fn ttl(input: ParseStream<'_>) -> Result<Length> {
     }
 }
 
-pub(super) fn wait(input: ParseStream<'_>) -> Result<Wait> {
+pub(crate) fn wait(input: ParseStream<'_>) -> Result<Wait> {
     if let Ok(Lit::Str(text)) = input.fork().parse()
         && text.value() == "forever"
     {
@@ -74,17 +73,19 @@ fn length(name: &str, input: ParseStream<'_>) -> Result<Length> {
             let digits = number.base10_digits();
             refuse(
                 input,
-                &format!("`{name}` is a text with a unit: write `{name} = \"{digits}{unit}\"`"),
+                &format!(
+                    "`{name}` is a text with a number and a unit: write `{name} = \"{digits}{unit}\"`"
+                ),
             )
         }
         Ok(_) => refuse(
             input,
-            &format!("`{name}` is a text with a unit: write `{name} = \"10s\"`"),
+            &format!("`{name}` is a text with a number and a unit: write `{name} = \"10s\"`"),
         ),
         Err(_) => match input.parse()? {
             Expr::Path(path) => Ok(Length::Const(path)),
-            other => Err(Error::new(
-                other.span(),
+            other => Err(Error::new_spanned(
+                other,
                 format!(
                     "`{name}` is known when the program is compiled: write `{name} = \"10s\"`, or the name of a constant of type `Duration`"
                 ),
@@ -111,7 +112,7 @@ fn literal_length(name: &str, text: &LitStr) -> Result<Millis> {
     Ok(millis)
 }
 
-pub(super) fn renew(input: ParseStream<'_>) -> Result<bool> {
+pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {
     match input.fork().parse() {
         Ok(Lit::Bool(renew)) => {
             input.parse::<Lit>()?;
@@ -124,7 +125,7 @@ pub(super) fn renew(input: ParseStream<'_>) -> Result<bool> {
     }
 }
 
-pub(super) fn release(input: ParseStream<'_>) -> Result<Release> {
+pub(crate) fn release(input: ParseStream<'_>) -> Result<Release> {
     let release = match input.fork().parse() {
         Ok(Lit::Str(text)) if text.value() == "detached" => Release::Detached,
         Ok(Lit::Str(text)) if text.value() == "confirmed" => Release::Confirmed,
@@ -139,17 +140,17 @@ pub(super) fn release(input: ParseStream<'_>) -> Result<Release> {
     Ok(release)
 }
 
-pub(super) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
+pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
     match input.parse()? {
         handler @ (Expr::Closure(_) | Expr::Path(_)) => Ok(handler),
-        other => Err(Error::new(
-            other.span(),
+        other => Err(Error::new_spanned(
+            other,
             "`on_error` is a function from `LockError` to what this function returns: write `on_error = |error| …` or its path",
         )),
     }
 }
 
-pub(super) fn guard(input: ParseStream<'_>) -> Result<Ident> {
+pub(crate) fn guard(input: ParseStream<'_>) -> Result<Ident> {
     if input.peek(syn::Ident) {
         return input.parse();
     }
@@ -159,7 +160,7 @@ pub(super) fn guard(input: ParseStream<'_>) -> Result<Ident> {
     )
 }
 
-pub(super) fn krate(input: ParseStream<'_>) -> Result<Path> {
+pub(crate) fn krate(input: ParseStream<'_>) -> Result<Path> {
     if input.peek(Lit) {
         return refuse(
             input,
@@ -172,6 +173,8 @@ pub(super) fn krate(input: ParseStream<'_>) -> Result<Path> {
 /// An error about the whole value, not only its first token.
 fn refuse<T>(input: ParseStream<'_>, message: &str) -> Result<T> {
     let start = input.span();
-    let span = input.parse::<Expr>().map_or(start, |value| value.span());
-    Err(Error::new(span, message))
+    Err(match input.parse::<Expr>() {
+        Ok(value) => Error::new_spanned(value, message),
+        Err(_) => Error::new(start, message),
+    })
 }

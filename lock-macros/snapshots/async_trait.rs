@@ -1,0 +1,58 @@
+fn f<'life0, 'async_trait>(
+    &'life0 mut self,
+    item: Item,
+    __arg2: (A, B),
+) -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send + 'async_trait>> {
+    Box::pin(async move {
+        let (a, b) = {
+            let __arg2 = __arg2;
+            __arg2
+        };
+        let lock_key = {
+            let key_writer = &::lock_runtime::__private::KeyWriter::new();
+            key_writer
+                .write(
+                    ::core::format_args!(
+                        "{0}:{1}:{2}", key_writer.value(& self.shop), key_writer.value(&
+                        a), key_writer.value(& item.id)
+                    ),
+                )
+        };
+        let lock_request = ::lock_runtime::__private::acquire(
+            const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+            lock_key,
+        );
+        let lock_error = 'locked: {
+            let lock_guard = match lock_request.await {
+                ::core::result::Result::Ok(lock_guard) => lock_guard,
+                ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+            };
+            match ::lock_runtime::LockGuard::hold(
+                    &lock_guard,
+                    async move {
+                        if false {
+                            return ::lock_runtime::__private::output::<Result<u32, E>>();
+                        }
+                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                            Result<u32, E>,
+                        > {
+                            return __ret;
+                        }
+                        let __self = self;
+                        let item = item;
+                        let __ret: Result<u32, E> = { __self.run(item, a, b).await };
+                        __ret
+                    },
+                )
+                .await
+            {
+                ::core::result::Result::Ok(lock_output) => {
+                    ::lock_runtime::LockGuard::release(lock_guard);
+                    return lock_output;
+                }
+                ::core::result::Result::Err(lock_error) => lock_error,
+            }
+        };
+        <Result<u32, E> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+    })
+}

@@ -1,0 +1,67 @@
+pub(crate) async unsafe fn f<T>(self: Pin<&mut Self>, a: u64, c: T) -> Option<impl Debug>
+where
+    T: Clone,
+{
+    #![allow(unused)]
+    const _: crate::reexport::lock_runtime::__private::Site = crate::reexport::lock_runtime::__private::Site::new(
+            "",
+            "",
+        )
+        .ttl(limits::TTL);
+    let lock_key = {
+        let key_writer = &crate::reexport::lock_runtime::__private::KeyWriter::new();
+        key_writer
+            .write(
+                ::core::format_args!(
+                    "a:{0}:{1}", key_writer.value(& (a + 1)), key_writer.value(& self.b)
+                ),
+            )
+    };
+    let lock_request = crate::reexport::lock_runtime::__private::acquire_with(
+        &self.locks,
+        const {
+            &crate::reexport::lock_runtime::__private::Site::new(
+                    ::core::module_path!(),
+                    "f",
+                )
+                .ttl(limits::TTL)
+                .wait_forever()
+                .fixed_lease()
+        },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        match crate::reexport::lock_runtime::LockGuard::hold(
+                &lock_guard,
+                {
+                    let lock: &crate::reexport::lock_runtime::LockGuard = &lock_guard;
+                    async move {
+                        if false {
+                            return crate::reexport::lock_runtime::__private::output::<
+                                Option<_>,
+                            >();
+                        }
+                        body(lock)
+                    }
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(lock_output) => {
+                let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(
+                        lock_guard,
+                    )
+                    .await;
+                return lock_output;
+            }
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    crate::reexport::lock_runtime::__private::on_error::<
+        Option<_>,
+    >(lock_error, |error| fallback(&c, error))
+}

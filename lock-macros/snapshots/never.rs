@@ -1,0 +1,30 @@
+async fn serve<const N: usize>() -> ! {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer.write(::core::format_args!("{N}", N = key_writer.value(& N)))
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "serve") },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        match ::lock_runtime::LockGuard::hold(
+                &lock_guard,
+                async move {
+                    loop {
+                        accept().await
+                    }
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(lock_output) => lock_output,
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    ::lock_runtime::__private::on_error(lock_error, |error| panic!("{error}"))
+}

@@ -1,0 +1,38 @@
+#[tokio::main]
+async fn nightly() {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer.write(::core::format_args!("nightly"))
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        const {
+            &::lock_runtime::__private::Site::new(::core::module_path!(), "nightly")
+                .wait(Self::WAIT)
+        },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        match ::lock_runtime::LockGuard::hold(
+                &lock_guard,
+                async move {
+                    if false {
+                        return ::lock_runtime::__private::output::<()>();
+                    }
+                    run().await
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(lock_output) => {
+                ::lock_runtime::LockGuard::release(lock_guard);
+                return lock_output;
+            }
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    ::lock_runtime::__private::on_error::<()>(lock_error, report)
+}

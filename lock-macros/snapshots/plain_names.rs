@@ -1,0 +1,40 @@
+async fn f(id: u32, r#type: &str) -> io::Result<()> {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer
+            .write(
+                ::core::format_args!(
+                    "{0}:{1}:{2:04}:{3}", key_writer.value(& SHOP), key_writer.value(&
+                    id), key_writer.value(& r#type), key_writer.value(& r#type)
+                ),
+            )
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        match ::lock_runtime::LockGuard::hold(
+                &lock_guard,
+                async move {
+                    if false {
+                        return ::lock_runtime::__private::output::<io::Result<()>>();
+                    }
+                    Ok(())
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(lock_output) => {
+                ::lock_runtime::LockGuard::release(lock_guard);
+                return lock_output;
+            }
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    <io::Result<()> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+}

@@ -1,0 +1,44 @@
+async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer.write(::core::format_args!("stock:{0}", key_writer.value(& item.id)))
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        const {
+            &::lock_runtime::__private::Site::new(::core::module_path!(), "buy")
+                .ttl_ms(10000)
+                .wait_ms(5000)
+        },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        match ::lock_runtime::LockGuard::hold(
+                &lock_guard,
+                async move {
+                    if false {
+                        return ::lock_runtime::__private::output::<
+                            Result<Receipt, ShopError>,
+                        >();
+                    }
+                    self.stock.take(item).await?;
+                    Ok(Receipt::new(item, user))
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(lock_output) => {
+                ::lock_runtime::LockGuard::release(lock_guard);
+                return lock_output;
+            }
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    <Result<
+        Receipt,
+        ShopError,
+    > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+}

@@ -1,0 +1,59 @@
+//! The return type: what cannot carry a failure, and how an expression names the type.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens as _;
+use syn::spanned::Spanned as _;
+use syn::{Error, GenericArgument, PathArguments, Result, Type};
+
+use crate::function::Function;
+
+/// Refuses what surely cannot carry the failure. Of other types the trait `FromLockError` decides:
+/// only the compiler sees through their names.
+pub(crate) fn check(function: &Function) -> Result<()> {
+    let name = &function.sig.ident;
+    let (span, returns) = match &function.output {
+        Type::Tuple(unit) if unit.elems.is_empty() => (name.span(), "returns nothing"),
+        Type::Never(never) => (never.span(), "never returns"),
+        Type::ImplTrait(opaque) => (opaque.impl_token.span, "returns an `impl Trait`"),
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "`{name}` {returns}, so it cannot tell that the lock failed: return a `Result` whose error implements `From<LockError>`, or add `on_error = |error| …`"
+    );
+    Err(Error::new(span, message))
+}
+
+/// The type with `_` for every `impl Trait` in it; `None` for a type that is all `impl Trait`.
+pub(crate) fn nameable(ty: &Type) -> Option<TokenStream> {
+    if let Type::ImplTrait(_) = ty {
+        return None;
+    }
+    let mut ty = ty.clone();
+    infer_impl_traits(&mut ty);
+    Some(ty.into_token_stream())
+}
+
+fn infer_impl_traits(ty: &mut Type) {
+    match ty {
+        Type::ImplTrait(_) => *ty = syn::parse_quote!(_),
+        Type::Array(array) => infer_impl_traits(&mut array.elem),
+        Type::Group(group) => infer_impl_traits(&mut group.elem),
+        Type::Paren(paren) => infer_impl_traits(&mut paren.elem),
+        Type::Ptr(pointer) => infer_impl_traits(&mut pointer.elem),
+        Type::Reference(reference) => infer_impl_traits(&mut reference.elem),
+        Type::Slice(slice) => infer_impl_traits(&mut slice.elem),
+        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_traits),
+        Type::Path(path) => {
+            for segment in &mut path.path.segments {
+                if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+                    for argument in &mut arguments.args {
+                        if let GenericArgument::Type(ty) = argument {
+                            infer_impl_traits(ty);
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,37 @@
+//! Small pieces of generated code: the path of the runtime, borrowed expressions, spans.
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens as _;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprReference, Path, Token};
+
+/// Where `lock_runtime` is unless `crate = …` says otherwise.
+pub(crate) fn default_crate() -> Path {
+    syn::parse_quote!(::lock_runtime)
+}
+
+/// The span for generated code that errors show where the user wrote these tokens.
+pub(crate) fn shown_at(tokens: &impl Spanned) -> Span {
+    Span::mixed_site().located_at(tokens.span())
+}
+
+/// The path of the runtime where its first token decides what an error underlines.
+pub(crate) fn crate_at(krate: &Path, span: Span) -> TokenStream {
+    let tokens = krate.to_token_stream().into_iter();
+    tokens
+        .map(|mut tree| {
+            tree.set_span(tree.span().located_at(span));
+            tree
+        })
+        .collect()
+}
+
+/// `&expr`, in parentheses where they are needed.
+pub(crate) fn borrow(expr: Expr, span: Span) -> ExprReference {
+    ExprReference {
+        attrs: Vec::new(),
+        and_token: Token![&](span),
+        mutability: None,
+        expr: Box::new(expr),
+    }
+}

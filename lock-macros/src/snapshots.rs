@@ -1,0 +1,95 @@
+//! Compares expansions with the files in `snapshots/`; `UPDATE_SNAPSHOTS=1` writes them.
+
+use std::path::Path;
+
+use crate::expand::attribute;
+use crate::key;
+
+/// A name, the attribute's arguments, and the item.
+const CASES: &[(&str, &str, &str)] = &[
+    (
+        "result",
+        r#"key = "stock:{item.id}", ttl = "10s", wait = "5s""#,
+        "async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
+            self.stock.take(item).await?;
+            Ok(Receipt::new(item, user))
+        }",
+    ),
+    (
+        "plain_names",
+        r#"key = "{SHOP}:{id}:{r#type:04}:{type}""#,
+        "async fn f(id: u32, r#type: &str) -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "untouched_literal",
+        r##"key = r#"{{"{id}"}}:{type:?}:{id}:{misspelt}"#"##,
+        "async fn f(id: u32, r#type: &str) -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "every_argument",
+        r#"key = "a:{a + 1}:{self.b}", ttl = limits::TTL, wait = "forever", renew = false,
+           release = "confirmed", on_error = |error| fallback(&c, error), guard = lock,
+           manager = self.locks, crate = crate::reexport::lock_runtime"#,
+        "pub(crate) async unsafe fn f<T>(self: Pin<&mut Self>, a: u64, c: T) -> Option<impl Debug>
+         where T: Clone { #![allow(unused)] body(lock) }",
+    ),
+    (
+        "nothing",
+        r#"key = "nightly", wait = Self::WAIT, on_error = report"#,
+        "#[tokio::main] async fn nightly() { run().await }",
+    ),
+    (
+        "never",
+        r#"key = "{N}", on_error = |error| panic!("{error}")"#,
+        "async fn serve<const N: usize>() -> ! { loop { accept().await } }",
+    ),
+    (
+        "async_trait",
+        r#"key = "{self.shop}:{a}:{item.id}""#,
+        "fn f<'life0, 'async_trait>(&'life0 mut self, item: Item, __arg2: (A, B))
+            -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send + 'async_trait>> {
+            Box::pin(async move {
+                if let ::core::option::Option::Some(__ret) =
+                    ::core::option::Option::None::<Result<u32, E>> { return __ret; }
+                let __self = self;
+                let item = item;
+                let (a, b) = { let __arg2 = __arg2; __arg2 };
+                let __ret: Result<u32, E> = { __self.run(item, a, b).await };
+                __ret
+            })
+        }",
+    ),
+    (
+        "mistakes",
+        r#"kye = "stock:{id}", ttl = 10, wait = "5""#,
+        "fn buy(id: u32) { body() }",
+    ),
+];
+
+#[test]
+fn expansions() {
+    for (name, args, item) in CASES {
+        let expanded = attribute(args.parse().unwrap(), item.parse().unwrap());
+        check(name, &expanded.to_string());
+    }
+}
+
+#[test]
+fn key_by_hand() {
+    let expanded = key::expand(r#""stock:{id}:{COLOR}:{size:04}""#.parse().unwrap());
+    check("key", &format!("fn f() -> LockKey {expanded}"));
+}
+
+fn check(name: &str, expanded: &str) {
+    let printed = prettyplease::unparse(&syn::parse_file(expanded).unwrap());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("snapshots/{name}.rs"));
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &printed).unwrap();
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        printed == expected,
+        "{name} expands to something new; UPDATE_SNAPSHOTS=1 accepts it:\n{printed}"
+    );
+}

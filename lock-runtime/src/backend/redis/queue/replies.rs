@@ -1,0 +1,184 @@
+//! What each answer of the server means for the acquisition that it is about.
+
+use super::{PAUSE, Queue, Stage};
+use crate::backend::Outcome;
+use crate::backend::redis::call::{Call, Sent, Ticket};
+use crate::backend::redis::reply::{Reply, Standing, Trouble};
+use crate::clock::Moment;
+use crate::lease;
+
+use super::room::Rooms;
+
+impl Queue {
+    /// The answer to a call.
+    pub(crate) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
+        let Sent { call, at } = sent;
+        match call {
+            Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
+            Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
+            Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Leave(ticket) | Call::Release(ticket) => {
+                self.release_replied(now, &ticket, result);
+            }
+            // What the server kept of it ends with its ttl.
+            Call::Disown { .. } => {}
+        }
+    }
+
+    fn acquire_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply, Trouble>,
+    ) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if let Ok(Reply::Waiting { place, .. }) = &result {
+            claim.place = Some(*place);
+        }
+        if claim.stage != Stage::Acquiring {
+            return;
+        }
+        let id = ticket.terms.id;
+        match result {
+            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
+            Ok(Reply::Waiting { line, .. }) => {
+                claim.stage = Stage::Waiting;
+                self.rooms.join(ticket, now, &line);
+                self.waits(id, &line);
+            }
+            Ok(Reply::Busy { line }) => {
+                self.forget(id);
+                let holder = Some(Box::new(line.holder()));
+                self.outcomes.push_back(Outcome::Busy { id, holder });
+            }
+            Ok(_) => {
+                self.start_over(now, id);
+                self.retries.insert((now.after(PAUSE), id));
+            }
+            Err(Trouble::NotRun) => {
+                claim.stage = Stage::Unsent;
+                self.retry(now, id);
+            }
+            Err(trouble) => {
+                claim.stage = Stage::Unsure;
+                self.rooms.join_later(ticket, now.after(PAUSE));
+                self.trouble(id, &trouble);
+            }
+        }
+    }
+
+    fn ask_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        tickets: Vec<Ticket>,
+        result: Result<Reply, Trouble>,
+    ) {
+        let (line, standings) = match result {
+            Ok(Reply::Asked { line, standings }) => (line, standings),
+            Ok(_) | Err(Trouble::NotRun) => {
+                self.rooms.answered(&tickets, now);
+                return;
+            }
+            Err(trouble) => {
+                self.rooms.answered(&tickets, now.after(PAUSE));
+                for ticket in tickets {
+                    if self.asks(&ticket).is_some() {
+                        self.trouble(ticket.terms.id, &trouble);
+                    }
+                }
+                return;
+            }
+        };
+        self.rooms.answered(&tickets, Rooms::next(now, &line));
+        for (ticket, standing) in tickets.into_iter().zip(standings) {
+            let Some(claim) = self.asks(&ticket) else {
+                continue;
+            };
+            let id = ticket.terms.id;
+            match standing {
+                Standing::Granted { fence } => self.enter(now, id, fence, at, ticket.terms.ttl),
+                Standing::Waiting => {
+                    claim.stage = Stage::Waiting;
+                    claim.since = at;
+                    self.waits(id, &line);
+                }
+                Standing::Gone => {
+                    self.start_over(now, id);
+                    self.retry(now, id);
+                }
+            }
+        }
+    }
+
+    fn renew_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply, Trouble>,
+    ) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        let id = ticket.terms.id;
+        let ttl = ticket.terms.ttl;
+        match (claim.stage, result) {
+            (Stage::Held | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
+                self.send(now, Call::Renew(ticket.clone()));
+            }
+            (Stage::Held, result) => self.outcomes.push_back(match result {
+                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at },
+                Ok(_) => Outcome::NotHeld { id },
+                Err(trouble) => Outcome::RenewFailed {
+                    id,
+                    cause: trouble.cause(),
+                },
+            }),
+            (Stage::Confirming { fence }, Ok(Reply::Ours(true)))
+                if now < lease::deadline(at, ttl) =>
+            {
+                claim.stage = Stage::Held;
+                self.outcomes.push_back(Outcome::Granted {
+                    id,
+                    fence,
+                    since: at,
+                    ttl,
+                });
+            }
+            (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
+                self.start_over(now, id);
+                self.retry(now, id);
+            }
+            (Stage::Confirming { .. }, result) => {
+                claim.stage = Stage::Unsure;
+                self.rooms.join_later(ticket, now);
+                if let Err(trouble) = result {
+                    self.trouble(id, &trouble);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply, Trouble>) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
+            return;
+        }
+        let id = ticket.terms.id;
+        match result {
+            Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
+            Err(Trouble::Never(cause)) => self.retire(id, Err(cause)),
+            Err(Trouble::NotRun) => self.retry(now, id),
+            Err(_) => {
+                self.retries.insert((now.after(PAUSE), id));
+            }
+        }
+    }
+}

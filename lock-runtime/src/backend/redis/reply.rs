@@ -1,0 +1,242 @@
+//! The answers of scripts, and the reasons why there is none, as values.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{FromRedisValue as _, ServerError, Value};
+
+use super::call::{Call, Ticket, Token};
+use crate::backend::Cause;
+use crate::error::{Holder, LockError};
+
+/// What a script answered.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Granted {
+        fence: u64,
+    },
+    Waiting {
+        place: u64,
+        line: Line,
+    },
+    Busy {
+        line: Line,
+    },
+    Gone,
+    Asked {
+        line: Line,
+        standings: Vec<Standing>,
+    },
+    Ours(bool),
+}
+
+/// What stands at the head of a line.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) owner: Box<str>,
+    /// `None` where the owner has no ttl.
+    pub(crate) left: Option<Duration>,
+}
+
+impl Line {
+    pub(crate) fn holder(&self) -> Holder {
+        Holder {
+            id: self.owner.clone(),
+            remaining: self.left,
+        }
+    }
+}
+
+/// Where one asked token stands.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Granted { fence: u64 },
+    Waiting,
+    Gone,
+}
+
+/// Why there is no reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// The server did not know the script and has done nothing.
+    NotRun,
+    /// It cannot serve at the moment.
+    NotNow(Cause),
+    /// It will not, as long as nobody changes something.
+    Never(Cause),
+    /// The connection ended before the answer: it may have been done or not.
+    Unknown(Cause),
+}
+
+impl Call {
+    /// Reads the answer. `None` where it is not one to this call: the replies
+    /// of the connection have shifted, and none of them can be trusted.
+    pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
+        if let Value::ServerError(error) = value {
+            return Some(Err(Trouble::from_server(&error)));
+        }
+        let Value::Array(items) = value else {
+            return None;
+        };
+        match self {
+            Self::Acquire { ticket, .. } => acquired(&items, ticket.token),
+            Self::Ask(tickets) => asked(&items, tickets),
+            Self::Leave(ticket) | Self::Renew(ticket) | Self::Release(ticket) => {
+                ours(&items, ticket.token)
+            }
+            Self::Disown { token, .. } => ours(&items, *token),
+        }
+        .map(Ok)
+    }
+}
+
+fn acquired(items: &[Value], expected: Token) -> Option<Reply> {
+    let (token, status, rest) = standing(items)?;
+    if token != expected {
+        return None;
+    }
+    match (status.as_str(), rest) {
+        ("granted", [fence]) => Some(Reply::Granted {
+            fence: number(fence)?,
+        }),
+        ("waiting", [place, left, owner]) => Some(Reply::Waiting {
+            place: number(place)?,
+            line: line(left, owner)?,
+        }),
+        ("busy", [_, left, owner]) => Some(Reply::Busy {
+            line: line(left, owner)?,
+        }),
+        ("gone", []) => Some(Reply::Gone),
+        _ => None,
+    }
+}
+
+fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
+    let [left, owner, answers @ ..] = items else {
+        return None;
+    };
+    if answers.len() != tickets.len() {
+        return None;
+    }
+    let mut standings = Vec::with_capacity(answers.len());
+    for (answer, ticket) in answers.iter().zip(tickets) {
+        let Value::Array(answer) = answer else {
+            return None;
+        };
+        let (token, status, rest) = standing(answer)?;
+        if token != ticket.token {
+            return None;
+        }
+        standings.push(match (status.as_str(), rest) {
+            ("granted", [fence]) => Standing::Granted {
+                fence: number(fence)?,
+            },
+            ("waiting", []) => Standing::Waiting,
+            ("gone", []) => Standing::Gone,
+            _ => return None,
+        });
+    }
+    let line = line(left, owner)?;
+    Some(Reply::Asked { line, standings })
+}
+
+fn ours(items: &[Value], expected: Token) -> Option<Reply> {
+    let [token, ours] = items else { return None };
+    let token = Token::parse(&text(token)?)?;
+    (token == expected).then_some(Reply::Ours(number(ours)? == 1))
+}
+
+fn standing(items: &[Value]) -> Option<(Token, String, &[Value])> {
+    let [token, status, rest @ ..] = items else {
+        return None;
+    };
+    Some((Token::parse(&text(token)?)?, text(status)?, rest))
+}
+
+fn line(left: &Value, owner: &Value) -> Option<Line> {
+    let Value::Int(left) = left else { return None };
+    Some(Line {
+        owner: text(owner)?.into_boxed_str(),
+        left: u64::try_from(*left).ok().map(Duration::from_millis),
+    })
+}
+
+/// The value of a foreign client need not be text.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    u64::from_redis_value_ref(value).ok()
+}
+
+/// A grant, as the dispatch script publishes it.
+pub(crate) fn decode_grant(message: &[u8]) -> Option<(Token, u64, &str)> {
+    let message = std::str::from_utf8(message).ok()?;
+    let (token, rest) = message.split_once(':')?;
+    let (fence, owner) = rest.split_once(':')?;
+    Some((Token::parse(token)?, fence.parse().ok()?, owner))
+}
+
+impl Trouble {
+    /// Inside a script some errors keep their code and some come as `ERR` with
+    /// the code in the text, depending on the server's version.
+    fn from_server(error: &ServerError) -> Self {
+        const NEVER: [&str; 5] = ["NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "can't run"];
+        if error.code() == "NOSCRIPT" {
+            return Self::NotRun;
+        }
+        let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
+        let never = NEVER.iter().any(|code| text.contains(code))
+            || text.contains("The user executing the script can't");
+        let cause: Cause = Arc::new(ServerSaid(text));
+        if never {
+            Self::Never(cause)
+        } else {
+            Self::NotNow(cause)
+        }
+    }
+
+    /// What went wrong while connecting.
+    pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
+        use redis::{ErrorKind, ServerErrorKind};
+
+        let code = error.code().unwrap_or_default();
+        let never = matches!(code, "NOAUTH" | "WRONGPASS" | "NOPERM")
+            || matches!(
+                error.kind(),
+                ErrorKind::AuthenticationFailed
+                    | ErrorKind::InvalidClientConfig
+                    | ErrorKind::RESP3NotSupported
+                    | ErrorKind::Server(ServerErrorKind::NoPerm)
+            );
+        let cause: Cause = Arc::new(error);
+        if never {
+            Self::Never(cause)
+        } else {
+            Self::NotNow(cause)
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
+            Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
+        }
+    }
+}
+
+impl From<Trouble> for LockError {
+    fn from(trouble: Trouble) -> Self {
+        Self::unavailable(trouble.cause())
+    }
+}
+
+/// An error reply, or what happened to the connection, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ServerSaid(pub(crate) String);

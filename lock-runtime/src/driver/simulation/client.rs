@@ -1,0 +1,187 @@
+//! One process of the simulation: the real operations, watchdog and queue, and
+//! a program that takes locks, gives up and holds on at random.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::backend::redis::queue::Queue;
+use crate::clock::{Clock, Moment};
+use crate::config::LockConfig;
+use crate::driver::operations::Operations;
+use crate::driver::{Answer, Op};
+use crate::error::LockError;
+use crate::guard::LockGuard;
+use crate::key::LockKey;
+use crate::request::{LeaseId, Terms, Wait};
+
+pub(super) struct Client {
+    pub(super) queue: Queue,
+    pub(super) up: bool,
+    pub(super) generation: u64,
+    pub(super) dead: bool,
+    pub(super) paused_until: Moment,
+    pub(super) requests_until: Moment,
+    pub(super) answers_until: Moment,
+    pub(super) wakes_at: Option<Moment>,
+    /// What it holds, and until when it wants to.
+    pub(super) guards: Vec<(LockGuard, Moment)>,
+    waiting: Vec<Waiting>,
+    operations: Operations,
+    mailbox: mpsc::UnboundedSender<Op>,
+    inbox: mpsc::UnboundedReceiver<Op>,
+    rng: Rng,
+    /// When it asks next; it stops when the faults do.
+    acts_at: Option<Moment>,
+    asked: u64,
+}
+
+struct Waiting {
+    id: LeaseId,
+    answer: oneshot::Receiver<Result<LockGuard, LockError>>,
+    gives_up: Option<Moment>,
+}
+
+impl Client {
+    pub(super) fn new(clock: Clock, rng: Rng) -> Self {
+        let (mailbox, inbox) = mpsc::unbounded_channel();
+        let now = clock.now();
+        let config = LockConfig::new("memory:")
+            .expect("a valid URL")
+            .clock(clock);
+        Self {
+            queue: Queue::new(),
+            up: false,
+            generation: 0,
+            dead: false,
+            paused_until: now,
+            requests_until: now,
+            answers_until: now,
+            wakes_at: None,
+            guards: Vec::new(),
+            waiting: Vec::new(),
+            operations: Operations::new(config, mailbox.downgrade()),
+            mailbox,
+            inbox,
+            rng,
+            acts_at: Some(now),
+            asked: 0,
+        }
+    }
+
+    /// What the program does: ask, give up, let go.
+    pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
+        self.guards
+            .retain(|(guard, until)| now < *until && guard.is_held());
+        let mailbox = &self.mailbox;
+        self.waiting.retain(|it| {
+            let waits = it.gives_up.is_none_or(|at| now < at);
+            if !waits {
+                // As dropping the future does.
+                let _ = mailbox.send(Op::Cancel(it.id));
+            }
+            waits
+        });
+        if !may_ask {
+            self.acts_at = None;
+        }
+        while self.acts_at.is_some_and(|at| at <= now) {
+            self.ask(now);
+        }
+    }
+
+    /// What the driver's thread does.
+    pub(super) fn drive(&mut self, now: Moment) {
+        loop {
+            while let Ok(op) = self.inbox.try_recv() {
+                self.operations.take(now, op);
+            }
+            self.operations.tick(now);
+            let requests = self.operations.requests();
+            let mut idle = requests.is_empty();
+            for request in requests {
+                self.queue.submit(now, request);
+            }
+            self.queue.tick(now);
+            while let Some(outcome) = self.queue.next_outcome() {
+                idle = false;
+                self.operations.settle(now, outcome);
+            }
+            self.collect(now);
+            if idle {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let plans = self.waiting.iter().filter_map(|it| it.gives_up);
+        let holds = self.guards.iter().map(|(_, until)| *until);
+        [self.operations.next_wakeup(), self.queue.next_wakeup()]
+            .into_iter()
+            .flatten()
+            .chain(plans)
+            .chain(holds)
+            .chain(self.acts_at)
+            .min()
+    }
+
+    pub(super) fn die(&mut self) {
+        self.dead = true;
+        self.guards.clear();
+        self.waiting.clear();
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
+    }
+
+    fn ask(&mut self, now: Moment) {
+        let pick = self.rng.u8(..);
+        self.acts_at = Some(now.after(Duration::from_millis(self.rng.u64(1..1200))));
+        self.asked += 1;
+        let id = LeaseId(self.asked);
+        let wait = match pick {
+            0..40 => Wait::AtMost(Duration::ZERO),
+            40..120 => Wait::AtMost(Duration::from_millis(self.rng.u64(1..8000))),
+            _ => Wait::Forever,
+        };
+        let terms = Terms {
+            id,
+            key: LockKey::from(["a", "b"][self.rng.usize(..2)]),
+            ttl: Duration::from_millis(self.rng.u64(100..10_000)),
+            wait,
+            renew: self.rng.u8(..) < 220,
+            function: None,
+        };
+        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
+        let gives_up =
+            (self.rng.u8(..) < 60).then(|| now.after(Duration::from_millis(self.rng.u64(0..3000))));
+        let terms = terms.into();
+        let _ = self.mailbox.send(Op::Acquire { terms, reply });
+        self.waiting.push(Waiting {
+            id,
+            answer,
+            gives_up,
+        });
+    }
+
+    fn collect(&mut self, now: Moment) {
+        let mut index = 0;
+        while index < self.waiting.len() {
+            match self.waiting[index].answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => index += 1,
+                answer => {
+                    self.waiting.remove(index);
+                    if let Ok(Ok(guard)) = answer {
+                        let long = self.rng.u8(..) < 20;
+                        let most = if long { 15_000 } else { 300 };
+                        let until = now.after(Duration::from_millis(self.rng.u64(0..most)));
+                        self.guards.push((guard, until));
+                    }
+                }
+            }
+        }
+    }
+}

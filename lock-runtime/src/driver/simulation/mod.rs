@@ -1,0 +1,435 @@
+//! Drivers, watchdogs and a model server on one clock, with delays, broken
+//! connections, pauses, crashes and cancellations drawn from a seed: at most one
+//! holder within its deadline, and everybody who lives is served.
+//!
+//! `LOCK_SEEDS=FROM..TO` chooses the seeds, `LOCK_SEED=N` one of them with a
+//! trace of what happened.
+
+mod client;
+mod server;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::backend::redis::call::{Sent, Token};
+use crate::backend::redis::reply::{Reply, ServerSaid, Trouble};
+use crate::clock::{Clock, Moment};
+use crate::key::LockKey;
+
+use client::Client;
+use server::Server;
+
+const CLIENTS: usize = 4;
+/// Faults happen in the first part, healing is watched in the second.
+const FAULTS: Duration = Duration::from_secs(30);
+const HEALED: Duration = Duration::from_secs(180);
+
+/// What is on its way, and when it arrives.
+struct World {
+    clock: Clock,
+    now: Moment,
+    start: Moment,
+    rng: Rng,
+    server: Server,
+    clients: Vec<Client>,
+    events: BinaryHeap<Reverse<(Moment, u64)>>,
+    pending: HashMap<u64, Event>,
+    count: u64,
+    highest: BTreeMap<LockKey, u64>,
+    loud: bool,
+}
+
+enum Event {
+    Request {
+        client: usize,
+        generation: u64,
+        sent: Sent,
+    },
+    Answer {
+        client: usize,
+        generation: u64,
+        sent: Sent,
+        reply: Reply,
+    },
+    Push {
+        client: usize,
+        generation: u64,
+        token: Token,
+        fence: u64,
+        key: LockKey,
+    },
+    Wake(usize),
+    Connect(usize),
+    Fault,
+}
+
+impl World {
+    fn new(seed: u64, loud: bool) -> Self {
+        fastrand::seed(seed);
+        let clock = Clock::manual();
+        clock.advance(Duration::from_secs(1));
+        let now = clock.now();
+        let mut rng = Rng::with_seed(seed);
+        let clients = (0..CLIENTS)
+            .map(|_| Client::new(clock.clone(), rng.fork()))
+            .collect();
+        let mut world = Self {
+            clock,
+            now,
+            start: now,
+            rng,
+            server: Server::default(),
+            clients,
+            events: BinaryHeap::new(),
+            pending: HashMap::new(),
+            count: 0,
+            highest: BTreeMap::new(),
+            loud,
+        };
+        for client in 0..CLIENTS {
+            world.after(Duration::ZERO, Event::Connect(client));
+            world.after(Duration::ZERO, Event::Wake(client));
+        }
+        world.after(Duration::from_millis(100), Event::Fault);
+        world
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        while let Some(Reverse((at, number))) = self.events.pop() {
+            let Some(event) = self.pending.remove(&number) else {
+                continue;
+            };
+            if at > self.now {
+                self.clock.advance(at.since(self.now));
+                self.now = at;
+            }
+            if self.now.since(self.start) > HEALED {
+                return Err("somebody was never served".into());
+            }
+            self.happen(event);
+            self.check()?;
+            if self.is_over() {
+                return Ok(());
+            }
+        }
+        Err("nothing more happens, though somebody waits".into())
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Event::Answer { client, .. } | Event::Push { client, .. } = &event {
+            let resumes = self.clients[*client].paused_until;
+            if self.now < resumes {
+                // It lies in the socket's buffer.
+                return self.at(resumes, event);
+            }
+        }
+        match event {
+            Event::Request {
+                client,
+                generation,
+                sent,
+            } => self.execute(client, generation, sent),
+            Event::Answer {
+                client,
+                generation,
+                sent,
+                reply,
+            } => {
+                if self.hears(client, generation) {
+                    let now = self.now;
+                    self.say(|| format!("client {client} reads {reply:?}"));
+                    self.clients[client].queue.replied(now, sent, Ok(reply));
+                    self.turn(client);
+                }
+            }
+            Event::Push {
+                client,
+                generation,
+                token,
+                fence,
+                key,
+            } => {
+                if self.hears(client, generation) {
+                    self.say(|| format!("client {client} hears of {token} fence {fence}"));
+                    let now = self.now;
+                    let queue = &mut self.clients[client].queue;
+                    queue.granted(now, token, fence, key.as_str());
+                    self.turn(client);
+                }
+            }
+            Event::Wake(client) => {
+                let wakes_at = &mut self.clients[client].wakes_at;
+                wakes_at.take_if(|at| *at <= self.now);
+                self.turn(client);
+            }
+            Event::Connect(client) => self.connect(client),
+            Event::Fault => self.fault(),
+        }
+    }
+
+    /// A late command of an old connection runs too: its answer is not heard.
+    fn execute(&mut self, client: usize, generation: u64, sent: Sent) {
+        let reply = self.server.execute(self.now, client, &sent.call);
+        self.say(|| format!("server: client {client} {:?} -> {reply:?}", sent.call));
+        for (to, token, fence, key) in std::mem::take(&mut self.server.published) {
+            let generation = self.clients[to].generation;
+            // Push and reply take different ways through the client.
+            let delay = self.latency() * self.rng.u32(1..4);
+            let push = Event::Push {
+                client: to,
+                generation,
+                token,
+                fence,
+                key,
+            };
+            if self.faulty() && self.rng.u8(..) < 10 {
+                continue;
+            }
+            self.after(delay, push);
+        }
+        // Answers keep their order.
+        let delay = self.latency();
+        let at = self
+            .now
+            .after(delay)
+            .max(self.clients[client].answers_until);
+        self.clients[client].answers_until = at;
+        let answer = Event::Answer {
+            client,
+            generation,
+            sent,
+            reply,
+        };
+        self.at(at, answer);
+    }
+
+    /// One turn of a client's driver, as `Driver::drain` does it.
+    fn turn(&mut self, client: usize) {
+        let now = self.now;
+        let faulty = self.faulty();
+        let it = &mut self.clients[client];
+        if it.dead {
+            return;
+        }
+        if now < it.paused_until {
+            let resumes = it.paused_until;
+            self.at(resumes, Event::Wake(client));
+            return;
+        }
+        it.act(now, faulty);
+        it.drive(now);
+        let (generation, wakeup) = (it.generation, it.next_wakeup());
+        let calls = if it.up { it.queue.calls() } else { Vec::new() };
+        for sent in calls {
+            let delay = self.latency();
+            let it = &mut self.clients[client];
+            // Requests keep their order.
+            let at = now.after(delay).max(it.requests_until);
+            it.requests_until = at;
+            let request = Event::Request {
+                client,
+                generation,
+                sent,
+            };
+            self.at(at, request);
+        }
+        if let Some(at) = wakeup.map(|at| at.max(now.after(Duration::from_micros(1)))) {
+            let known = &mut self.clients[client].wakes_at;
+            if known.is_none_or(|known| at < known) {
+                *known = Some(at);
+                self.at(at, Event::Wake(client));
+            }
+        }
+    }
+
+    fn connect(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        if it.dead || it.up {
+            return;
+        }
+        it.up = true;
+        it.generation += 1;
+        self.server.listeners.insert(client);
+        let now = self.now;
+        it.queue.connected(now);
+        self.say(|| format!("client {client} connects"));
+        self.turn(client);
+    }
+
+    fn disconnect(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        if !it.up {
+            return;
+        }
+        it.up = false;
+        let now = self.now;
+        let generation = it.generation;
+        self.server.listeners.remove(&client);
+        self.say(|| format!("client {client} loses its connection"));
+        let mut numbers: Vec<_> = self.pending.keys().copied().collect();
+        numbers.sort_unstable();
+        let mut lost = Vec::new();
+        for number in numbers {
+            let sent = match self.pending.get(&number) {
+                Some(
+                    Event::Request {
+                        client: c,
+                        generation: g,
+                        ..
+                    }
+                    | Event::Answer {
+                        client: c,
+                        generation: g,
+                        ..
+                    },
+                ) if *c == client && *g == generation => number,
+                _ => continue,
+            };
+            match self.pending.remove(&sent) {
+                Some(Event::Answer { sent, .. }) => lost.push(sent),
+                Some(Event::Request { sent, .. }) => {
+                    if self.rng.u8(..) < 40 {
+                        let late = Sent {
+                            call: sent.call.clone(),
+                            at: sent.at,
+                        };
+                        let delay = Duration::from_millis(self.rng.u64(1..3000));
+                        self.after(
+                            delay,
+                            Event::Request {
+                                client,
+                                generation,
+                                sent: late,
+                            },
+                        );
+                    }
+                    lost.push(sent);
+                }
+                _ => {}
+            }
+        }
+        let trouble = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
+        let it = &mut self.clients[client];
+        lost.extend(it.queue.calls());
+        for sent in lost {
+            it.queue.replied(now, sent, Err(trouble.clone()));
+        }
+        it.queue.disconnected(trouble);
+        let delay = Duration::from_millis(self.rng.u64(1..2000));
+        self.after(delay, Event::Connect(client));
+        self.turn(client);
+    }
+
+    fn fault(&mut self) {
+        if !self.faulty() {
+            return;
+        }
+        let client = self.rng.usize(..CLIENTS);
+        match self.rng.u8(..8) {
+            0..3 => self.disconnect(client),
+            3..6 => {
+                let pause = Duration::from_millis(self.rng.u64(1..12_000));
+                self.say(|| format!("client {client} stops for {pause:?}"));
+                self.clients[client].paused_until = self.now.after(pause);
+                self.after(pause, Event::Wake(client));
+            }
+            6 if self.clients.iter().filter(|it| !it.dead).count() > 2 => {
+                self.say(|| format!("client {client} dies"));
+                self.disconnect(client);
+                self.clients[client].die();
+            }
+            _ => {}
+        }
+        let pause = Duration::from_millis(self.rng.u64(10..1500));
+        self.after(pause, Event::Fault);
+    }
+
+    /// At most one holder of a key is within its deadline, and its fence is the
+    /// highest yet.
+    fn check(&mut self) -> Result<(), String> {
+        let mut held = BTreeMap::new();
+        for (number, client) in self.clients.iter().enumerate() {
+            for guard in client.guards.iter().map(|(guard, _)| guard) {
+                if !guard.is_held() {
+                    continue;
+                }
+                if let Some(other) = held.insert(guard.key().clone(), number) {
+                    return Err(format!(
+                        "clients {other} and {number} both hold {}",
+                        guard.key()
+                    ));
+                }
+                let fence = guard.fencing_token().get();
+                let highest = self.highest.entry(guard.key().clone()).or_default();
+                if fence < *highest {
+                    return Err(format!("fence {fence} after {highest} on {}", guard.key()));
+                }
+                *highest = fence;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        !self.faulty() && self.clients.iter().all(|it| it.dead || it.is_idle())
+    }
+
+    fn faulty(&self) -> bool {
+        self.now.since(self.start) < FAULTS
+    }
+
+    fn hears(&self, client: usize, generation: u64) -> bool {
+        let it = &self.clients[client];
+        it.up && it.generation == generation && !it.dead
+    }
+
+    fn latency(&mut self) -> Duration {
+        let slow = self.rng.u8(..) < 4;
+        Duration::from_micros(self.rng.u64(if slow { 1..400_000 } else { 50..2_000 }))
+    }
+
+    fn after(&mut self, delay: Duration, event: Event) {
+        self.at(self.now.after(delay), event);
+    }
+
+    fn at(&mut self, moment: Moment, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((moment, self.count)));
+        self.pending.insert(self.count, event);
+    }
+
+    fn say(&self, text: impl FnOnce() -> String) {
+        if self.loud {
+            println!("{:>12?} {}", self.now.since(self.start), text());
+        }
+    }
+}
+
+fn simulate(seed: u64, loud: bool) {
+    if let Err(fault) = World::new(seed, loud).run() {
+        panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
+    }
+}
+
+#[test]
+fn one_holder_at_a_time_and_everybody_is_served() {
+    if let Ok(seed) = std::env::var("LOCK_SEED") {
+        return simulate(seed.parse().expect("LOCK_SEED is a number"), true);
+    }
+    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| "0..2000".into());
+    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
+    let from: u64 = from.parse().expect("a number");
+    let to: u64 = to.parse().expect("a number");
+    let started = Instant::now();
+    for seed in from..to {
+        simulate(seed, false);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = (to - from) as f64 / seconds;
+    println!("simulated seeds {from}..{to}: {rate:.0} a second");
+}

@@ -1,0 +1,11 @@
+//! What the worker does for single tests.
+
+mod configuration;
+mod load;
+mod locker;
+mod paused_process;
+
+pub(crate) use configuration::{from_environment, installed_twice, unconfigured};
+pub(crate) use load::{sections, turns};
+pub(crate) use locker::locker;
+pub(crate) use paused_process::paused_process;

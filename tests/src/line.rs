@@ -1,0 +1,48 @@
+//! What the server knows of one lock.
+
+use redis::{FromRedisValue, from_redis_value};
+
+use crate::RedisServer;
+
+impl RedisServer {
+    /// The key of the owner of lock `name`, under the default prefix.
+    pub fn owner_key(name: &str) -> String {
+        format!("lock:{{{name}}}")
+    }
+
+    /// The value of the owner of lock `name`.
+    pub async fn owner(&self, name: &str) -> Option<String> {
+        read(self.cmd(&["GET", &Self::owner_key(name)]).await)
+    }
+
+    /// How many wait for lock `name`.
+    pub async fn waiting(&self, name: &str) -> u64 {
+        let queue = format!("{}:q", Self::owner_key(name));
+        read(self.cmd(&["ZCARD", &queue]).await)
+    }
+
+    /// Everything the server has of lock `name`.
+    pub async fn traces(&self, name: &str) -> Vec<String> {
+        self.keys(&format!("{}*", Self::owner_key(name))).await
+    }
+
+    /// How many connections of lock managers are ready for grants.
+    pub async fn listeners(&self) -> usize {
+        let channels = self.cmd(&["PUBSUB", "CHANNELS", "lock:grant:*"]).await;
+        read::<Vec<String>>(channels).len()
+    }
+
+    /// How often the server answered with this error.
+    pub async fn errors(&self, code: &str) -> u64 {
+        let statistics: String = read(self.cmd(&["INFO", "errorstats"]).await);
+        let prefix = format!("errorstat_{code}:count=");
+        let count = statistics
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix));
+        count.map_or(0, |count| count.parse().expect("a count of errors"))
+    }
+}
+
+fn read<T: FromRedisValue>(value: redis::Value) -> T {
+    from_redis_value(value).unwrap_or_else(|error| panic!("an odd answer: {error}"))
+}

@@ -1,0 +1,276 @@
+//! An acquire or a body that is dropped, at whatever moment, leaves nothing on the server.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    thread,
+    time::{Duration, Instant},
+};
+
+use lock_runtime::{LockError, LockManager};
+use tests::{Proxy, Pulse, RedisServer, begin, eventually, unique, within};
+use tokio::time::{sleep, timeout};
+
+/// Far longer than any test: what is gone in time has not just expired.
+const TTL: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(5);
+
+/// How many moments are tried.
+const ROUNDS: u32 = 300;
+
+async fn connect(url: String) -> LockManager {
+    let locks = LockManager::connect(url).await.expect("connected");
+    comes_after_all(&locks).await;
+    locks
+}
+
+/// Returns when the server has done everything that was asked before.
+async fn comes_after_all(locks: &LockManager) {
+    let other = locks.lock(unique("other")).acquire().await;
+    let other = other.expect("the lock is free").release_confirmed();
+    assert!(within(SOON, other).await.expect("an answer"));
+}
+
+/// Lets time pass, more exactly than a timer.
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        thread::yield_now();
+    }
+}
+
+/// Polls a future once.
+async fn is_ready<F: Future>(mut future: Pin<&mut F>) -> bool {
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await
+}
+
+async fn leaves_nothing(server: &RedisServer, key: &str) {
+    let gone = async || server.traces(key).await.is_empty();
+    eventually(SOON, gone).await;
+}
+
+#[tokio::test]
+async fn an_acquire_that_was_never_polled_asks_nothing() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let key = unique("unpolled");
+    drop(locks.lock(&key).ttl(TTL).acquire());
+    comes_after_all(&locks).await;
+    assert_eq!(server.traces(&key).await, [""; 0]);
+    // Two for each of the other locks.
+    assert_eq!(server.calls("evalsha").await, 4);
+}
+
+#[tokio::test]
+async fn an_acquire_whose_reply_is_late() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(proxy.url()).await;
+    let key = unique("late");
+    proxy.replies().hold();
+    let mut acquire = Box::pin(locks.lock(&key).ttl(TTL).acquire());
+    begin(&mut acquire.as_mut()).await;
+    within(SOON, proxy.replies().held()).await;
+    assert!(server.owner(&key).await.is_some(), "it was done");
+    drop(acquire);
+    proxy.replies().pass();
+    leaves_nothing(&server, &key).await;
+}
+
+#[tokio::test]
+async fn an_acquire_whose_reply_and_leave_are_lost() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(proxy.url()).await;
+    let key = unique("lost");
+    proxy.replies().hold();
+    let mut acquire = Box::pin(locks.lock(&key).ttl(TTL).acquire());
+    begin(&mut acquire.as_mut()).await;
+    within(SOON, proxy.replies().held()).await;
+    proxy.requests().hold();
+    drop(acquire);
+    within(SOON, proxy.requests().held()).await;
+    proxy.cut().await;
+    proxy.requests().pass();
+    proxy.replies().pass();
+    leaves_nothing(&server, &key).await;
+}
+
+#[tokio::test]
+async fn an_acquire_that_is_still_on_its_way() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(proxy.url()).await;
+    let key = unique("on-its-way");
+    proxy.requests().hold();
+    let mut acquire = Box::pin(locks.lock(&key).ttl(TTL).acquire());
+    begin(&mut acquire.as_mut()).await;
+    within(SOON, proxy.requests().held()).await;
+    drop(acquire);
+    let calls = server.calls("evalsha").await;
+    proxy.requests().pass();
+    let done = async || server.calls("evalsha").await >= calls + 2;
+    eventually(SOON, done).await;
+    leaves_nothing(&server, &key).await;
+}
+
+#[tokio::test]
+async fn a_waiter_leaves_the_line() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let holder = connect(server.url()).await;
+    let waiter = connect(proxy.url()).await;
+    let key = unique("line");
+    let guard = holder.lock(&key).ttl(TTL).acquire().await;
+    let guard = guard.expect("the lock is free");
+    let waiting = async || server.waiting(&key).await == 1;
+    let left = async || server.waiting(&key).await == 0;
+
+    let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
+    begin(&mut acquire.as_mut()).await;
+    eventually(SOON, waiting).await;
+    drop(acquire);
+    eventually(SOON, left).await;
+
+    // The leave is lost with its connection, and said again.
+    let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
+    begin(&mut acquire.as_mut()).await;
+    eventually(SOON, waiting).await;
+    proxy.requests().hold();
+    drop(acquire);
+    within(SOON, proxy.requests().held()).await;
+    proxy.cut().await;
+    proxy.requests().pass();
+    eventually(SOON, left).await;
+
+    let gave_up = waiter.lock(&key).ttl(TTL).wait(Duration::from_millis(100));
+    let error = gave_up.acquire().await.expect_err("the lock is held");
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    eventually(SOON, left).await;
+
+    assert_eq!(server.traces(&key).await, [RedisServer::owner_key(&key)]);
+    guard.release();
+    leaves_nothing(&server, &key).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_leaves_while_its_grant_is_on_the_way() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let holder = connect(server.url()).await;
+    let waiter = connect(proxy.url()).await;
+    let key = unique("granted");
+    for cut in [false, true] {
+        let guard = holder.lock(&key).ttl(TTL).acquire().await;
+        let guard = guard.expect("the lock is free");
+        let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
+        begin(&mut acquire.as_mut()).await;
+        eventually(SOON, async || server.waiting(&key).await == 1).await;
+
+        proxy.replies().hold();
+        guard.release();
+        within(SOON, proxy.replies().held()).await;
+        assert!(server.owner(&key).await.is_some(), "it was granted");
+        drop(acquire);
+        if cut {
+            proxy.cut().await;
+        }
+        proxy.replies().pass();
+        // A grant lasts 3 s if nobody claims it: this one is given back.
+        let gone = async || server.traces(&key).await.is_empty();
+        eventually(Duration::from_secs(2), gone).await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_leaves_around_its_grant() {
+    let server = RedisServer::start().await;
+    let holder = connect(server.url()).await;
+    let waiter = connect(server.url()).await;
+    let key = unique("around");
+    let mut granted = 0;
+    for round in 0..ROUNDS {
+        let guard = holder.lock(&key).ttl(TTL).wait(SOON).acquire().await;
+        let guard = guard.expect("whoever was cancelled is out of the way");
+        let mut acquire = pin!(waiter.lock(&key).ttl(TTL).acquire());
+        begin(&mut acquire).await;
+        if round % 2 == 0 {
+            eventually(SOON, async || server.waiting(&key).await == 1).await;
+        }
+        drop(guard);
+        // A hand-over takes some hundred microseconds.
+        spin(Duration::from_micros(u64::from(round % 100) * 10));
+        granted += u32::from(is_ready(acquire).await);
+    }
+    assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
+    comes_after_all(&waiter).await;
+    leaves_nothing(&server, &key).await;
+}
+
+#[tokio::test]
+async fn an_acquire_of_a_free_lock_dropped_at_any_moment() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut granted = 0;
+    for round in 0..ROUNDS {
+        let mut acquire = pin!(locks.lock(unique("free")).ttl(TTL).acquire());
+        let at_once = is_ready(acquire.as_mut()).await;
+        spin(Duration::from_micros(u64::from(round % 100) * 10));
+        granted += u32::from(at_once || is_ready(acquire).await);
+    }
+    assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
+    comes_after_all(&locks).await;
+    let nothing = async || server.keys("lock:{*").await.is_empty();
+    eventually(SOON, nothing).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let key = unique("body");
+    let pulse = Pulse::default();
+    let locked = || {
+        let request = locks.lock(&key).ttl(TTL);
+        let pulse = pulse.clone();
+        request.run(async move |guard| pulse.beat(guard).await)
+    };
+
+    let outcome = timeout(Duration::from_millis(100), locked()).await;
+    assert!(outcome.is_err(), "the body does not end");
+    leaves_nothing(&server, &key).await;
+
+    let beats = pulse.polls().count;
+    tokio::select! {
+        _ = locked() => unreachable!("the body does not end"),
+        () = pulse.reaches(beats + 3) => {}
+    }
+    leaves_nothing(&server, &key).await;
+
+    let beats = pulse.polls().count;
+    let task = tokio::spawn(locked());
+    within(SOON, pulse.reaches(beats + 3)).await;
+    task.abort();
+    assert!(task.await.expect_err("aborted").is_cancelled());
+    leaves_nothing(&server, &key).await;
+
+    let beats = pulse.polls().count;
+    sleep(Duration::from_millis(20)).await;
+    assert_eq!(pulse.polls().count, beats, "a dropped body was polled");
+}
+
+#[tokio::test]
+async fn a_confirmed_release_that_is_dropped() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let key = unique("release");
+    let take = async || {
+        let guard = locks.lock(&key).ttl(TTL).acquire().await;
+        guard.expect("the lock is free")
+    };
+    drop(take().await.release_confirmed());
+    leaves_nothing(&server, &key).await;
+    is_ready(pin!(take().await.release_confirmed())).await;
+    leaves_nothing(&server, &key).await;
+}

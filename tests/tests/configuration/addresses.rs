@@ -1,0 +1,97 @@
+//! What a URL and the setters choose.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError, LockManager};
+use tests::{RedisServer, within};
+
+use crate::{PATIENCE, config, connect, works_end_to_end};
+
+#[tokio::test]
+async fn bad_urls_are_refused_and_not_shown() {
+    for url in [
+        "",
+        "redis",
+        "memory",
+        "127.0.0.1:6379",
+        "http://me:hunter2@localhost",
+        "redis://",
+        "redis://me:hunter2@localhost:port",
+        "redis://me:hunter2@localhost/database",
+        "me:hunter2@localhost",
+    ] {
+        let error = within(PATIENCE, LockManager::connect(url))
+            .await
+            .expect_err(url);
+        let text = format!("{error} {error:?}");
+        assert!(
+            matches!(error, LockError::InvalidOptions { setting: "url", .. }),
+            "{url}: {text}"
+        );
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_text_of_a_manager_shows_the_password() {
+    let server = RedisServer::builder().password("hunter2").start().await;
+    let url = server.url_with_user("default", "hunter2");
+    let config = LockConfig::new(&url).unwrap();
+    let locks = connect(config.clone()).await;
+    let request = locks.lock("key");
+    let texts = format!("{config:?} {locks:?} {request:?}");
+    let guard = request.acquire().await.unwrap();
+    let hold = guard.hold(async {});
+    let texts = format!(
+        "{texts} {guard:?} {hold:?} {:?}",
+        locks.scope(std::future::ready(()))
+    );
+    assert!(!texts.contains("hunter2"), "{texts}");
+}
+
+#[tokio::test]
+async fn a_url_chooses_the_database() {
+    let server = RedisServer::start().await;
+    let locks = connect(config(format!("{}/3", server.url()))).await;
+    let elsewhere = connect(config(format!("{}/4", server.url()))).await;
+    let guard = locks.lock("key").acquire().await.unwrap();
+    let other = elsewhere.lock("key").wait(Duration::ZERO).acquire().await;
+    assert!(other.is_ok(), "other databases have other locks");
+    // What is seen from here is database 0.
+    assert_eq!(server.keys("*").await, [""; 0]);
+    assert!(guard.release_confirmed().await.unwrap());
+    works_end_to_end(&server, config(format!("{}/3", server.url()))).await;
+}
+
+#[tokio::test]
+async fn a_url_chooses_the_unix_socket() {
+    let server = RedisServer::start().await;
+    let url = format!("{}?db=2", server.unix_url());
+    works_end_to_end(&server, config(&url)).await;
+    let _locks = connect(config(&url)).await;
+    let clients: String = redis::from_redis_value(server.cmd(&["CLIENT", "LIST"]).await).unwrap();
+    let ours = clients.lines().filter(|line| line.contains("redis.sock:0"));
+    assert!(
+        ours.filter(|line| line.contains(" db=2 ")).count() > 0,
+        "{clients}"
+    );
+}
+
+#[tokio::test]
+async fn four_connections_are_used() {
+    let server = RedisServer::start().await;
+    let four = config(server.url()).pool_size(4).unwrap();
+    let locks = connect(four.clone()).await;
+    assert_eq!(server.listeners().await, 4);
+    works_end_to_end(&server, four).await;
+
+    let mut guards = Vec::new();
+    for key in 0..64 {
+        guards.push(locks.lock(&key.to_string()).acquire().await.unwrap());
+    }
+    let fences: Vec<_> = guards.iter().map(|guard| guard.fencing_token()).collect();
+    assert!(fences.is_sorted(), "{fences:?}");
+    drop(guards);
+    within(PATIENCE, locks.shutdown()).await;
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}

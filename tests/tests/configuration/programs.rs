@@ -1,0 +1,84 @@
+//! Whole programs: the manager that is installed, the environment, and the end.
+
+use tests::{RedisServer, Worker};
+
+const WORKER: &str = env!("CARGO_BIN_EXE_worker");
+
+/// A worker with variables of its own.
+async fn with_environment(variables: &[String], args: &[&str]) -> Worker {
+    let variables = variables.iter().map(String::as_str);
+    let words = ["-u", "LOCK_URL", "-u", "LOCK_PREFIX"].into_iter();
+    let words = words.chain(variables).chain([WORKER]);
+    Worker::spawn("env", words.chain(args.iter().copied())).await
+}
+
+#[tokio::test]
+async fn without_init_nothing_runs() {
+    let mut worker = Worker::spawn(WORKER, ["unconfigured"]).await;
+    let text = worker.line().await;
+    assert!(text.starts_with("not configured: "), "{text}");
+    assert!(text.contains("lock_runtime::init"), "{text}");
+    assert!(worker.wait().await.success());
+}
+
+#[tokio::test]
+async fn the_manager_is_installed_once() {
+    let mut worker = Worker::spawn(WORKER, ["installed-twice"]).await;
+    for _ in 0..2 {
+        let text = worker.line().await;
+        assert!(text.starts_with("invalid manager: "), "{text}");
+        assert!(text.contains("installed already"), "{text}");
+    }
+    let text = worker.line().await;
+    assert!(text.contains("is held by somebody else"), "{text}");
+    assert!(worker.wait().await.success());
+}
+
+#[tokio::test]
+async fn the_environment_configures() {
+    let server = RedisServer::start().await;
+    let url = format!("LOCK_URL={}", server.url());
+    let prefix = "LOCK_PREFIX=shop".to_owned();
+    for (variables, fence) in [
+        (vec![url.clone()], "lock:fence"),
+        (vec![url, prefix], "shop:fence"),
+    ] {
+        server.cmd(&["FLUSHALL"]).await;
+        let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
+        assert_eq!(worker.line().await, "the body of call 0 runs");
+        assert!(worker.wait().await.success());
+        assert_eq!(server.keys("*").await, [fence]);
+    }
+}
+
+#[tokio::test]
+async fn an_environment_without_a_url_or_with_a_bad_one_says_so() {
+    for variables in [vec![], vec!["LOCK_URL=http://localhost".to_owned()]] {
+        let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
+        let text = worker.line().await;
+        assert!(text.starts_with("invalid "), "{text}");
+        assert!(
+            text.contains("LOCK_URL") || text.contains("must begin with"),
+            "{text}"
+        );
+        assert!(worker.wait().await.success());
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_ends_after_its_last_call_leaves_no_key() {
+    let server = RedisServer::start().await;
+    let url = format!("LOCK_URL={}", server.url());
+    for calls in ["1", "30"] {
+        let mut worker =
+            with_environment(std::slice::from_ref(&url), &["from-environment", calls]).await;
+        while worker.line().await
+            != format!(
+                "the body of call {} runs",
+                calls.parse::<u32>().unwrap() - 1
+            )
+        {}
+        assert!(worker.wait().await.success());
+        assert_eq!(server.keys("lock:{*").await, [""; 0], "after {calls} calls");
+    }
+}

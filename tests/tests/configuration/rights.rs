@@ -1,0 +1,160 @@
+//! Passwords, and what a user of the server must be allowed to do.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError, LockManager};
+use tests::{RedisServer, within};
+
+use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
+
+/// What the scripts and the connections use; `client|id`, `client|kill` and `script|load` may be refused.
+const COMMANDS: [&str; 19] = [
+    "+eval",
+    "+evalsha",
+    "+get",
+    "+set",
+    "+del",
+    "+exists",
+    "+pexpire",
+    "+pttl",
+    "+incr",
+    "+time",
+    "+publish",
+    "+subscribe",
+    "+zadd",
+    "+zpopmin",
+    "+zscore",
+    "+zrem",
+    "+hset",
+    "+hget",
+    "+hello",
+];
+
+/// Soon enough to say that nothing was waited for.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+/// A server with a user who may do these things alone.
+async fn server_with_user(rights: &[&str]) -> (RedisServer, LockConfig) {
+    let server = RedisServer::start().await;
+    let user = [
+        "ACL",
+        "SETUSER",
+        "shop",
+        "on",
+        ">secret",
+        "resetchannels",
+        "-@all",
+    ];
+    server.cmd(&[&user, rights].concat()).await;
+    let config = config(server.url_with_user("shop", "secret"));
+    (server, config.connect_timeout(PATIENCE).unwrap())
+}
+
+fn without(command: &str) -> Vec<&'static str> {
+    let mut rights = vec!["~lock:*", "&lock:*"];
+    rights.extend(COMMANDS.iter().filter(|it| **it != command));
+    rights
+}
+
+#[tokio::test]
+async fn the_documented_commands_are_enough() {
+    let (server, config) = server_with_user(&without("")).await;
+    works_end_to_end(&server, config).await;
+    assert_eq!(server.errors("WRONGPASS").await, 0);
+}
+
+#[tokio::test]
+async fn a_prefix_of_its_own_needs_rights_of_its_own() {
+    let (server, config) = server_with_user(&without("")).await;
+    let (text, took) =
+        unavailable(LockManager::connect(config.clone().prefix("shop").unwrap())).await;
+    assert!(text.contains("permission"), "{text}");
+    assert!(took < AT_ONCE, "{took:?}");
+    server
+        .cmd(&["ACL", "SETUSER", "shop", "~shop:*", "&shop:*"])
+        .await;
+    works_end_to_end(&server, config.prefix("shop").unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_missing_right_to_the_channel_shows_at_connect() {
+    let mut rights = without("");
+    rights.retain(|right| !right.starts_with('&'));
+    let (_server, config) = server_with_user(&rights).await;
+    let (text, took) = unavailable(LockManager::connect(config)).await;
+    assert!(text.contains("channel"), "{text}");
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_missing_right_to_a_command_fails_at_once() {
+    for command in ["+eval", "+publish", "+subscribe"] {
+        let (_server, config) = server_with_user(&without(command)).await;
+        let (text, took) = unavailable(LockManager::connect(config)).await;
+        assert!(text.contains("permission"), "{command}: {text}");
+        assert!(took < AT_ONCE, "{command}: {took:?}");
+    }
+    // What only the scripts use shows when they use it.
+    for command in ["+incr", "+set"] {
+        let (_server, config) = server_with_user(&without(command)).await;
+        println!("{command}");
+        let outcome = async {
+            let locks = LockManager::connect(config).await?;
+            locks.lock("key").wait(PATIENCE).acquire().await
+        };
+        let (text, took) = unavailable(outcome).await;
+        assert!(took < AT_ONCE, "{command}: {took:?}, {text}");
+    }
+    let (server, config) = server_with_user(&without("+zadd")).await;
+    let locks = connect(config).await;
+    let guard = locks.lock("key").acquire().await.unwrap();
+    let waiting = locks.lock("key").wait(PATIENCE).acquire();
+    let (text, took) = unavailable(waiting).await;
+    assert!(took < AT_ONCE, "zadd: {took:?}, {text}");
+    assert!(guard.release_confirmed().await.unwrap());
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_wrong_password_says_so_at_once_and_is_not_shown() {
+    let server = RedisServer::builder().password("secret").start().await;
+    for (url, says) in [
+        (server.url_with_user("default", "hunter2"), "WRONGPASS"),
+        (server.url_with_user("", "hunter2"), "WRONGPASS"),
+        (server.url_with_user("nobody", "hunter2"), "WRONGPASS"),
+        (server.url(), "NOAUTH"),
+    ] {
+        let config = config(&url).connect_timeout(PATIENCE).unwrap();
+        let (text, took) = unavailable(LockManager::connect(config.clone())).await;
+        assert!(text.contains(says) || text.contains("assword"), "{text}");
+        assert!(took < AT_ONCE, "{took:?}");
+        let error = LockManager::connect(config).await.unwrap_err();
+        let text = format!("{error:?} {error} {:?}", std::error::Error::source(&error));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_changes_later_makes_calls_fail() {
+    let (server, config) = server_with_user(&without("")).await;
+    let locks = connect(config).await;
+    server
+        .cmd(&["ACL", "SETUSER", "shop", "resetpass", ">other"])
+        .await;
+    server.kill_all_clients().await;
+    let request = locks.lock("key").wait(PATIENCE);
+    let outcome = within(PATIENCE, request.acquire()).await;
+    assert!(
+        matches!(outcome, Err(LockError::Unavailable { .. })),
+        "{outcome:?}"
+    );
+    // And when it is right again, all is well.
+    server
+        .cmd(&["ACL", "SETUSER", "shop", "resetpass", ">secret"])
+        .await;
+    let works = async || {
+        let request = locks.lock("key").wait(Duration::from_millis(100));
+        request.acquire().await.is_ok()
+    };
+    tests::eventually(PATIENCE, works).await;
+}

@@ -1,0 +1,215 @@
+//! A guard may be dropped anywhere, and what is released stays released.
+
+use std::{panic, thread, time::Duration};
+
+use lock_runtime::{LockError, LockGuard, LockManager};
+use tests::{RedisServer, eventually, unique, within};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+};
+
+/// Far longer than any test: what is free in time has not just expired.
+const TTL: Duration = Duration::from_secs(60);
+/// Short enough to see renewals.
+const SHORT: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(5);
+
+/// A lock and a runtime to look at it, which no test drops its guard on.
+struct Scene {
+    runtime: Runtime,
+    server: RedisServer,
+    locks: LockManager,
+    key: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let server = runtime.block_on(RedisServer::start());
+        let locks = runtime.block_on(LockManager::connect(server.url()));
+        Self {
+            runtime,
+            server,
+            locks: locks.expect("connected"),
+            key: unique("drop"),
+        }
+    }
+
+    fn take(&self) -> LockGuard {
+        let acquire = self.locks.lock(&self.key).ttl(TTL).acquire();
+        let guard = self.runtime.block_on(within(SOON, acquire));
+        guard.expect("the lock is free")
+    }
+
+    fn assert_free(&self) {
+        let free = async || self.server.traces(&self.key).await.is_empty();
+        self.runtime.block_on(eventually(SOON, free));
+    }
+}
+
+fn current_thread() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime")
+}
+
+#[test]
+fn outside_every_runtime() {
+    let scene = Scene::new();
+    drop(scene.take());
+    scene.assert_free();
+
+    let guard = scene.take();
+    let elsewhere = thread::spawn(move || drop(guard));
+    elsewhere.join().expect("no panic");
+    scene.assert_free();
+
+    scene.take().release();
+    scene.assert_free();
+    drop(scene.take().release_confirmed());
+    scene.assert_free();
+}
+
+#[test]
+fn on_a_current_thread_runtime() {
+    let scene = Scene::new();
+    current_thread().block_on(async {
+        let guard = scene.locks.lock(&scene.key).ttl(TTL).acquire().await;
+        drop(guard.expect("the lock is free"));
+    });
+    scene.assert_free();
+
+    let guard = scene.take();
+    let runtime = current_thread();
+    let task = runtime.spawn(async move { drop(guard) });
+    runtime.block_on(task).expect("no panic");
+    scene.assert_free();
+}
+
+#[test]
+fn when_its_runtime_ends_and_after() {
+    let scene = Scene::new();
+    for runtime in [current_thread(), Runtime::new().expect("a runtime")] {
+        let request = scene.locks.lock(&scene.key).ttl(TTL);
+        let guard = runtime.block_on(request.acquire());
+        drop(runtime);
+        drop(guard.expect("the lock is free"));
+        scene.assert_free();
+    }
+    for runtime in [current_thread(), Runtime::new().expect("a runtime")] {
+        // The guard is in a task that ends with its runtime.
+        let request = scene.locks.lock(&scene.key).ttl(TTL);
+        let (inside, entered) = tokio::sync::oneshot::channel();
+        runtime.spawn(request.run(async |_| {
+            inside.send(()).expect("the test waits");
+            std::future::pending::<()>().await;
+        }));
+        runtime.block_on(entered).expect("the body starts");
+        drop(runtime);
+        scene.assert_free();
+    }
+}
+
+#[test]
+fn a_manager_serves_a_runtime_after_that_of_its_connect_is_gone() {
+    let mut scene = Scene::new();
+    let guard = scene.take();
+    scene.runtime = Runtime::new().expect("a runtime");
+    assert!(guard.is_held());
+    drop(guard);
+    scene.assert_free();
+    scene.take().release();
+    scene.assert_free();
+}
+
+#[test]
+fn while_unwinding() {
+    let scene = Scene::new();
+    let panicking = async || {
+        let request = scene.locks.lock(&scene.key).ttl(TTL);
+        request.run(async |_| panic!("the body fails")).await
+    };
+    for runtime in [current_thread(), Runtime::new().expect("a runtime")] {
+        let body = panic::AssertUnwindSafe(|| runtime.block_on(panicking()));
+        let outcome: Result<Result<(), LockError>, _> = panic::catch_unwind(body);
+        assert!(outcome.is_err(), "the panic goes on");
+        scene.assert_free();
+    }
+
+    let guard = scene.take();
+    let unwinding = thread::spawn(move || {
+        let _guard = guard;
+        panic!("the thread fails");
+    });
+    assert!(unwinding.join().is_err());
+    scene.assert_free();
+}
+
+#[test]
+fn inside_the_body_of_another() {
+    let scene = Scene::new();
+    let (outer, inner) = (scene.take(), unique("inner"));
+    let body = outer.hold(async {
+        let guard = scene.locks.lock(&inner).ttl(TTL).acquire().await;
+        drop(guard.expect("the lock is free"));
+        let free = async || scene.server.traces(&inner).await.is_empty();
+        eventually(SOON, free).await;
+        outer.is_held()
+    });
+    let held = scene.runtime.block_on(body);
+    assert!(held.expect("not lost"), "the wrong lock was released");
+    drop(outer);
+    scene.assert_free();
+}
+
+#[tokio::test]
+async fn no_renewal_outlives_the_release() {
+    let server = RedisServer::start().await;
+    let locks = LockManager::connect(server.url()).await;
+    let locks = locks.expect("connected");
+    let mut bodies = JoinSet::new();
+    for millis in 0..150 {
+        // Renewals are due between 90 and 110 ms, and again as much later.
+        let guard = locks.lock(unique("renewed")).ttl(SHORT).acquire().await;
+        let guard = guard.expect("the lock is free");
+        bodies.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(60 + millis)).await;
+            guard.release_confirmed().await
+        });
+    }
+    for released in bodies.join_all().await {
+        assert!(released.expect("an answer"), "it was ours until then");
+    }
+    let calls = server.calls("evalsha").await;
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+    tokio::time::sleep(SHORT).await;
+    assert_eq!(server.calls("evalsha").await, calls, "renewals go on");
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn no_renewal_makes_a_key_again() {
+    let server = RedisServer::start().await;
+    let locks = LockManager::connect(server.url()).await;
+    let locks = locks.expect("connected");
+    let key = unique("gone");
+    for expired in [false, true] {
+        let guard = locks.lock(&key).ttl(SHORT).acquire().await;
+        let guard = guard.expect("the lock is free");
+        if expired {
+            // What is sent meanwhile is done when the key has expired.
+            server.stop();
+            within(SOON, guard.lost()).await;
+            tokio::time::sleep(SHORT).await;
+            server.resume();
+        } else {
+            server.cmd(&["DEL", &RedisServer::owner_key(&key)]).await;
+            within(SOON, guard.lost()).await;
+        }
+        // Comes after everything that was sent.
+        let after = locks.lock(unique("after")).wait(SOON).acquire();
+        let after = within(2 * SOON, after).await.expect("the server is there");
+        assert_eq!(server.owner(&key).await, None);
+        drop((guard, after));
+    }
+}

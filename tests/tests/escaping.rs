@@ -1,0 +1,187 @@
+//! Promise: distinct values make distinct keys, and no name can move the keys of a lock to different slots.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::{collections::HashMap, fmt::Debug, hash::Hash, iter};
+
+use fastrand::Rng;
+use lock_runtime::{__private::KeyWriter, LockConfig, LockKey, LockManager, key};
+use tests::{RedisServer, eventually, within};
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Whatever has a meaning in a key, what escapes look like, and other text.
+const ALPHABET: [char; 16] = [
+    ':', '%', '{', '}', '3', 'A', '7', 'B', 'a', ' ', '\n', '\0', '\u{85}', 'é', '雪', '"',
+];
+
+fn text(random: &mut Rng, longest: usize) -> String {
+    let length = random.usize(..=longest);
+    iter::repeat_with(|| ALPHABET[random.usize(..ALPHABET.len())])
+        .take(length)
+        .collect()
+}
+
+/// Fails where two values make one key.
+struct Witness<T>(HashMap<LockKey, T>);
+
+impl<T: Clone + Debug + Eq + Hash> Witness<T> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn see(&mut self, values: T, key: LockKey) {
+        let first = self.0.entry(key).or_insert_with(|| values.clone());
+        assert_eq!(*first, values, "one key for both");
+    }
+}
+
+/// Every string of up to three of the characters that matter most.
+fn short_strings() -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut last = all.clone();
+    for _ in 0..3 {
+        let longer = last
+            .iter()
+            .flat_map(|text| [':', '%', '3', 'A', '}'].map(|c| format!("{text}{c}")));
+        last = longer.collect();
+        all.extend_from_slice(&last);
+    }
+    all
+}
+
+#[test]
+fn all_pairs_of_short_values_make_distinct_keys() {
+    let mut plain = Witness::new();
+    let mut wrapped = Witness::new();
+    for a in &short_strings() {
+        for b in &short_strings() {
+            plain.see((a.clone(), b.clone()), key!("{a}:{b}"));
+            let writer = KeyWriter::new();
+            let (x, y) = (writer.value(a), writer.value(b));
+            let key = writer.write(format_args!("{{{x}}}:%3A:{y}:"));
+            wrapped.see((a.clone(), b.clone()), key);
+        }
+    }
+}
+
+#[test]
+fn random_tuples_make_distinct_keys() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut strings = Witness::new();
+    let mut debugged = Witness::new();
+    let mut mixed = Witness::new();
+    for _ in 0..50_000 {
+        let [a, b, c] = [2, 3, 2].map(|longest| text(&mut random, longest));
+        strings.see((a.clone(), b.clone(), c.clone()), key!("k:{a}:{b}:x{c}"));
+        debugged.see((a.clone(), b.clone()), key!("{a:?}:{b:?}"));
+        let (number, sign) = (random.u8(..), random.i8(..));
+        mixed.see((number, sign, a.clone()), key!("{number:03}:{sign:x}:{a}"));
+    }
+}
+
+#[test]
+fn a_key_without_special_characters_reads_as_it_was_written() {
+    let (shop, id) = ("berlin", 7);
+    assert_eq!(key!("stock:{shop}:{id:04}").as_str(), "stock:berlin:0007");
+    assert_eq!(key!("stock:{shop}"), LockKey::from("stock:berlin"));
+    assert_eq!(key!("nightly"), LockKey::from("nightly"));
+    let tricky = "50%:{a}\n";
+    assert_eq!(key!("{tricky}").as_str(), "50%25%3A%7Ba%7D%0A");
+    assert_eq!(key!("50%:{{a}}").as_str(), "50%25:%7Ba%7D");
+    assert_eq!(LockKey::from("50%:{a}").as_str(), "50%25:%7Ba%7D");
+}
+
+/// What of a key Redis hashes to find its slot, by the rule of its cluster specification: what stands between the
+/// first `{` and the first `}` after it, and the whole key where that is missing or empty.
+fn hash_tag(key: &str) -> &str {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
+    tag.map(|(tag, _)| tag)
+        .filter(|tag| !tag.is_empty())
+        .unwrap_or(key)
+}
+
+#[test]
+fn the_rule_of_the_cluster_specification() {
+    assert_eq!(hash_tag("{user1000}.following"), "user1000");
+    assert_eq!(hash_tag("foo{}{bar}"), "foo{}{bar}");
+    assert_eq!(hash_tag("foo{{bar}}zap"), "{bar");
+    assert_eq!(hash_tag("foo{bar}{zap}"), "bar");
+}
+
+/// Names from every way to make one.
+fn name(random: &mut Rng) -> LockKey {
+    let (a, b) = (text(random, 6), text(random, 6));
+    match random.u8(..5) {
+        0 => LockKey::from(format!("}}{a}")),
+        1 => LockKey::from(format!("{{{a}}}{b}")),
+        2 => key!("{a}:{b}."),
+        3 => key!("}}{a}:{b}{{"),
+        _ => key!("{{{a}}}:{b:?}"),
+    }
+}
+
+#[test]
+fn no_name_and_no_prefix_moves_the_hash_tag() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    for _ in 0..50_000 {
+        let name = name(&mut random);
+        assert!(!name.as_str().contains(['{', '}']), "{name}");
+        let prefix = text(&mut random, 4);
+        let config = LockConfig::new("memory:").unwrap().prefix(&prefix);
+        assert_eq!(config.is_ok(), is_usable(&prefix), "prefix {prefix:?}");
+        if config.is_ok() {
+            for suffix in ["", ":q", ":s"] {
+                let key = format!("{prefix}:{{{name}}}{suffix}");
+                assert_eq!(hash_tag(&key), name.as_str(), "{key}");
+            }
+        }
+    }
+}
+
+fn is_usable(prefix: &str) -> bool {
+    !prefix.is_empty() && !prefix.contains(|c: char| c.is_control() || "{}".contains(c))
+}
+
+#[tokio::test]
+async fn the_keys_on_the_server_have_the_name_for_their_hash_tag() {
+    let server = RedisServer::start().await;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    for prefix in ["lock", "a b:%é"] {
+        let config = LockConfig::new(server.url())
+            .unwrap()
+            .prefix(prefix)
+            .unwrap();
+        let locks = LockManager::connect(config).await.unwrap();
+        for _ in 0..20 {
+            let name = name(&mut random);
+            let guard = locks.lock(name.clone()).acquire();
+            let guard = within(PATIENCE, guard).await.unwrap();
+            let full = guard.key().clone();
+            let waiter = tokio::spawn(locks.lock(name.clone()).acquire());
+            let owner = format!("{prefix}:{{{full}}}");
+            let expected =
+                [&owner, &format!("{owner}:q"), &format!("{owner}:s")].map(String::clone);
+            let keys = async || {
+                let mut keys = server.keys("*").await;
+                keys.retain(|key| !key.ends_with(":fence"));
+                keys
+            };
+            eventually(PATIENCE, async || keys().await.len() == 3).await;
+            let keys = keys().await;
+            assert_eq!(keys, expected);
+            assert!(keys.iter().all(|key| hash_tag(key) == full.as_str()));
+            guard.release();
+            let next = within(PATIENCE, waiter).await.unwrap().unwrap();
+            assert!(next.release_confirmed().await.unwrap());
+        }
+        assert_eq!(server.keys("*{*").await, [""; 0]);
+    }
+}

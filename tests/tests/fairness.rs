@@ -1,0 +1,234 @@
+//! Promise: first come, first served, over all processes; who gives up or fails does not hold up the rest.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::Duration;
+
+use lock_runtime::{LockGuard, LockManager};
+use tests::{Proxy, RedisServer, Worker, eventually, within};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// No lease ends by itself while a test runs.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// A grant that nobody takes ends after 3 s, and somebody asks within a second of that.
+const DETOUR: Duration = Duration::from_secs(5);
+
+async fn process(url: &str) -> Worker {
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), ["locker", url]).await;
+    assert_eq!(worker.line().await, "connected");
+    worker
+}
+
+/// Holds `key` on a manager of its own.
+async fn hold(server: &RedisServer) -> LockGuard {
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    within(PATIENCE, locks.lock("key").ttl(LEASE).acquire())
+        .await
+        .unwrap()
+}
+
+/// Waits until so many stand in line for `key`.
+async fn line(server: &RedisServer, waiters: u64) {
+    eventually(PATIENCE, async || server.waiting("key").await == waiters).await;
+}
+
+/// The fence of the grant that the worker tells of next.
+async fn fence(worker: &mut Worker) -> u64 {
+    let line = worker.line().await;
+    let (_, fence) = line
+        .split_once(" granted ")
+        .unwrap_or_else(|| panic!("{line}"));
+    fence.parse().unwrap()
+}
+
+/// The server's numbers of the connections that are ready for grants.
+async fn subscribers(server: &RedisServer) -> Vec<String> {
+    let clients: String = redis::from_redis_value(server.cmd(&["CLIENT", "LIST"]).await).unwrap();
+    let subscribed = clients.lines().filter(|line| line.contains(" sub=1 "));
+    subscribed
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn three_processes_are_served_in_the_order_in_which_they_came() {
+    const ROUNDS: u64 = 8;
+    let server = RedisServer::start().await;
+    let mut workers = [
+        process(&server.url()).await,
+        process(&server.url()).await,
+        process(&server.url()).await,
+    ];
+    let guard = hold(&server).await;
+    let mut place = 0;
+    for round in 0..ROUNDS {
+        for worker in &mut workers {
+            worker.send(&format!("pass {round} key")).await;
+            place += 1;
+            line(&server, place).await;
+        }
+    }
+    guard.release();
+    let mut last = 0;
+    for round in 0..ROUNDS {
+        for worker in &mut workers {
+            let text = worker.line().await;
+            let fence = text.strip_prefix(&format!("{round} granted "));
+            let fence: u64 = fence.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+            assert!(fence > last, "{text}, after {last}");
+            last = fence;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_starves_under_load() {
+    const TASKS: &str = "4";
+    const TURNS: u64 = 100;
+    let server = RedisServer::start().await;
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let args = ["turns", &server.url(), "key", TASKS];
+        let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+        assert_eq!(worker.line().await, "ready");
+        workers.push(worker);
+    }
+    for worker in &mut workers {
+        worker.send("go").await;
+        assert_eq!(worker.line().await, "running");
+    }
+    // Everybody is in line but the one whose turn it is, and those who have just had theirs.
+    eventually(PATIENCE, async || server.waiting("key").await >= 6).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    for _ in 0..TURNS {
+        let request = locks.lock("key").wait(PATIENCE);
+        request.acquire().await.unwrap().release();
+    }
+    for worker in &mut workers {
+        worker.send("stop").await;
+    }
+    for worker in &mut workers {
+        let counts = worker.line().await;
+        for turns in counts.split(' ').map(|it| it.parse::<u64>().unwrap()) {
+            assert!(
+                turns >= TURNS / 2,
+                "one had {turns} turns, another one {TURNS}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_gives_up_does_not_hold_up_the_rest() {
+    let server = RedisServer::start().await;
+    let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    first.send("acquire a key 500").await;
+    line(&server, 1).await;
+    second.send("pass b key").await;
+    line(&server, 2).await;
+    let refused = first.line().await;
+    assert!(refused.contains("is held by somebody else"), "{refused}");
+    line(&server, 1).await;
+    guard.release();
+    within(Duration::from_secs(2), fence(&mut second)).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_dropped_does_not_hold_up_the_rest() {
+    let server = RedisServer::start().await;
+    let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    first.send("acquire a key 60000").await;
+    line(&server, 1).await;
+    second.send("pass b key").await;
+    line(&server, 2).await;
+    first.send("drop a").await;
+    assert_eq!(first.line().await, "a dropped");
+    line(&server, 1).await;
+    guard.release();
+    within(Duration::from_secs(2), fence(&mut second)).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_killed_does_not_hold_up_the_rest() {
+    let server = RedisServer::start().await;
+    let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    for place in 1..=3 {
+        first.send(&format!("pass {place} key")).await;
+        line(&server, place).await;
+    }
+    second.send("pass b key").await;
+    line(&server, 4).await;
+    first.kill().await;
+    guard.release();
+    within(DETOUR, fence(&mut second)).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_disconnected_does_not_hold_up_the_rest() {
+    let server = RedisServer::start().await;
+    let mut proxy = Proxy::start(server.addr());
+    let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    for place in 1..=3 {
+        first.send(&format!("pass {place} key")).await;
+        line(&server, place).await;
+    }
+    second.send("pass b key").await;
+    line(&server, 4).await;
+    proxy.refuse().await;
+    proxy.cut().await;
+    guard.release();
+    let second = within(DETOUR, fence(&mut second)).await;
+    // Those who were skipped have not given up.
+    proxy.admit();
+    for _ in 0..3 {
+        assert!(fence(&mut first).await > second);
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_comes_back_in_time_keeps_its_place() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    first.send("pass a key").await;
+    line(&server, 1).await;
+    second.send("pass b key").await;
+    line(&server, 2).await;
+    let before = subscribers(&server).await;
+    proxy.cut().await;
+    let back = async || {
+        let now = subscribers(&server).await;
+        now.len() == before.len() && now != before
+    };
+    eventually(PATIENCE, back).await;
+    guard.release();
+    let (first, second) = (fence(&mut first).await, fence(&mut second).await);
+    assert!(first < second, "served second, at {first} after {second}");
+}
+
+#[tokio::test]
+async fn waiters_of_a_paused_process_cost_one_grant_and_not_one_each() {
+    let server = RedisServer::start().await;
+    let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
+    let guard = hold(&server).await;
+    for place in 1..=5 {
+        first.send(&format!("pass {place} key")).await;
+        line(&server, place).await;
+    }
+    second.send("pass b key").await;
+    line(&server, 6).await;
+    first.pause();
+    guard.release();
+    // Five grants would last 15 s.
+    let second = within(2 * DETOUR, fence(&mut second)).await;
+    first.resume();
+    for _ in 0..5 {
+        assert!(fence(&mut first).await > second);
+    }
+}

@@ -1,0 +1,63 @@
+//! A process that is stopped past its lease does not go on with the body when it is resumed.
+
+use std::time::Duration;
+
+use lock_runtime::LockManager;
+use tests::{RedisServer, Worker, boottime, unique, within};
+use tokio::task::JoinSet;
+
+const TTL: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(10);
+
+/// So many processes are stopped so often each.
+const PROCESSES: u32 = 4;
+const PAUSES: u32 = 5;
+
+/// Stops a process that holds a lock at several points of its lease.
+async fn pause_one(url: String, lane: u32) {
+    let key = unique("paused");
+    let locks = LockManager::connect(&url).await.expect("connected");
+    let ttl = TTL.as_millis().to_string();
+    let args = ["paused-process", &url, &key, &ttl];
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+
+    for pause in 0..PAUSES {
+        worker.send("lock").await;
+        let line = worker.line().await;
+        let fence = line.strip_prefix("held ").expect("the lock is free");
+        let fence: u64 = fence.parse().expect("a number");
+        // From the very beginning to past the first renewals, evenly.
+        let point = pause * PROCESSES + lane;
+        tokio::time::sleep(TTL * point / (PAUSES * PROCESSES)).await;
+
+        worker.pause();
+        let theirs = locks.lock(&key).wait_forever().acquire();
+        let theirs = within(SOON, theirs).await.expect("the lock has expired");
+        assert!(theirs.fencing_token().get() > fence);
+
+        let resumed = boottime().as_nanos();
+        worker.resume();
+        loop {
+            let line = worker.line().await;
+            let Some(poll) = line.strip_prefix("poll ") else {
+                assert_eq!(line, format!("lost {fence}"), "point {point}");
+                break;
+            };
+            let poll: u128 = poll.parse().expect("nanoseconds");
+            assert!(poll < resumed, "point {point}: the body ran on");
+        }
+        assert!(theirs.is_held());
+        let released = within(SOON, theirs.release_confirmed()).await;
+        assert!(released.expect("an answer"), "a foreign key was deleted");
+    }
+}
+
+#[tokio::test]
+async fn no_poll_follows_the_pause() {
+    let server = RedisServer::start().await;
+    let mut lanes = JoinSet::new();
+    for lane in 0..PROCESSES {
+        lanes.spawn(pause_one(server.url(), lane));
+    }
+    lanes.join_all().await;
+}

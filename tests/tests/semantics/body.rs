@@ -1,0 +1,88 @@
+//! Work under a lock: what it returns, and when it does not run.
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+use tests::within;
+
+use crate::world::{LONG, PATIENCE, World, in_every_world};
+
+in_every_world!(
+    run_holds_the_lock_while_the_closure_runs,
+    the_errors_of_a_body_come_back_untouched,
+    a_closure_does_not_run_without_the_lock,
+    a_name_that_is_none_is_refused,
+    a_ttl_out_of_range_is_refused,
+);
+
+async fn run_holds_the_lock_while_the_closure_runs(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let total = locks.lock("key").ttl(LONG).run(async |guard| {
+        assert_eq!(guard.key().as_str(), "key");
+        assert!(guard.is_held());
+        let other = others.lock("key").wait(Duration::ZERO).acquire();
+        assert!(within(PATIENCE, other).await.is_err(), "two holders");
+        42
+    });
+    assert_eq!(within(PATIENCE, total).await.unwrap(), 42);
+    // The release is ahead of what the manager is asked next.
+    let next = locks.lock("key").wait(Duration::ZERO).acquire();
+    assert!(within(PATIENCE, next).await.is_ok());
+}
+
+#[derive(Debug, PartialEq)]
+struct OutOfStock(u32);
+
+async fn the_errors_of_a_body_come_back_untouched(world: World) {
+    let locks = world.manager().await;
+    let outcome = locks.lock("key").run(async |_| Err::<(), _>(OutOfStock(7)));
+    assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(7)));
+    let guard = locks.lock("key").acquire().await.unwrap();
+    let outcome = guard.hold(async { Err::<(), _>(OutOfStock(8)) });
+    assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(8)));
+}
+
+async fn a_closure_does_not_run_without_the_lock(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    for wait in [Duration::ZERO, Duration::from_millis(200)] {
+        let request = others.lock("key").wait(wait);
+        let body = async |_: &_| panic!("ran without the lock");
+        let error = within(PATIENCE, request.run::<()>(body)).await.unwrap_err();
+        assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    }
+}
+
+async fn a_name_that_is_none_is_refused(world: World) {
+    let locks = world.manager().await;
+    // The second one only becomes too long when it is escaped.
+    for name in [String::new(), "}".repeat(342), "x".repeat(1025)] {
+        let error = within(PATIENCE, locks.lock(&name).acquire())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
+    }
+    for name in ["}".repeat(341), "x".repeat(1024), " ".to_owned()] {
+        within(PATIENCE, locks.lock(&name).acquire()).await.unwrap();
+    }
+}
+
+async fn a_ttl_out_of_range_is_refused(world: World) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let locks = world.manager().await;
+    let millisecond = Duration::from_millis(1);
+    for ttl in [Duration::ZERO, 99 * millisecond, DAY + millisecond] {
+        let acquire = locks.lock("key").ttl(ttl).acquire();
+        let error = within(PATIENCE, acquire).await.unwrap_err();
+        assert!(
+            matches!(error, LockError::InvalidOptions { setting: "ttl", .. }),
+            "{error}"
+        );
+        assert!(!error.is_retryable());
+    }
+    for ttl in [100 * millisecond, DAY] {
+        within(PATIENCE, locks.lock("key").ttl(ttl).acquire())
+            .await
+            .unwrap();
+    }
+}

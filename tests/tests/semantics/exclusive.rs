@@ -1,0 +1,122 @@
+//! One holder at a time, and who counts as another lock.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_runtime::{LockError, LockManager};
+use tests::within;
+use tokio::task::{JoinSet, yield_now};
+
+use crate::world::{LONG, PATIENCE, World, in_every_world, timed};
+
+in_every_world!(
+    one_holder_at_a_time,
+    a_try_is_contended_at_once,
+    the_holder_itself_is_contended_too,
+    keys_are_independent,
+    prefixes_are_independent,
+    fences_grow,
+);
+
+async fn one_holder_at_a_time(world: World) {
+    let inside = Arc::new(AtomicBool::new(false));
+    let highest = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..3 {
+        let locks = world.manager().await;
+        for _ in 0..4 {
+            let (locks, inside, highest) = (locks.clone(), inside.clone(), highest.clone());
+            tasks.spawn(async move {
+                for _ in 0..20 {
+                    let guard = locks.lock("key").wait(PATIENCE).acquire().await.unwrap();
+                    assert!(!inside.swap(true, Ordering::SeqCst), "two holders");
+                    yield_now().await;
+                    let fence = guard.fencing_token().get();
+                    assert!(highest.swap(fence, Ordering::SeqCst) < fence);
+                    yield_now().await;
+                    inside.store(false, Ordering::SeqCst);
+                    guard.release();
+                }
+            });
+        }
+    }
+    within(PATIENCE, tasks.join_all()).await;
+}
+
+async fn a_try_is_contended_at_once(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let request = locks.lock("stock:7").ttl(LONG);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+
+    let (took, outcome) = timed(others.lock("stock:7").wait(Duration::ZERO).acquire()).await;
+    let error = outcome.unwrap_err();
+    assert!(took < Duration::from_secs(2), "a try took {took:?}");
+    assert_eq!(error.key().unwrap().as_str(), "stock:7");
+    assert!(error.is_retryable());
+    assert!(error.retry_after().unwrap() <= LONG);
+    let LockError::Contended { holder, waited, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(waited < Duration::from_secs(2), "{waited:?}");
+    let remaining = holder.unwrap().remaining.unwrap();
+    assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
+
+    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    take(&others, "stock:7").await;
+}
+
+/// Takes a free lock, and lets it go.
+async fn take(locks: &LockManager, key: &str) -> u64 {
+    let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let fence = guard.fencing_token().get();
+    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    fence
+}
+
+async fn the_holder_itself_is_contended_too(world: World) {
+    let locks = world.manager().await;
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let second = locks.lock("key").wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, second).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    assert!(guard.is_held());
+}
+
+async fn keys_are_independent(world: World) {
+    let locks = world.manager().await;
+    let guard = locks.lock("a:b").ttl(LONG).acquire().await.unwrap();
+    assert_eq!(guard.key().as_str(), "a:b");
+    for other in ["a", "b", "a:", "a:b:c", "A:B", "a%3Ab"] {
+        take(&locks, other).await;
+    }
+    assert!(guard.is_held());
+}
+
+async fn prefixes_are_independent(world: World) {
+    let config = world.config().prefix("shop").unwrap();
+    let shop = LockManager::connect(config).await.unwrap();
+    let locks = world.manager().await;
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    take(&shop, "key").await;
+    assert!(guard.is_held());
+}
+
+async fn fences_grow(world: World) {
+    let managers = [world.manager().await, world.manager().await];
+    let mut last = 0;
+    for turn in 0..10 {
+        let fence = take(&managers[turn % 2], "key").await;
+        assert!(fence > last, "{fence} after {last}");
+        assert!(i64::try_from(fence).is_ok(), "{fence} fits no column");
+        last = fence;
+    }
+    // A manager that comes later goes on from there.
+    let fence = take(&world.manager().await, "key").await;
+    assert!(fence > last, "{fence} after {last}");
+}

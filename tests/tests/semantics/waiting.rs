@@ -1,0 +1,123 @@
+//! Waiting for a held lock: in order, as long as was asked for, and without a trace when given up.
+
+use std::{sync::Arc, sync::Mutex, time::Duration};
+
+use lock_runtime::LockError;
+use tests::{eventually, within};
+use tokio::task::JoinSet;
+
+use crate::world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, timed};
+
+in_every_world!(
+    waits_are_served_in_order,
+    a_release_hands_the_lock_to_the_first_in_line,
+    a_wait_ends_with_contended,
+    a_wait_that_ends_leaves_the_line,
+    a_dropped_waiter_leaves_the_line,
+    a_dropped_acquire_leaves_no_trace,
+);
+
+async fn waits_are_served_in_order(world: World) {
+    const WAITERS: usize = 9;
+    let managers = [
+        world.manager().await,
+        world.manager().await,
+        world.manager().await,
+    ];
+    let guard = managers[0].lock("key").ttl(LONG).acquire().await.unwrap();
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let mut waiters = JoinSet::new();
+    for place in 0..WAITERS {
+        // Neighbours in line are of different managers.
+        let locks = &managers[place % managers.len()];
+        let waiter = in_line(locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+        let served = Arc::clone(&served);
+        waiters.spawn(async move {
+            let guard = waiter.await.unwrap();
+            served.lock().unwrap().push(place);
+            guard.release();
+        });
+    }
+    assert!(served.lock().unwrap().is_empty());
+    guard.release();
+    within(PATIENCE, waiters.join_all()).await;
+    let served = served.lock().unwrap();
+    assert!(served.is_sorted() && served.len() == WAITERS, "{served:?}");
+}
+
+async fn a_release_hands_the_lock_to_the_first_in_line(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let first = in_line(&others, others.lock("key").ttl(LONG)).await;
+    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+
+    // It is never free in between: nobody who comes now gets it first.
+    let newcomer = locks.lock("key").wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let (took, guard) = timed(first).await;
+    assert!(guard.unwrap().is_held());
+    assert!(took < Duration::from_secs(2), "handed over after {took:?}");
+}
+
+async fn a_wait_ends_with_contended(world: World) {
+    const WAIT: Duration = Duration::from_millis(400);
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let (took, outcome) = timed(others.lock("key").wait(WAIT).acquire()).await;
+    match outcome.unwrap_err() {
+        LockError::Contended { waited, holder, .. } => {
+            assert!(waited >= WAIT, "{waited:?}");
+            assert!(holder.is_some());
+        }
+        error => panic!("{error}"),
+    }
+    assert!(took >= WAIT, "gave up after {took:?}");
+    assert!(took < WAIT + Duration::from_secs(2), "waited {took:?}");
+}
+
+async fn a_wait_that_ends_leaves_the_line(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let wait = Duration::from_millis(300);
+    let impatient = in_line(&locks, locks.lock("key").ttl(LONG).wait(wait)).await;
+    let patient = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    assert!(within(PATIENCE, impatient).await.is_err());
+
+    guard.release();
+    let (took, guard) = timed(patient).await;
+    assert!(guard.is_ok());
+    assert!(took < Duration::from_secs(2), "held up for {took:?}");
+}
+
+async fn a_dropped_waiter_leaves_the_line(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let dropped = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    drop(dropped);
+
+    guard.release();
+    let (took, guard) = timed(next).await;
+    assert!(guard.is_ok());
+    assert!(took < Duration::from_secs(2), "held up for {took:?}");
+}
+
+async fn a_dropped_acquire_leaves_no_trace(world: World) {
+    let locks = world.manager().await;
+    // Never polled.
+    drop(locks.lock("key").ttl(LONG).acquire());
+    // Dropped anywhere between asking and being answered.
+    for turn in 0..200 {
+        let mut acquire = locks.lock("key").ttl(LONG).acquire();
+        let _ = poll_once(&mut acquire).await;
+        for _ in 0..turn {
+            std::thread::yield_now();
+        }
+        drop(acquire);
+    }
+    settled(&locks).await;
+    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
+    let request = world.manager().await.lock("key").ttl(LONG);
+    within(PATIENCE, request.acquire()).await.unwrap();
+}

@@ -1,0 +1,102 @@
+//! The stores that the suite runs on, and what its tests have in common.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use lock_runtime::{Acquire, LockConfig, LockManager, LockRequest};
+use tests::{RedisServer, unique, within};
+
+/// No promise is about times as long as this: something hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longer than any test, so that no lease ends by itself.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// A store that any number of managers share.
+pub(crate) enum World {
+    /// In this process, under a name.
+    Memory(String),
+    /// On a server of the test's own.
+    Redis(RedisServer),
+}
+
+impl World {
+    pub(crate) async fn memory() -> Self {
+        Self::Memory(unique("world"))
+    }
+
+    pub(crate) async fn redis() -> Self {
+        Self::Redis(RedisServer::start().await)
+    }
+
+    pub(crate) fn config(&self) -> LockConfig {
+        let url = match self {
+            Self::Memory(name) => format!("memory:{name}"),
+            Self::Redis(server) => server.url(),
+        };
+        LockConfig::new(url).unwrap()
+    }
+
+    /// One of the processes that share the store, so to speak: a thread, connections and a state of its own.
+    pub(crate) async fn manager(&self) -> LockManager {
+        LockManager::connect(self.config()).await.unwrap()
+    }
+
+    /// What the store keeps of locks; of a store in memory nothing can be seen.
+    pub(crate) async fn traces(&self) -> Vec<String> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Redis(server) => server.keys("*{*").await,
+        }
+    }
+}
+
+/// Makes a test for each world of every function that takes a world.
+macro_rules! in_every_world {
+    ($($test:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::world::World::memory().await).await;
+            })*
+        }
+        mod redis {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::world::World::redis().await).await;
+            })*
+        }
+    };
+}
+pub(crate) use in_every_world;
+
+/// Polls a future once.
+pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}
+
+/// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order.
+pub(crate) async fn settled(locks: &LockManager) {
+    let request = locks.lock(unique("settled")).ttl(LONG);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+}
+
+/// Starts to wait for a held lock; returns when the waiter stands in line.
+pub(crate) async fn in_line(locks: &LockManager, request: LockRequest) -> Acquire {
+    let mut waiter = request.acquire();
+    assert!(poll_once(&mut waiter).await.is_pending());
+    settled(locks).await;
+    waiter
+}
+
+/// How long a future takes, and its output.
+pub(crate) async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
+    let start = Instant::now();
+    let output = within(PATIENCE, future).await;
+    (start.elapsed(), output)
+}
