@@ -71,10 +71,11 @@ impl LockConfig {
     ///
     /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid.
     pub fn from_env() -> Result<Self, LockError> {
-        let url = std::env::var("LOCK_URL").map_err(|error| {
+        let url = std::env::var("LOCK_URL").map_err(|_| {
+            // What it holds is not shown, there may be a password in it.
             LockError::invalid(
                 "LOCK_URL",
-                format_args!("{error}; set it to a URL such as redis://127.0.0.1:6379"),
+                "it is not set, or no text; set it to a URL such as redis://127.0.0.1:6379",
             )
         })?;
         let config = Self::new(url)?;

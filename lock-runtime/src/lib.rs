@@ -10,7 +10,7 @@
 //!     Ok(count) // read, think, write: nobody else does, for this item
 //! }
 //!
-//! #[tokio::main]
+//! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), LockError> {
 //!     let _locks = lock_runtime::init("memory:").await?; // or "redis://127.0.0.1:6379"
 //!     println!("sold {}", buy("lamp", 2).await?);

@@ -8,7 +8,7 @@ use tracing::{debug, field, info, warn};
 use crate::backend::Cause;
 use crate::error::LockError;
 use crate::lease::Lease;
-use crate::request::{LeaseId, Terms};
+use crate::request::Terms;
 
 macro_rules! event {
     ($level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {
@@ -61,16 +61,24 @@ pub(crate) fn overran(lease: &Lease) {
     event!(warn, lease.terms, "overrun", fence = lease.fence);
 }
 
-pub(crate) fn renewal_failed(id: LeaseId, cause: &Cause) {
-    warn!(target: "lock_runtime", id = id.0, error = %cause, "renew failure");
+pub(crate) fn renewal_failed(lease: &Lease, cause: &Cause) {
+    event!(
+        warn,
+        lease.terms,
+        "renew failure",
+        error = field::display(cause)
+    );
 }
 
-pub(crate) fn released(id: LeaseId, result: &Result<bool, Cause>) {
+pub(crate) fn released(terms: &Terms, result: &Result<bool, Cause>) {
     match result {
-        Ok(held) => debug!(target: "lock_runtime", id = id.0, held, "release"),
-        Err(cause) => {
-            warn!(target: "lock_runtime", id = id.0, error = %cause, "release failure");
-        }
+        Ok(held) => event!(debug, terms, "release", held = *held),
+        Err(cause) => event!(
+            warn,
+            terms,
+            "release failure",
+            error = field::display(cause)
+        ),
     }
 }
 

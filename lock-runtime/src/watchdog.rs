@@ -78,11 +78,11 @@ impl Watchdog {
 
     /// A renewal has failed or was not answered: again soon, until the lease's
     /// own deadline.
-    pub(crate) fn retry(&mut self, id: LeaseId, now: Moment) {
-        if let Some(watched) = self.leases.get_mut(&id) {
-            watched.renew_at = Some(now.after(watched.lease.terms.ttl / 20));
-            self.enter(id);
-        }
+    pub(crate) fn retry(&mut self, id: LeaseId, now: Moment) -> Option<&Lease> {
+        let watched = self.leases.get_mut(&id)?;
+        watched.renew_at = Some(now.after(watched.lease.terms.ttl / 20));
+        self.enter(id);
+        self.leases.get(&id).map(|watched| &*watched.lease)
     }
 
     /// The next thing to do at `now`.
@@ -136,4 +136,108 @@ impl Watchdog {
 /// taken together are not renewed together for ever.
 fn next_renewal(since: Moment, ttl: Duration) -> Moment {
     since.after((ttl / 3).mul_f64(0.9 + 0.2 * fastrand::f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::key::LockKey;
+    use crate::request::{Terms, Wait};
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn lease(renew: bool, granted: Duration) -> (Watchdog, Arc<Lease>, Moment) {
+        let clock = Clock::manual();
+        let now = clock.now();
+        let terms = Terms {
+            id: LeaseId(1),
+            key: LockKey::from("k"),
+            ttl: TTL,
+            wait: Wait::Forever,
+            renew,
+            function: None,
+        };
+        let deadline = lease::deadline(now, granted);
+        let (mailbox, _) = mpsc::unbounded_channel();
+        let lease = Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&lease), now, now, granted);
+        (watchdog, lease, now)
+    }
+
+    #[test]
+    fn a_lease_is_renewed_after_a_third_of_its_ttl() {
+        for _ in 0..100 {
+            let (mut watchdog, _, start) = lease(true, TTL);
+            let at = watchdog.next_wakeup().unwrap();
+            let third = at.since(start).as_secs_f64() / TTL.as_secs_f64();
+            assert!((0.299..=0.368).contains(&third), "{third}");
+            assert!(watchdog.due(start.after(TTL / 4)).is_none());
+            assert!(matches!(watchdog.due(at), Some(Due::Renew(LeaseId(1)))));
+            assert!(watchdog.due(at).is_none(), "one renewal at a time");
+        }
+    }
+
+    #[test]
+    fn a_failed_renewal_is_tried_again_until_the_deadline() {
+        let (mut watchdog, held, start) = lease(true, TTL);
+        let mut tries = 0;
+        let now = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            match watchdog.due(now) {
+                Some(Due::Renew(id)) => assert!(watchdog.retry(id, now).is_some()),
+                Some(Due::Lapsed(_)) => break now,
+                None => unreachable!("something was due"),
+            }
+            tries += 1;
+        };
+        assert_eq!(now, lease::deadline(start, TTL));
+        assert!(tries > 10, "{tries}");
+        assert!(watchdog.is_empty());
+        assert_eq!(held.deadline(), now);
+    }
+
+    #[test]
+    fn a_renewal_counts_from_before_it_was_sent_and_never_revives() {
+        let (mut watchdog, held, start) = lease(true, TTL);
+        let sent = start.after(TTL / 3);
+        watchdog.renewed(LeaseId(1), sent.after(TTL / 4), sent);
+        assert_eq!(held.deadline(), lease::deadline(sent, TTL));
+
+        let late = sent.after(TTL);
+        watchdog.renewed(LeaseId(1), late, late);
+        assert_eq!(held.deadline(), lease::deadline(sent, TTL));
+        assert!(matches!(watchdog.due(late), Some(Due::Lapsed(_))));
+    }
+
+    #[test]
+    fn a_fixed_lease_is_not_renewed_unless_it_was_granted_for_less() {
+        let (mut watchdog, _, start) = lease(false, TTL);
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Lapsed(_))
+        ));
+
+        let (mut watchdog, held, start) = lease(false, Duration::from_secs(3));
+        let half = start.after(held.deadline().since(start) / 2);
+        assert!(matches!(watchdog.due(half), Some(Due::Renew(_))));
+        watchdog.renewed(LeaseId(1), half, half);
+        let end = lease::deadline(half, TTL);
+        assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
+    }
+
+    #[test]
+    fn what_was_released_is_forgotten() {
+        let (mut watchdog, _, start) = lease(true, TTL);
+        assert!(watchdog.forget(LeaseId(1)).is_some());
+        watchdog.renewed(LeaseId(1), start, start);
+        assert!(watchdog.retry(LeaseId(1), start).is_none());
+        assert!(watchdog.due(start.after(TTL)).is_none());
+        assert!(watchdog.next_wakeup().is_none());
+    }
 }

@@ -14,7 +14,7 @@ const PROCESSES: u32 = 4;
 const PAUSES: u32 = 5;
 
 /// Stops a process that holds a lock at several points of its lease.
-async fn pause_one(url: String, lane: u32) {
+async fn pause_one(url: String, process: u32) {
     let key = unique("paused");
     let locks = LockManager::connect(&url).await.expect("connected");
     let ttl = TTL.as_millis().to_string();
@@ -27,7 +27,7 @@ async fn pause_one(url: String, lane: u32) {
         let fence = line.strip_prefix("held ").expect("the lock is free");
         let fence: u64 = fence.parse().expect("a number");
         // From the very beginning to past the first renewals, evenly.
-        let point = pause * PROCESSES + lane;
+        let point = pause * PROCESSES + process;
         tokio::time::sleep(TTL * point / (PAUSES * PROCESSES)).await;
 
         worker.pause();
@@ -55,9 +55,9 @@ async fn pause_one(url: String, lane: u32) {
 #[tokio::test]
 async fn no_poll_follows_the_pause() {
     let server = RedisServer::start().await;
-    let mut lanes = JoinSet::new();
-    for lane in 0..PROCESSES {
-        lanes.spawn(pause_one(server.url(), lane));
+    let mut processes = JoinSet::new();
+    for process in 0..PROCESSES {
+        processes.spawn(pause_one(server.url(), process));
     }
-    lanes.join_all().await;
+    processes.join_all().await;
 }

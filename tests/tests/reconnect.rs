@@ -56,7 +56,7 @@ async fn a_restart_that_keeps_the_data() {
     let guard = take(&holder, &key).await;
     let fence = guard.fencing_token();
     let pulse = Pulse::default();
-    let body = work(guard, &pulse, 2 * TTL);
+    let body = work(guard, &pulse, TTL + TTL / 2);
     let waiter = queue(&server, &other, &key).await;
 
     server.restart().await;

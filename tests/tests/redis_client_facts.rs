@@ -217,11 +217,11 @@ async fn a_password_appears_in_no_text() {
 
 /// All that can be printed of an error and its sources.
 fn everything(error: &LockError) -> String {
-    let mut text = format!("{error} {error:?}");
+    let mut texts = vec![format!("{error} {error:?}")];
     let mut source = error.source();
     while let Some(error) = source {
-        text += &format!(" {error} {error:?}");
+        texts.push(format!("{error} {error:?}"));
         source = error.source();
     }
-    text
+    texts.join("; ")
 }

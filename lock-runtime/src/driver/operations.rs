@@ -27,7 +27,7 @@ pub(super) struct Operations {
     waits: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
     /// Releases and abandoned acquisitions whose end is not known yet.
-    releasing: HashMap<LeaseId, Option<Answer<bool>>>,
+    releasing: HashMap<LeaseId, Releasing>,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
@@ -40,6 +40,11 @@ struct Acquiring {
     /// Its place in `waits`.
     ends: Option<Moment>,
     news: News,
+}
+
+struct Releasing {
+    terms: Arc<Terms>,
+    answer: Option<Answer<bool>>,
 }
 
 /// The last that was heard of an acquisition.
@@ -81,7 +86,7 @@ impl Operations {
             Op::Cancel(id) => {
                 if let Some(acquiring) = self.finish(id) {
                     observe::cancelled(&acquiring.terms);
-                    self.abandon(id);
+                    self.abandon(acquiring.terms);
                 }
             }
             Op::Release { id, answer } => self.release(id, answer),
@@ -123,8 +128,9 @@ impl Operations {
             }
             Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
             Outcome::RenewFailed { id, cause } => {
-                observe::renewal_failed(id, &cause);
-                self.watchdog.retry(id, now);
+                if let Some(lease) = self.watchdog.retry(id, now) {
+                    observe::renewal_failed(lease, &cause);
+                }
             }
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
@@ -221,8 +227,7 @@ impl Operations {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.requests.push(Request::Release(id));
-            self.releasing.insert(id, answer);
+            self.let_go(Request::Release(id), Arc::clone(&lease.terms), answer);
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -230,8 +235,8 @@ impl Operations {
     }
 
     fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        if let Some(answer) = self.releasing.remove(&id) {
-            observe::released(id, &result);
+        if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
+            observe::released(&terms, &result);
             if let Some(answer) = answer {
                 let _ = answer.send(result.map_err(LockError::unavailable));
             }
@@ -243,14 +248,17 @@ impl Operations {
     fn lose(&mut self, lease: &Lease) {
         lease.end();
         observe::lost(lease);
-        let id = lease.terms.id;
-        self.requests.push(Request::Release(id));
-        self.releasing.insert(id, None);
+        let terms = Arc::clone(&lease.terms);
+        self.let_go(Request::Release(terms.id), terms, None);
     }
 
-    fn abandon(&mut self, id: LeaseId) {
-        self.requests.push(Request::Abandon(id));
-        self.releasing.insert(id, None);
+    fn abandon(&mut self, terms: Arc<Terms>) {
+        self.let_go(Request::Abandon(terms.id), terms, None);
+    }
+
+    fn let_go(&mut self, request: Request, terms: Arc<Terms>, answer: Option<Answer<bool>>) {
+        self.requests.push(request);
+        self.releasing.insert(terms.id, Releasing { terms, answer });
     }
 
     fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
@@ -286,8 +294,9 @@ impl Operations {
     fn give_up(&mut self, now: Moment, id: LeaseId) {
         if let Some(mut acquiring) = self.finish(id) {
             let news = std::mem::replace(&mut acquiring.news, News::Nothing);
+            let terms = Arc::clone(&acquiring.terms);
             acquiring.fail(now, news);
-            self.abandon(id);
+            self.abandon(terms);
         }
     }
 
@@ -322,7 +331,7 @@ impl Operations {
         for id in waiting {
             if let Some(acquiring) = self.finish(id) {
                 let _ = acquiring.reply.send(Err(LockError::ShutDown));
-                self.abandon(id);
+                self.abandon(acquiring.terms);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, within};
 
 use crate::{PATIENCE, config, connect, works_end_to_end};
@@ -87,9 +87,9 @@ async fn four_connections_are_used() {
 
     let mut guards = Vec::new();
     for key in 0..64 {
-        guards.push(locks.lock(&key.to_string()).acquire().await.unwrap());
+        guards.push(locks.lock(key.to_string()).acquire().await.unwrap());
     }
-    let fences: Vec<_> = guards.iter().map(|guard| guard.fencing_token()).collect();
+    let fences: Vec<_> = guards.iter().map(LockGuard::fencing_token).collect();
     assert!(fences.is_sorted(), "{fences:?}");
     drop(guards);
     within(PATIENCE, locks.shutdown()).await;

@@ -12,7 +12,7 @@ use lock_runtime::{LockError, LockManager};
 use tests::within;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::world::{LONG, PATIENCE, World, in_every_world, timed};
+use crate::world::{LONG, PATIENCE, World, in_every_world, take, timed};
 
 in_every_world!(
     one_holder_at_a_time,
@@ -68,15 +68,6 @@ async fn a_try_is_contended_at_once(world: World) {
 
     assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
     take(&others, "stock:7").await;
-}
-
-/// Takes a free lock, and lets it go.
-async fn take(locks: &LockManager, key: &str) -> u64 {
-    let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
-    let fence = guard.fencing_token().get();
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
-    fence
 }
 
 async fn the_holder_itself_is_contended_too(world: World) {

@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled};
+use crate::world::{PATIENCE, World, in_every_world, in_line, poll_once, settled, take};
 
 in_every_world!(
     a_fixed_lease_ends_at_its_ttl,
@@ -115,9 +115,7 @@ async fn a_released_lease_is_over(world: World) {
         guard.release();
     }
     settled(&locks).await;
-    let request = others.lock("key").ttl(LONG).wait(Duration::ZERO);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    take(&others, "key").await;
     assert_eq!(world.traces().await, [""; 0]);
 }
 

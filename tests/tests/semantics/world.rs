@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lock_runtime::{Acquire, LockConfig, LockManager, LockRequest};
+use lock_runtime::{Acquire, LockConfig, LockKey, LockManager, LockRequest};
 use tests::{RedisServer, unique, within};
 
 /// No promise is about times as long as this: something hangs.
@@ -21,16 +21,16 @@ pub(crate) enum World {
     /// In this process, under a name.
     Memory(String),
     /// On a server of the test's own.
-    Redis(RedisServer),
+    Redis(Box<RedisServer>),
 }
 
 impl World {
-    pub(crate) async fn memory() -> Self {
+    pub(crate) fn memory() -> Self {
         Self::Memory(unique("world"))
     }
 
     pub(crate) async fn redis() -> Self {
-        Self::Redis(RedisServer::start().await)
+        Self::Redis(Box::new(RedisServer::start().await))
     }
 
     pub(crate) fn config(&self) -> LockConfig {
@@ -61,7 +61,7 @@ macro_rules! in_every_world {
         mod memory {
             $(#[tokio::test]
             async fn $test() {
-                super::$test($crate::world::World::memory().await).await;
+                super::$test($crate::world::World::memory()).await;
             })*
         }
         mod redis {
@@ -74,6 +74,15 @@ macro_rules! in_every_world {
 }
 pub(crate) use in_every_world;
 
+/// Takes a free lock, and lets it go.
+pub(crate) async fn take(locks: &LockManager, key: impl Into<LockKey>) -> u64 {
+    let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let fence = guard.fencing_token().get();
+    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    fence
+}
+
 /// Polls a future once.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
@@ -81,9 +90,7 @@ pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Outp
 
 /// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order.
 pub(crate) async fn settled(locks: &LockManager) {
-    let request = locks.lock(unique("settled")).ttl(LONG);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    take(locks, unique("settled")).await;
 }
 
 /// Starts to wait for a held lock; returns when the waiter stands in line.

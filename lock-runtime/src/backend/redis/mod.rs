@@ -128,7 +128,10 @@ impl Redis {
             .links
             .iter_mut()
             .find_map(|it| it.queue.next_outcome())?;
-        if let Outcome::Busy { id, .. } | Outcome::Released { id, .. } = &outcome {
+        if let Outcome::Busy { id, .. }
+        | Outcome::Failed { id, .. }
+        | Outcome::Released { id, .. } = &outcome
+        {
             self.bound.remove(id);
         }
         Some(outcome)

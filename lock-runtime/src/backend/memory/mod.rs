@@ -1,6 +1,8 @@
 //! Locks within one process: the promises of the servers without a server.
 
-use std::collections::{HashMap, VecDeque};
+mod store;
+
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,9 +14,10 @@ use tokio::sync::mpsc;
 
 use super::{Backend, Outcome, Request};
 use crate::clock::{Clock, Moment};
-use crate::error::Holder;
 use crate::key::LockKey;
 use crate::request::{LeaseId, Terms};
+
+use store::{Client, Store, Waiter};
 
 static NAMED: Lazy<Mutex<Names>> = Lazy::new(Mutex::default);
 
@@ -39,32 +42,6 @@ pub(crate) struct Memory {
 struct Claim {
     terms: Arc<Terms>,
     waits: bool,
-}
-
-/// Where a manager gets its outcomes.
-type Client = mpsc::UnboundedSender<Outcome>;
-
-#[derive(Default)]
-struct Store {
-    fence: u64,
-    slots: HashMap<LockKey, Slot>,
-}
-
-#[derive(Default)]
-struct Slot {
-    owner: Option<Owner>,
-    queue: VecDeque<Waiter>,
-}
-
-struct Owner {
-    client: Client,
-    id: LeaseId,
-    expires: Moment,
-}
-
-struct Waiter {
-    client: Client,
-    terms: Arc<Terms>,
 }
 
 impl Memory {
@@ -230,81 +207,6 @@ impl Drop for Memory {
                     .retain(|it| !it.client.same_channel(&self.client));
             }
         }
-    }
-}
-
-impl Store {
-    /// First come, first served: everybody goes through the line.
-    fn enqueue(&mut self, now: Moment, waiter: Waiter) {
-        let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
-        let slot = self.slots.entry(terms.key.clone()).or_default();
-        slot.queue.push_back(waiter);
-        self.dispatch(now, &terms.key);
-        let Some(slot) = self.slots.get_mut(&terms.key) else {
-            return;
-        };
-        if !slot.waits(&client, terms.id) {
-            return;
-        }
-        let holder = slot.owner.as_ref().map(|owner| {
-            Box::new(Holder {
-                id: owner.id.0.to_string().into_boxed_str(),
-                remaining: Some(owner.expires.since(now)),
-            })
-        });
-        let id = terms.id;
-        let outcome = if terms.wait.is_try() {
-            slot.queue.pop_back();
-            Outcome::Busy { id, holder }
-        } else {
-            Outcome::Waiting { id, holder }
-        };
-        let _ = client.send(outcome);
-    }
-
-    /// Grants a free lock to the first in line whose manager still lives.
-    fn dispatch(&mut self, now: Moment, key: &LockKey) {
-        let Some(slot) = self.slots.get_mut(key) else {
-            return;
-        };
-        if slot.owner.as_ref().is_some_and(|it| now < it.expires) {
-            return;
-        }
-        slot.owner = None;
-        while let Some(Waiter { client, terms }) = slot.queue.pop_front() {
-            self.fence += 1;
-            let (id, ttl) = (terms.id, terms.ttl);
-            let granted = Outcome::Granted {
-                id,
-                fence: self.fence,
-                since: now,
-                ttl,
-            };
-            if client.send(granted).is_ok() {
-                let expires = now.after(ttl);
-                slot.owner = Some(Owner {
-                    client,
-                    id,
-                    expires,
-                });
-                return;
-            }
-        }
-        self.slots.remove(key);
-    }
-}
-
-impl Slot {
-    fn is_held_by(&self, client: &Client, id: LeaseId, now: Moment) -> bool {
-        self.owner
-            .as_ref()
-            .is_some_and(|it| it.id == id && it.client.same_channel(client) && now < it.expires)
-    }
-
-    fn waits(&self, client: &Client, id: LeaseId) -> bool {
-        self.queue
-            .iter()
-            .any(|it| it.terms.id == id && it.client.same_channel(client))
     }
 }
 
