@@ -1,9 +1,10 @@
-//! The function of the README, to look at its expansion: `make expand`.
+//! The function of the README. Look for acquire, hold and release in what `make expand` shows.
+
 use lock_runtime::{LockError, distributed_lock};
 
 #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
-async fn buy(item: &str, count: u32) -> Result<String, LockError> {
-    Ok(format!("{count} x {item}"))
+async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
+    Ok(count)
 }
 
 fn main() {

@@ -6,7 +6,7 @@
 //! use lock_runtime::{LockError, distributed_lock};
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
-//! async fn buy(item: &str, count: u32) -> Result<u32, LockError> {
+//! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
 //!     Ok(count) // read, think, write: nobody else does, for this item
 //! }
 //!

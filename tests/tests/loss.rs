@@ -215,3 +215,17 @@ async fn the_network_is_gone() {
         .await;
     loss.goes_on().await;
 }
+
+#[tokio::test]
+async fn a_body_that_nothing_wakes_is_stopped() {
+    let scene = Scene::new().await;
+    let guard = scene.ours.lock(&scene.key).ttl(TTL).acquire().await;
+    let guard = guard.expect("the lock is free");
+    let fence = guard.fencing_token();
+    scene.server.stop();
+    let outcome = guard.hold(std::future::pending::<Infallible>());
+    let outcome = within(TTL + Duration::from_secs(1), outcome).await;
+    scene.assert_lost(outcome, fence);
+    within(SOON, guard.lost()).await;
+    assert!(!guard.is_held());
+}

@@ -1,0 +1,365 @@
+//! Each script does what `docs/protocol.md` says of it, also when memory is full, data is lost or others misbehave.
+
+use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
+use tests::{RedisServer, unique};
+
+const DISPATCH: &str = include_str!("../../lock-runtime/src/backend/redis/dispatch.lua");
+const ACQUIRE: &str = include_str!("../../lock-runtime/src/backend/redis/acquire.lua");
+const ASK: &str = include_str!("../../lock-runtime/src/backend/redis/ask.lua");
+const RELEASE: &str = include_str!("../../lock-runtime/src/backend/redis/release.lua");
+const RENEW: &str = include_str!("../../lock-runtime/src/backend/redis/renew.lua");
+const OPEN: &str = include_str!("../../lock-runtime/src/backend/redis/open.lua");
+
+/// A connection that speaks the protocol by hand, on one lock.
+struct Peer {
+    connection: MultiplexedConnection,
+    owner: String,
+    channel: String,
+}
+
+/// A token that says whose it is.
+fn token(number: u32) -> String {
+    format!("{number:032x}")
+}
+
+impl Peer {
+    /// A peer that listens on its channel, unless it is to be dead.
+    async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
+        let info = redis::Client::open(format!("{}?protocol=resp3", server.url())).expect("a URL");
+        let mut connection = info
+            .get_multiplexed_async_connection()
+            .await
+            .expect("connected");
+        let channel = unique("lock:grant");
+        if listens {
+            connection.subscribe(&channel).await.expect("subscribed");
+        }
+        Self {
+            connection,
+            owner: format!("lock:{{{lock}}}"),
+            channel,
+        }
+    }
+
+    async fn eval<T: FromRedisValue>(
+        &mut self,
+        script: &str,
+        args: &[String],
+    ) -> redis::RedisResult<T> {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(format!("{DISPATCH}{script}"))
+            .arg(4)
+            .arg(&self.owner)
+            .arg(format!("{}:q", self.owner))
+            .arg(format!("{}:s", self.owner))
+            .arg("lock:fence");
+        for arg in args {
+            cmd.arg(arg);
+        }
+        cmd.query_async(&mut self.connection).await
+    }
+
+    async fn acquire(&mut self, number: u32, ttl: u32, wait: bool) -> Vec<String> {
+        let answer = self.try_acquire(number, ttl, wait).await;
+        answer.expect("the script runs")
+    }
+
+    async fn try_acquire(
+        &mut self,
+        number: u32,
+        ttl: u32,
+        wait: bool,
+    ) -> redis::RedisResult<Vec<String>> {
+        let wait = u8::from(wait).to_string();
+        let args = [
+            token(number),
+            ttl.to_string(),
+            self.channel.clone(),
+            wait,
+            String::new(),
+        ];
+        self.eval(ACQUIRE, &args).await
+    }
+
+    fn member(&self, number: u32, ttl: u32) -> String {
+        format!("{}:x:{ttl}:{}", token(number), self.channel)
+    }
+
+    /// The standing of one token: `granted`, `waiting` or `gone`.
+    async fn ask(&mut self, number: u32, ttl: u32) -> String {
+        let args = [self.channel.clone(), self.member(number, ttl)];
+        let answer: Vec<Value> = self.eval(ASK, &args).await.expect("the script runs");
+        let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
+        assert_eq!(standing[0], token(number), "every reply carries its token");
+        standing[1].clone()
+    }
+
+    async fn release(&mut self, number: u32) -> bool {
+        let args = [token(number), String::new()];
+        let (who, done): (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
+        assert_eq!(who, token(number));
+        done
+    }
+
+    async fn leave(&mut self, number: u32, ttl: u32) -> bool {
+        let args = [token(number), self.member(number, ttl)];
+        let answer: (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
+        answer.1
+    }
+
+    async fn renew(&mut self, number: u32, ttl: u32) -> bool {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(RENEW).arg(1).arg(&self.owner);
+        cmd.arg(token(number)).arg(ttl);
+        let answer: (String, bool) = cmd.query_async(&mut self.connection).await.expect("runs");
+        answer.1
+    }
+
+    async fn open(&mut self) -> u64 {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(OPEN).arg(1).arg("lock:fence");
+        cmd.query_async(&mut self.connection).await.expect("runs")
+    }
+
+    async fn cmd<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let mut cmd = redis::cmd(words[0]);
+        for word in &words[1..] {
+            cmd.arg(word);
+        }
+        cmd.query_async(&mut self.connection).await.expect("runs")
+    }
+
+    async fn holder(&mut self) -> Option<String> {
+        let owner = self.owner.clone();
+        self.cmd(&["GET", &owner]).await
+    }
+
+    async fn ttl(&mut self) -> i64 {
+        let owner = self.owner.clone();
+        self.cmd(&["PTTL", &owner]).await
+    }
+}
+
+#[tokio::test]
+async fn acquiring_again_with_the_same_token_extends() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "again", true).await;
+    assert_eq!(peer.acquire(1, 1_000, true).await[1], "granted");
+    let again = peer.acquire(1, 60_000, true).await;
+    assert_eq!(again[1], "granted");
+    assert!(peer.ttl().await > 30_000, "it was not extended");
+}
+
+#[tokio::test]
+async fn asking_after_a_lost_grant_extends_to_the_full_ttl() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "lost-grant", true).await;
+    peer.acquire(1, 60_000, true).await;
+    assert_eq!(peer.acquire(2, 60_000, true).await[1], "waiting");
+    assert!(peer.release(1).await);
+    assert!(peer.ttl().await <= 3_000, "a grant has to be claimed soon");
+    assert_eq!(peer.ask(2, 60_000).await, "granted");
+    assert!(peer.ttl().await > 30_000, "it was not extended");
+}
+
+#[tokio::test]
+async fn a_newcomer_does_not_pass_the_queue_after_an_expiry() {
+    let server = RedisServer::start().await;
+    let mut waiter = Peer::new(&server, "expired", true).await;
+    let mut newcomer = Peer::new(&server, "expired", true).await;
+    for wait in [false, true] {
+        waiter.acquire(1, 60_000, true).await;
+        assert_eq!(waiter.acquire(2, 60_000, true).await[1], "waiting");
+        let owner = waiter.owner.clone();
+        // What the server does when a holder has crashed.
+        let _: i64 = waiter.cmd(&["DEL", &owner]).await;
+        let answer = newcomer.acquire(3, 60_000, wait).await;
+        assert_eq!(answer[1], if wait { "waiting" } else { "busy" });
+        assert_eq!(waiter.holder().await, Some(token(2)));
+        let _: () = waiter.cmd(&["FLUSHALL"]).await;
+    }
+}
+
+#[tokio::test]
+async fn the_dead_are_skipped_within_the_release() {
+    let server = RedisServer::start().await;
+    let mut living = Peer::new(&server, "dead", true).await;
+    let mut dead = Peer::new(&server, "dead", false).await;
+    living.acquire(1, 60_000, true).await;
+    for number in 2..50 {
+        assert_eq!(dead.acquire(number, 60_000, true).await[1], "waiting");
+    }
+    living.acquire(50, 60_000, true).await;
+    assert!(living.release(1).await);
+    assert_eq!(living.holder().await, Some(token(50)));
+    assert_eq!(dead.ask(2, 60_000).await, "gone");
+}
+
+#[tokio::test]
+async fn the_silent_are_skipped() {
+    let server = RedisServer::start().await;
+    let mut living = Peer::new(&server, "silent", true).await;
+    let mut silent = Peer::new(&server, "silent", true).await;
+    living.acquire(1, 60_000, true).await;
+    silent.acquire(2, 60_000, true).await;
+    living.acquire(3, 60_000, true).await;
+    // As if it had asked for the last time four seconds ago.
+    let (seconds, micros): (u64, u64) = living.cmd(&["TIME"]).await;
+    let before = (seconds - 4) * 1_000_000 + micros;
+    let seen = format!("{}:s", living.owner);
+    let channel = silent.channel.clone();
+    let _: i64 = living
+        .cmd(&["HSET", &seen, &channel, &before.to_string()])
+        .await;
+    assert!(living.release(1).await);
+    assert_eq!(living.holder().await, Some(token(3)));
+}
+
+#[tokio::test]
+async fn ten_thousand_dead_waiters_are_cleared_in_bounded_steps() {
+    let server = RedisServer::start().await;
+    let mut living = Peer::new(&server, "crowd", true).await;
+    let dead = Peer::new(&server, "crowd", false).await;
+    living.acquire(1, 60_000, true).await;
+    let queue = format!("{}:q", living.owner);
+    let mut pipeline = redis::pipe();
+    for number in 2..10_002_u32 {
+        pipeline
+            .cmd("ZADD")
+            .arg(&queue)
+            .arg(number)
+            .arg(dead.member(number, 60_000))
+            .ignore();
+    }
+    let mut connection = living.connection.clone();
+    let () = pipeline.query_async(&mut connection).await.expect("runs");
+    living.acquire(20_000, 60_000, true).await;
+    assert!(living.release(1).await);
+    let left: i64 = living.cmd(&["ZCARD", &queue]).await;
+    assert_eq!(left, 9_001, "one script clears a thousand at the most");
+    let mut questions = 0;
+    while living.ask(20_000, 60_000).await == "waiting" {
+        questions += 1;
+        assert!(questions < 12, "the crowd is never cleared");
+    }
+    assert_eq!(living.holder().await, Some(token(20_000)));
+    assert!(living.release(20_000).await);
+    assert_eq!(server.keys("lock:{*").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_grant_that_raced_with_leaving_is_passed_on() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "race", true).await;
+    peer.acquire(1, 60_000, true).await;
+    peer.acquire(2, 60_000, true).await;
+    peer.acquire(3, 60_000, true).await;
+    peer.release(1).await;
+    assert!(peer.leave(2, 60_000).await, "it was granted meanwhile");
+    assert_eq!(peer.holder().await, Some(token(3)));
+    assert!(!peer.leave(2, 60_000).await);
+    assert_eq!(peer.holder().await, Some(token(3)));
+}
+
+#[tokio::test]
+async fn nothing_is_half_written_when_memory_is_full() {
+    let server = RedisServer::start().await;
+    let mut holder = Peer::new(&server, "full", true).await;
+    let mut other = Peer::new(&server, "other", true).await;
+    let fence = holder.open().await;
+    holder.acquire(1, 60_000, true).await;
+    holder.acquire(2, 60_000, true).await;
+    let _: () = holder.cmd(&["CONFIG", "SET", "maxmemory", "1"]).await;
+
+    let full = other.try_acquire(9, 60_000, true).await;
+    assert_eq!(full.expect_err("memory is full").code(), Some("OOM"));
+    let full = holder.try_acquire(3, 60_000, true).await;
+    assert_eq!(full.expect_err("memory is full").code(), Some("OOM"));
+    assert!(holder.renew(1, 50_000).await, "renewing passes");
+    assert_eq!(holder.ask(2, 60_000).await, "waiting", "asking passes");
+    assert!(holder.open().await > fence, "raising the counter passes");
+    assert!(holder.release(1).await, "releasing passes");
+    assert_eq!(holder.holder().await, Some(token(2)), "and hands over");
+    assert!(holder.release(2).await);
+    assert_eq!(server.keys("lock:{*").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_full_memory_does_not_number_grants_that_are_not_made() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "counter", true).await;
+    peer.open().await;
+    peer.acquire(1, 60_000, true).await;
+    peer.acquire(2, 60_000, true).await;
+    let owner = peer.owner.clone();
+    let _: i64 = peer.cmd(&["DEL", &owner]).await;
+    let _: () = peer.cmd(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    // The head is taken out of the queue first, so what follows passes too.
+    assert_eq!(peer.acquire(3, 60_000, false).await[1], "busy");
+    assert_eq!(peer.holder().await, Some(token(2)));
+}
+
+#[tokio::test]
+async fn all_digits_of_the_fence_are_kept_and_it_grows_across_data_loss() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "fence", true).await;
+    peer.open().await;
+    let mut last = 0;
+    for number in 0..20 {
+        if number % 5 == 4 {
+            let _: () = peer.cmd(&["FLUSHALL"]).await;
+        }
+        let answer = peer.acquire(number, 60_000, true).await;
+        let stored: String = peer.cmd(&["GET", "lock:fence"]).await;
+        assert_eq!(answer[2], stored, "reply and server differ");
+        let fence: u64 = stored.parse().expect("digits only");
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        assert!(peer.release(number).await);
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_holder_is_respected_and_never_touched() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "foreign", true).await;
+    let owner = peer.owner.clone();
+    for ttl in [&["PX", "60000"][..], &[]] {
+        let mut words = vec!["SET", &owner, "somebody else", "NX"];
+        words.extend(ttl);
+        let _: () = peer.cmd(&words).await;
+        let answer = peer.acquire(1, 1_000, false).await;
+        assert_eq!(answer[1], "busy");
+        assert_eq!(answer[4], "somebody else");
+        assert_eq!(peer.acquire(2, 1_000, true).await[1], "waiting");
+        assert!(!peer.renew(2, 1_000).await);
+        assert!(!peer.release(2).await);
+        assert!(!peer.leave(2, 1_000).await);
+        assert_eq!(peer.holder().await.as_deref(), Some("somebody else"));
+        let left = peer.ttl().await;
+        assert_eq!(left > 0, !ttl.is_empty(), "its ttl is its own: {left}");
+        let _: () = peer.cmd(&["FLUSHALL"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_never_makes_a_key() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "renewal", true).await;
+    assert!(!peer.renew(1, 60_000).await);
+    assert_eq!(server.keys("*").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn every_key_of_a_lock_has_a_ttl() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "ttl", true).await;
+    peer.acquire(1, 1_000, true).await;
+    peer.acquire(2, 1_000, true).await;
+    let keys = server.keys("lock:{*").await;
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    for key in &keys {
+        let left: i64 = peer.cmd(&["PTTL", key]).await;
+        assert!((1..=60_000).contains(&left), "{key}: {left}");
+    }
+}
