@@ -20,6 +20,7 @@ help: ## Lists the targets
 
 .PHONY: test
 test: setup build lint features run deny ## Runs every check and every test
+	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
 setup: ## Installs a Redis server, unless there is one
@@ -61,6 +62,19 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 	cargo deny check licenses bans sources && \
 	if $(call limited,60) cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
 	else echo 'NOTICE: advisories not checked: their database is out of reach'; fi
+
+.PHONY: torture
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s) and checks what happened
+	cargo build -q -p tests --bin torture
+	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60)
+
+.PHONY: simulate
+simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
+	LOCK_SEEDS=$(or $(SEEDS),0..100000) cargo test -q --release -p lock-runtime --lib simulation -- --nocapture
+
+.PHONY: mutants
+mutants: setup ## Breaks one promise at a time and prints the test that notices
+	tests/mutations/run
 
 .PHONY: expand
 expand: ## Shows what the attribute makes of a function

@@ -43,12 +43,13 @@ impl Function {
             Some(_) => None,
             None => Some(Boxed::recognize(&sig, &body).ok_or_else(|| not_async(&sig, &body))?),
         };
+        let output = match (&boxed, &sig.output) {
+            (Some(boxed), _) => boxed.output.clone(),
+            (None, ReturnType::Type(_, output)) => Type::clone(output),
+            (None, ReturnType::Default) => syn::parse_quote!(()),
+        };
         Ok(Function {
-            output: match (&boxed, &sig.output) {
-                (Some(boxed), _) => boxed.output.clone(),
-                (None, ReturnType::Type(_, output)) => Type::clone(output),
-                (None, ReturnType::Default) => syn::parse_quote!(()),
-            },
+            output: ungrouped(output),
             bindings: bindings(&sig, boxed.as_ref()),
             body: boxed.as_ref().map_or(body, |boxed| boxed.body.clone()),
             header,
@@ -100,6 +101,14 @@ fn braces(tree: TokenTree) -> Option<Group> {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => Some(group),
         _ => None,
     }
+}
+
+/// The type, out of the same kind of group.
+fn ungrouped(mut ty: Type) -> Type {
+    while let Type::Group(group) = ty {
+        ty = *group.elem;
+    }
+    ty
 }
 
 fn signature(header: TokenStream) -> Result<Signature> {

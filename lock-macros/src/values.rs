@@ -82,7 +82,7 @@ fn length(name: &str, input: ParseStream<'_>) -> Result<Length> {
             input,
             &format!("`{name}` is a text with a number and a unit: write `{name} = \"10s\"`"),
         ),
-        Err(_) => match input.parse()? {
+        Err(_) => match expression(input)? {
             Expr::Path(path) => Ok(Length::Const(path)),
             other => Err(Error::new_spanned(
                 other,
@@ -141,7 +141,7 @@ pub(crate) fn release(input: ParseStream<'_>) -> Result<Release> {
 }
 
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
-    match input.parse()? {
+    match expression(input)? {
         handler @ (Expr::Closure(_) | Expr::Path(_)) => Ok(handler),
         other => Err(Error::new_spanned(
             other,
@@ -168,6 +168,15 @@ pub(crate) fn krate(input: ParseStream<'_>) -> Result<Path> {
         );
     }
     Path::parse_mod_style(input)
+}
+
+/// The next expression, out of the invisible group that `macro_rules!` may have put it in.
+fn expression(input: ParseStream<'_>) -> Result<Expr> {
+    let mut expr = input.parse()?;
+    while let Expr::Group(group) = expr {
+        expr = *group.expr;
+    }
+    Ok(expr)
 }
 
 /// An error about the whole value, not only its first token.

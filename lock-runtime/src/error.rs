@@ -11,7 +11,7 @@ use crate::key::LockKey;
 /// Why a lock was not taken, or why the work under it was stopped.
 ///
 /// In every case but [`Lost`](Self::Lost) the work has not begun.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
     /// No manager has been installed.
@@ -143,6 +143,23 @@ impl LockError {
         Self::Unavailable {
             source: source.into(),
         }
+    }
+}
+
+/// The sentence too: it is what a program prints whose `main` returns the error.
+impl fmt::Debug for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::NotConfigured => "NotConfigured",
+            Self::InvalidKey { .. } => "InvalidKey",
+            Self::InvalidOptions { .. } => "InvalidOptions",
+            Self::Contended { .. } => "Contended",
+            Self::Unavailable { .. } => "Unavailable",
+            Self::Lost { .. } => "Lost",
+            Self::AlreadyHeld { .. } => "AlreadyHeld",
+            Self::ShutDown => "ShutDown",
+        };
+        write!(f, "{name}: {self}")
     }
 }
 

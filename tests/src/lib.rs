@@ -14,6 +14,7 @@ mod process;
 mod proxy;
 mod register;
 mod server;
+pub mod torture;
 mod worker;
 
 pub use body::{Polls, Pulse, begin, boottime};

@@ -3,14 +3,14 @@
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
-    task::Poll,
+    sync::{Arc, Mutex, mpsc},
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::{Duration, Instant},
 };
 
 use lock_runtime::{LockError, LockManager};
-use tests::{Proxy, Pulse, RedisServer, begin, eventually, unique, within};
-use tokio::time::{sleep, timeout};
+use tests::{Proxy, RedisServer, begin, eventually, unique, within};
 
 /// Far longer than any test: what is gone in time has not just expired.
 const TTL: Duration = Duration::from_secs(60);
@@ -225,52 +225,58 @@ async fn an_acquire_of_a_free_lock_dropped_at_any_moment() {
     eventually(SOON, nothing).await;
 }
 
-#[tokio::test]
-async fn a_body_that_is_dropped() {
-    let server = RedisServer::start().await;
-    let locks = connect(server.url()).await;
-    let key = unique("body");
-    let pulse = Pulse::default();
-    let locked = || {
-        let request = locks.lock(&key).ttl(TTL);
-        let pulse = pulse.clone();
-        request.run(async move |guard| pulse.beat(guard).await)
-    };
+/// A waker that stops whoever wakes it.
+struct Stop(Mutex<mpsc::Sender<()>>, Mutex<mpsc::Receiver<()>>);
 
-    let outcome = timeout(Duration::from_millis(100), locked()).await;
-    assert!(outcome.is_err(), "the body does not end");
-    leaves_nothing(&server, &key).await;
-
-    let beats = pulse.polls().count;
-    tokio::select! {
-        _ = locked() => unreachable!("the body does not end"),
-        () = pulse.reaches(beats + 3) => {}
+impl Stop {
+    /// The waker, what says that it was woken, and what lets go of its thread when it is dropped.
+    fn new() -> (Waker, mpsc::Receiver<()>, mpsc::Sender<()>) {
+        let (here, stopped) = mpsc::channel();
+        let (hold, on) = mpsc::channel();
+        let stop = Arc::new(Self(Mutex::new(here), Mutex::new(on)));
+        (Waker::from(stop), stopped, hold)
     }
-    leaves_nothing(&server, &key).await;
+}
 
-    let beats = pulse.polls().count;
-    let task = tokio::spawn(locked());
-    within(SOON, pulse.reaches(beats + 3)).await;
-    task.abort();
-    assert!(task.await.expect_err("aborted").is_cancelled());
-    leaves_nothing(&server, &key).await;
-
-    let beats = pulse.polls().count;
-    sleep(Duration::from_millis(20)).await;
-    assert_eq!(pulse.polls().count, beats, "a dropped body was polled");
+impl Wake for Stop {
+    fn wake(self: Arc<Self>) {
+        let Self(here, on) = &*self;
+        // Once the test has gone on, there is nothing to say and to wait for.
+        let _ = here.lock().expect("no panic").send(());
+        let _ = on.lock().expect("no panic").recv();
+    }
 }
 
 #[tokio::test]
-async fn a_confirmed_release_that_is_dropped() {
+async fn an_acquire_dropped_while_its_grant_comes_in() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
-    let key = unique("release");
-    let take = async || {
-        let guard = locks.lock(&key).ttl(TTL).acquire().await;
-        guard.expect("the lock is free")
-    };
-    drop(take().await.release_confirmed());
-    leaves_nothing(&server, &key).await;
-    is_ready(pin!(take().await.release_confirmed())).await;
-    leaves_nothing(&server, &key).await;
+    let keys = ["one", "two", "three", "four"].map(unique);
+    let [mut one, mut two, mut three, mut four] =
+        [0, 1, 2, 3].map(|n| Box::pin(locks.lock(&keys[n]).ttl(TTL).acquire()));
+
+    let (waker, stopped, hold) = Stop::new();
+    assert!(
+        one.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    stopped.recv_timeout(SOON).expect("one is answered");
+    // The others are sent together and answered one after the other. That four is not wanted is said in between,
+    // and so not heard before its answer.
+    let (waker, stopped, next) = Stop::new();
+    begin(&mut two.as_mut()).await;
+    assert!(
+        three
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    begin(&mut four.as_mut()).await;
+    drop(hold);
+    stopped.recv_timeout(SOON).expect("three is answered");
+    assert!(server.owner(&keys[3]).await.is_some(), "four is granted");
+    drop(four);
+    drop(next);
+    leaves_nothing(&server, &keys[3]).await;
 }

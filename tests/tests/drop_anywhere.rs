@@ -1,12 +1,18 @@
 //! A guard may be dropped anywhere, and what is released stays released.
 
-use std::{panic, thread, time::Duration};
+use std::{
+    panic,
+    task::{Context, Waker},
+    thread,
+    time::Duration,
+};
 
 use lock_runtime::{LockError, LockGuard, LockManager};
-use tests::{RedisServer, eventually, unique, within};
+use tests::{Pulse, RedisServer, eventually, unique, within};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
+    time::{sleep, timeout},
 };
 
 /// Far longer than any test: what is free in time has not just expired.
@@ -67,6 +73,12 @@ fn outside_every_runtime() {
     scene.take().release();
     scene.assert_free();
     drop(scene.take().release_confirmed());
+    scene.assert_free();
+    let mut release = Box::pin(scene.take().release_confirmed());
+    let mut context = Context::from_waker(Waker::noop());
+    // It may be answered already.
+    let _ = release.as_mut().poll(&mut context);
+    drop(release);
     scene.assert_free();
 }
 
@@ -163,6 +175,46 @@ fn inside_the_body_of_another() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_dropped() {
+    let server = RedisServer::start().await;
+    let locks = LockManager::connect(server.url()).await;
+    let locks = locks.expect("connected");
+    let key = unique("body");
+    let free = async || {
+        let free = async || server.traces(&key).await.is_empty();
+        eventually(SOON, free).await;
+    };
+    let pulse = Pulse::default();
+    let locked = || {
+        let request = locks.lock(&key).ttl(TTL);
+        let pulse = pulse.clone();
+        request.run(async move |guard| pulse.beat(guard).await)
+    };
+
+    let outcome = timeout(Duration::from_millis(100), locked()).await;
+    assert!(outcome.is_err(), "the body does not end");
+    free().await;
+
+    let beats = pulse.polls().count;
+    tokio::select! {
+        _ = locked() => unreachable!("the body does not end"),
+        () = pulse.reaches(beats + 3) => {}
+    }
+    free().await;
+
+    let beats = pulse.polls().count;
+    let task = tokio::spawn(locked());
+    within(SOON, pulse.reaches(beats + 3)).await;
+    task.abort();
+    assert!(task.await.expect_err("aborted").is_cancelled());
+    free().await;
+
+    let beats = pulse.polls().count;
+    sleep(Duration::from_millis(20)).await;
+    assert_eq!(pulse.polls().count, beats, "a dropped body was polled");
+}
+
+#[tokio::test]
 async fn no_renewal_outlives_the_release() {
     let server = RedisServer::start().await;
     let locks = LockManager::connect(server.url()).await;
@@ -173,7 +225,7 @@ async fn no_renewal_outlives_the_release() {
         let guard = locks.lock(unique("renewed")).ttl(SHORT).acquire().await;
         let guard = guard.expect("the lock is free");
         bodies.spawn(async move {
-            tokio::time::sleep(Duration::from_millis(60 + millis)).await;
+            sleep(Duration::from_millis(60 + millis)).await;
             guard.release_confirmed().await
         });
     }
@@ -182,7 +234,7 @@ async fn no_renewal_outlives_the_release() {
     }
     let calls = server.calls("evalsha").await;
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
-    tokio::time::sleep(SHORT).await;
+    sleep(SHORT).await;
     assert_eq!(server.calls("evalsha").await, calls, "renewals go on");
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
@@ -200,7 +252,7 @@ async fn no_renewal_makes_a_key_again() {
             // What is sent meanwhile is done when the key has expired.
             server.stop();
             within(SOON, guard.lost()).await;
-            tokio::time::sleep(SHORT).await;
+            sleep(SHORT).await;
             server.resume();
         } else {
             server.cmd(&["DEL", &RedisServer::owner_key(&key)]).await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockGuard, LockManager};
+use lock_runtime::{LockError, LockGuard, LockManager};
 use tests::{Proxy, RedisServer, Worker, eventually, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -11,8 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// No lease ends by itself while a test runs.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// A grant that nobody takes ends after 3 s, and somebody asks within a second of that.
-const DETOUR: Duration = Duration::from_secs(5);
+/// Shorter than any grant that nobody takes.
+const SOON: Duration = Duration::from_secs(2);
 
 async fn process(url: &str) -> Worker {
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), ["locker", url]).await;
@@ -83,6 +83,22 @@ async fn three_processes_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
+async fn a_lock_that_became_free_by_itself_goes_to_the_first_in_line() {
+    let server = RedisServer::start().await;
+    let mut first = process(&server.url()).await;
+    let _guard = hold(&server).await;
+    first.send("acquire a key 60000").await;
+    line(&server, 1).await;
+    let locks = LockManager::connect(server.url()).await.unwrap();
+    // As when its lease had ended: nobody is told.
+    server.cmd(&["DEL", &RedisServer::owner_key("key")]).await;
+    let newcomer = locks.lock("key").wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    within(SOON, fence(&mut first)).await;
+}
+
+#[tokio::test]
 async fn nobody_starves_under_load() {
     const TASKS: &str = "4";
     const TURNS: u64 = 100;
@@ -132,7 +148,7 @@ async fn a_waiter_that_gives_up_does_not_hold_up_the_rest() {
     assert!(refused.contains("is held by somebody else"), "{refused}");
     line(&server, 1).await;
     guard.release();
-    within(Duration::from_secs(2), fence(&mut second)).await;
+    within(SOON, fence(&mut second)).await;
 }
 
 #[tokio::test]
@@ -148,7 +164,7 @@ async fn a_waiter_that_is_dropped_does_not_hold_up_the_rest() {
     assert_eq!(first.line().await, "a dropped");
     line(&server, 1).await;
     guard.release();
-    within(Duration::from_secs(2), fence(&mut second)).await;
+    within(SOON, fence(&mut second)).await;
 }
 
 #[tokio::test]
@@ -163,8 +179,9 @@ async fn a_waiter_that_is_killed_does_not_hold_up_the_rest() {
     second.send("pass b key").await;
     line(&server, 4).await;
     first.kill().await;
+    eventually(PATIENCE, async || server.listeners().await == 2).await;
     guard.release();
-    within(DETOUR, fence(&mut second)).await;
+    within(SOON, fence(&mut second)).await;
 }
 
 #[tokio::test]
@@ -181,8 +198,9 @@ async fn a_waiter_that_is_disconnected_does_not_hold_up_the_rest() {
     line(&server, 4).await;
     proxy.refuse().await;
     proxy.cut().await;
+    eventually(PATIENCE, async || server.listeners().await == 2).await;
     guard.release();
-    let second = within(DETOUR, fence(&mut second)).await;
+    let second = within(SOON, fence(&mut second)).await;
     // Those who were skipped have not given up.
     proxy.admit();
     for _ in 0..3 {
@@ -225,8 +243,8 @@ async fn waiters_of_a_paused_process_cost_one_grant_and_not_one_each() {
     line(&server, 6).await;
     first.pause();
     guard.release();
-    // Five grants would last 15 s.
-    let second = within(2 * DETOUR, fence(&mut second)).await;
+    // The grant lasts 3 s, and five would 15 s.
+    let second = within(Duration::from_secs(10), fence(&mut second)).await;
     first.resume();
     for _ in 0..5 {
         assert!(fence(&mut first).await > second);

@@ -13,6 +13,7 @@ use crate::world::{
 in_every_world!(
     waits_are_served_in_order,
     a_release_hands_the_lock_to_the_first_in_line,
+    a_hand_over_takes_no_time,
     a_wait_ends_with_contended,
     a_wait_that_ends_leaves_the_line,
     a_dropped_waiter_leaves_the_line,
@@ -60,6 +61,22 @@ async fn a_release_hands_the_lock_to_the_first_in_line(world: World) {
     let (took, guard) = timed(first).await;
     assert!(guard.unwrap().is_held());
     assert!(took < Duration::from_secs(2), "handed over after {took:?}");
+}
+
+async fn a_hand_over_takes_no_time(world: World) {
+    let managers = [world.manager().await, world.manager().await];
+    let mut guard = managers[0].lock("key").acquire().await.unwrap();
+    let hand_over = async {
+        for turn in 1..=20 {
+            let locks = &managers[turn % 2];
+            let next = in_line(locks, locks.lock("key").wait_forever()).await;
+            guard.release();
+            guard = next.await.unwrap();
+        }
+    };
+    let (took, ()) = timed(hand_over).await;
+    // Who has to ask for the lock asks once a second.
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 async fn a_wait_ends_with_contended(world: World) {

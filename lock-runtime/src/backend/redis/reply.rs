@@ -183,38 +183,30 @@ pub(crate) fn decode_grant(message: &[u8]) -> Option<(Token, u64, &str)> {
 }
 
 impl Trouble {
-    /// Inside a script some errors keep their code and some come as `ERR` with
-    /// the code in the text, depending on the server's version.
     fn from_server(error: &ServerError) -> Self {
-        const NEVER: [&str; 5] = ["NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "can't run"];
         if error.code() == "NOSCRIPT" {
             return Self::NotRun;
         }
         let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
-        let never = NEVER.iter().any(|code| text.contains(code))
-            || text.contains("The user executing the script can't");
-        let cause: Cause = Arc::new(ServerSaid(text));
-        if never {
-            Self::Never(cause)
-        } else {
-            Self::NotNow(cause)
-        }
+        let never = is_final(&text);
+        Self::refused(never, Arc::new(ServerSaid(text)))
     }
 
     /// What went wrong while connecting.
     pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
-        use redis::{ErrorKind, ServerErrorKind};
+        use redis::ErrorKind;
 
-        let code = error.code().unwrap_or_default();
-        let never = matches!(code, "NOAUTH" | "WRONGPASS" | "NOPERM")
+        let never = is_final(&error.to_string())
             || matches!(
                 error.kind(),
                 ErrorKind::AuthenticationFailed
                     | ErrorKind::InvalidClientConfig
                     | ErrorKind::RESP3NotSupported
-                    | ErrorKind::Server(ServerErrorKind::NoPerm)
             );
-        let cause: Cause = Arc::new(error);
+        Self::refused(never, Arc::new(error))
+    }
+
+    fn refused(never: bool, cause: Cause) -> Self {
         if never {
             Self::Never(cause)
         } else {
@@ -234,6 +226,21 @@ impl From<Trouble> for LockError {
     fn from(trouble: Trouble) -> Self {
         Self::unavailable(trouble.cause())
     }
+}
+
+/// Whether an error will not go away by itself. Inside a script some errors keep
+/// their code and some come as `ERR` with the code in the text, depending on the
+/// server's version.
+fn is_final(text: &str) -> bool {
+    const FINAL: [&str; 6] = [
+        "NOAUTH",
+        "WRONGPASS",
+        "NOPERM",
+        "WRONGTYPE",
+        "The user executing the script can't",
+        "DB index is out of range",
+    ];
+    FINAL.iter().any(|code| text.contains(code))
 }
 
 /// An error reply, or what happened to the connection, in words.

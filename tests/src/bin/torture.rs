@@ -1,0 +1,85 @@
+//! `torture [--seconds N] [PROFILE…]`: breaks things for a while, checks what happened, and prints a table.
+
+use std::{path::Path, process::ExitCode, time::Duration};
+
+use tests::torture::{Outcome, Profile, RECOVERY, load, torture};
+use tokio::io::{AsyncReadExt, stdin};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["load", locks, register, directory] => {
+            // Its parent's end is the end of its standard input.
+            let mut rest = Vec::new();
+            let mut input = stdin();
+            tokio::select! {
+                () = load(locks, register, Path::new(directory)) => {}
+                _ = input.read_to_end(&mut rest) => {}
+            }
+            ExitCode::SUCCESS
+        }
+        ["--seconds", seconds, profiles @ ..] => {
+            let seconds = seconds.parse().expect("a number of seconds");
+            run(Duration::from_secs(seconds), profiles).await
+        }
+        profiles => run(Duration::from_secs(60), profiles).await,
+    }
+}
+
+async fn run(time: Duration, wanted: &[&str]) -> ExitCode {
+    let program = std::env::current_exe().expect("this program has a path");
+    let program = program.to_string_lossy();
+    println!(
+        "{:<12} {:>7} {:>7} {:>6} {:>9}  faults",
+        "profile", "grants", "losses", "stale", "recovery"
+    );
+    let mut failed = false;
+    for (name, profile) in Profile::ALL {
+        if !wanted.is_empty() && !wanted.contains(&name) {
+            continue;
+        }
+        let outcome = torture(profile, time, &program).await;
+        print(name, &outcome);
+        for complaint in complaints(&outcome, time) {
+            println!("  {complaint}");
+            failed = true;
+        }
+    }
+    ExitCode::from(u8::from(failed))
+}
+
+fn print(name: &str, Outcome { report, faults }: &Outcome) {
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    println!(
+        "{name:<12} {:>7} {:>7} {:>6} {:>6} ms  {}",
+        report.grants,
+        report.losses,
+        report.stale,
+        report.recovery.as_millis(),
+        faults.join(", ")
+    );
+}
+
+/// What is wrong with a run, also if it has shown too little.
+fn complaints(Outcome { report, .. }: &Outcome, time: Duration) -> Vec<String> {
+    let mut complaints: Vec<_> = report.violations.iter().take(10).cloned().collect();
+    if report.recovery > RECOVERY {
+        complaints.push(format!("a key stood still for {:?}", report.recovery));
+    }
+    let share = time.as_secs_f64().min(60.0) / 60.0;
+    for (what, count, least) in [
+        ("grants", report.grants, 200.0),
+        ("losses", report.losses, 20.0),
+    ] {
+        #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+        if (count as f64) < least * share {
+            complaints.push(format!("only {count} {what}: the run shows nothing"));
+        }
+    }
+    complaints
+}

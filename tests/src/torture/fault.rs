@@ -1,0 +1,153 @@
+//! What is done to the processes, the server and the network, and how it is undone.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::{KEYS, TTL, crew::Crew};
+
+/// A kind of fault, tortured with for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Processes are stopped past their leases, and killed.
+    Clients,
+    /// The server is stopped.
+    Server,
+    /// The network is cut one way, both ways, or for good.
+    Network,
+    /// Scripts, subscriptions and connections are dropped, the server pauses.
+    Connections,
+    /// Keys are deleted and stolen.
+    Keys,
+}
+
+impl Profile {
+    /// All of them, by the names that the command line knows.
+    pub const ALL: [(&str, Self); 5] = [
+        ("clients", Self::Clients),
+        ("server", Self::Server),
+        ("network", Self::Network),
+        ("connections", Self::Connections),
+        ("keys", Self::Keys),
+    ];
+
+    /// Whether nobody else meddles with the keys: then bodies never overlap.
+    pub fn is_exclusive(self) -> bool {
+        self != Self::Keys
+    }
+
+    /// Does one fault, undoes it, and says what it was.
+    pub async fn strike(self, crew: &mut Crew) -> &'static str {
+        match self {
+            Self::Clients => clients(crew).await,
+            Self::Server => server(crew).await,
+            Self::Network => network(crew).await,
+            Self::Connections => connections(crew).await,
+            Self::Keys => keys(crew).await,
+        }
+    }
+}
+
+/// Longer than any lease lasts without a renewal, or a little less.
+fn about_a_lease() -> Duration {
+    TTL.mul_f64(0.7 + 0.9 * fastrand::f64())
+}
+
+async fn clients(crew: &mut Crew) -> &'static str {
+    let first = fastrand::usize(..crew.workers.len());
+    if fastrand::u8(..4) == 0 {
+        crew.replace(first).await;
+        return "killed";
+    }
+    let second = (first + 1) % crew.workers.len();
+    for number in [first, second] {
+        crew.workers[number].pause();
+    }
+    sleep(about_a_lease()).await;
+    for number in [first, second] {
+        crew.workers[number].resume();
+    }
+    "stopped"
+}
+
+async fn server(crew: &mut Crew) -> &'static str {
+    crew.server.stop();
+    sleep(about_a_lease()).await;
+    crew.server.resume();
+    "server stopped"
+}
+
+async fn network(crew: &mut Crew) -> &'static str {
+    let proxy = &crew.proxies[fastrand::usize(..crew.proxies.len())];
+    let (requests, replies) = (proxy.requests(), proxy.replies());
+    let name = match fastrand::u8(..4) {
+        0 => {
+            requests.hold();
+            "requests held"
+        }
+        1 => {
+            replies.hold();
+            "replies held"
+        }
+        2 => {
+            requests.hold();
+            replies.hold();
+            "both held"
+        }
+        _ => {
+            proxy.cut().await;
+            return "cut";
+        }
+    };
+    sleep(about_a_lease()).await;
+    if fastrand::bool() {
+        // What was held is lost, else it comes late.
+        proxy.cut().await;
+    }
+    requests.pass();
+    replies.pass();
+    name
+}
+
+async fn connections(crew: &mut Crew) -> &'static str {
+    match fastrand::u8(..4) {
+        0 => {
+            crew.server.cmd(&["SCRIPT", "FLUSH"]).await;
+            "scripts flushed"
+        }
+        1 => {
+            crew.server.kill_all_clients().await;
+            "connections killed"
+        }
+        2 => {
+            let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
+            crew.server.cmd(&kill).await;
+            "subscriptions killed"
+        }
+        _ => {
+            let pause = about_a_lease();
+            let millis = pause.as_millis().to_string();
+            crew.server.cmd(&["CLIENT", "PAUSE", &millis]).await;
+            sleep(pause).await;
+            "server paused"
+        }
+    }
+}
+
+async fn keys(crew: &mut Crew) -> &'static str {
+    let key = format!("lock:{{torture-{}}}", fastrand::usize(..KEYS));
+    if fastrand::bool() {
+        crew.server.cmd(&["DEL", &key]).await;
+        sleep(Duration::from_millis(100)).await;
+        return "deleted";
+    }
+    let steal = ["SET", &key, "thief", "PX", "300"];
+    crew.server.cmd(&steal).await;
+    // Nobody may delete what is not theirs.
+    for _ in 0..20 {
+        sleep(Duration::from_millis(10)).await;
+        crew.check_thief(&key).await;
+    }
+    sleep(Duration::from_millis(150)).await;
+    "stolen"
+}

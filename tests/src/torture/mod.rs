@@ -1,0 +1,75 @@
+//! A long run under faults, and a checker of what happened in it: see `make torture`.
+
+mod check;
+mod crew;
+mod fault;
+mod history;
+mod load;
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+pub use check::Report;
+pub use fault::Profile;
+pub use load::run as load;
+
+use crew::Crew;
+
+/// How many processes take locks.
+pub const PROCESSES: usize = 4;
+/// How many tasks each of them has.
+pub const TASKS: usize = 4;
+/// How many locks there are.
+pub const KEYS: usize = 4;
+/// The lease of every lock.
+pub const TTL: Duration = Duration::from_millis(600);
+/// A body's longest run.
+const BODY: Duration = Duration::from_millis(400);
+/// How soon a key goes on after a fault: what is left of a lease, a second, and the body that runs first.
+pub const RECOVERY: Duration = TTL
+    .saturating_add(Duration::from_secs(1))
+    .saturating_add(BODY);
+
+/// What a profile's run has shown.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the history says.
+    pub report: Report,
+    /// How often each fault struck.
+    pub faults: std::collections::BTreeMap<&'static str, usize>,
+}
+
+/// Tortures with one profile; `program load …` is a worker.
+pub async fn torture(profile: Profile, time: Duration, program: &str) -> Outcome {
+    let mut crew = Crew::start(program).await;
+    let mut faults = std::collections::BTreeMap::new();
+    let mut healed = Vec::new();
+    let end = history::monotonic() + time;
+    while history::monotonic() < end {
+        *faults.entry(profile.strike(&mut crew).await).or_default() += 1;
+        healed.push(history::monotonic());
+        crew.check_ttls().await;
+        sleep(Duration::from_millis(fastrand::u64(100..400))).await;
+    }
+    // Every key goes on, if it does at all.
+    sleep(2 * RECOVERY).await;
+    let mut report = stop(&mut crew, &healed, profile).await;
+    report.violations.append(&mut crew.violations);
+    Outcome { report, faults }
+}
+
+async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report {
+    for worker in &mut crew.workers {
+        worker.kill().await;
+    }
+    let events = history::read(crew.directory()).expect("the histories can be read");
+    let mut report = check::check(&events, healed, profile.is_exclusive());
+    for number in 0..KEYS {
+        let key = format!("torture-{number}");
+        let writes = crew.writes(&key).await;
+        report.check_writes(&key, &writes, &events);
+    }
+    crew.check_ttls().await;
+    report
+}

@@ -1,0 +1,140 @@
+//! Other attributes on the same function, above and below.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::{
+    debug_handler,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use lock_runtime::{LockError, LockManager, distributed_lock};
+use tracing::instrument;
+
+use crate::harness::{manager, shape, shape_on};
+use crate::shop::{Result, ShopError, pause};
+
+#[instrument]
+#[distributed_lock(key = "traced:{id}")]
+async fn traced_outside(id: u32) -> Result<u32> {
+    pause().await;
+    Ok(id)
+}
+
+#[distributed_lock(key = "traced:{id}")]
+#[instrument(err, skip_all, fields(id = id))]
+async fn traced_inside(id: u32) -> Result<u32> {
+    pause().await;
+    Ok(id)
+}
+
+#[test]
+fn instrument_in_both_orders() {
+    let call = traced_outside(1);
+    assert_eq!(shape("#[instrument] above", "traced:1", call).unwrap(), 1);
+    let call = traced_inside(1);
+    assert_eq!(shape("#[instrument] below", "traced:1", call).unwrap(), 1);
+}
+
+fn not_configured(error: LockError) {
+    assert!(matches!(error, LockError::NotConfigured { .. }));
+    println!("shape: #[tokio::test] below");
+}
+
+#[distributed_lock(key = "test", on_error = not_configured)]
+#[tokio::test]
+async fn a_test_of_tokio() {
+    panic!("there is no manager here");
+}
+
+static LOCKS: OnceLock<LockManager> = OnceLock::new();
+
+#[test]
+fn a_main_function() {
+    #[distributed_lock(key = "main", manager = LOCKS.get().unwrap())]
+    #[tokio::main(flavor = "current_thread")]
+    async fn main() -> Result<u32> {
+        pause().await;
+        Ok(1)
+    }
+    LOCKS.set(manager()).unwrap();
+    assert_eq!(main().unwrap(), 1);
+    println!("shape: #[tokio::main] below");
+}
+
+#[derive(Clone)]
+struct App {
+    locks: Arc<LockManager>,
+}
+
+impl IntoResponse for ShopError {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::Lock(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::SoldOut => StatusCode::CONFLICT,
+            Self::NotANumber => StatusCode::BAD_REQUEST,
+        };
+        status.into_response()
+    }
+}
+
+#[debug_handler]
+#[distributed_lock(key = "stock:{id}", manager = app.locks)]
+async fn handler(State(app): State<App>, Path(id): Path<u32>) -> Result<String> {
+    pause().await;
+    Ok(format!("{id} {}", Arc::strong_count(&app.locks)))
+}
+
+#[distributed_lock(key = "stock:{id}", manager = locks)]
+#[debug_handler(state = App)]
+async fn handler_inside(
+    State(App { locks }): State<App>,
+    Path(id): Path<u32>,
+) -> Result<impl IntoResponse> {
+    pause().await;
+    Ok((StatusCode::CREATED, id.to_string()))
+}
+
+#[test]
+fn axum_in_both_orders() {
+    let locks = Arc::new(manager());
+    let app = App {
+        locks: Arc::clone(&locks),
+    };
+    let call = handler(State(app.clone()), Path(7));
+    let text = shape_on(&locks, "axum's debug_handler above", "stock:7", call);
+    assert_eq!(text.unwrap(), "7 3");
+    let call = handler_inside(State(app), Path(7));
+    let response = shape_on(&locks, "axum's debug_handler below", "stock:7", call);
+    assert_eq!(response.into_response().status(), StatusCode::CREATED);
+}
+
+#[test]
+fn axum_takes_it_for_a_handler() {
+    let locks = Arc::new(manager());
+    let router = axum::Router::new().route("/{id}", axum::routing::post(handler));
+    let _: axum::Router = router.with_state(App { locks });
+    println!("shape: a route of axum's router");
+}
+
+#[utoipa::path(post, path = "/stock/{id}", responses((status = 200, body = String)))]
+#[distributed_lock(key = "stock:{id}")]
+async fn documented(Path(id): Path<u32>) -> Result<String> {
+    pause().await;
+    Ok(id.to_string())
+}
+
+#[distributed_lock(key = "stock:{id}")]
+#[utoipa::path(get, path = "/stock/{id}", responses((status = 200, body = String)))]
+async fn documented_inside(Path(id): Path<u32>) -> Result<String> {
+    pause().await;
+    Ok(id.to_string())
+}
+
+#[test]
+fn utoipa_in_both_orders() {
+    let call = documented(Path(7));
+    assert_eq!(shape("utoipa's path above", "stock:7", call).unwrap(), "7");
+    let call = documented_inside(Path(7));
+    assert_eq!(shape("utoipa's path below", "stock:7", call).unwrap(), "7");
+}

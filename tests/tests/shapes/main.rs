@@ -1,0 +1,20 @@
+//! Promise: the attribute takes every shape of function that services write, and adds no warning to it.
+#![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod arguments;
+mod async_traits;
+mod beside;
+mod bodies;
+mod failures;
+mod generics;
+mod harness;
+mod keys;
+mod managers;
+mod names;
+mod receivers;
+mod returns;
+mod settings;
+mod shop;
+mod size;
+mod written_by_macros;

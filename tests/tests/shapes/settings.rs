@@ -1,0 +1,156 @@
+//! Durations in all their forms, and the other settings.
+
+use std::time::Duration;
+
+use lock_runtime::{LockError, distributed_lock};
+
+use crate::harness::{refused, shape};
+use crate::shop::{Result, Shop, pause, shop};
+
+/// Longer than this no shape holds its lock.
+const MINUTE: Duration = Duration::from_secs(60);
+
+const TTL: Duration = Duration::from_secs(90);
+
+mod limits {
+    pub(super) const WAIT: std::time::Duration = super::MINUTE;
+}
+
+/// Functions that return how long their lock would last, by the text of their `ttl`.
+macro_rules! lasting {
+    ($($name:ident: $ttl:literal, $wait:literal, $seconds:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            #[distributed_lock(key = "lasts", ttl = $ttl, wait = $wait, guard = lock)]
+            async fn lasts() -> Result<Duration> {
+                pause().await;
+                Ok(lock.remaining())
+            }
+            let name = concat!("ttl = \"", $ttl, "\", wait = \"", $wait, "\"");
+            lasts_about(Duration::from_secs($seconds), shape(name, "lasts", lasts()).unwrap());
+        }
+    )*};
+}
+
+lasting! {
+    seconds: "100s", "5s", 100;
+    milliseconds: "100000ms", "1500ms", 100;
+    minutes_and_seconds: "1m 30s", "1m", 90;
+    hours: "24h", "1h", 86_400;
+    without_blanks: "1h1m1s1ms", "1s500ms", 3_661;
+    forever: "2m", "forever", 120;
+}
+
+/// The lease ends a little before its ttl does.
+#[track_caller]
+fn lasts_about(ttl: Duration, remaining: Duration) {
+    assert!(
+        remaining < ttl && remaining > ttl * 9 / 10 - MINUTE / 6,
+        "{remaining:?}"
+    );
+}
+
+#[distributed_lock(key = "constant", ttl = TTL, wait = limits::WAIT, guard = lock)]
+async fn constants() -> Result<Duration> {
+    pause().await;
+    Ok(lock.remaining())
+}
+
+#[test]
+fn constants_of_modules() {
+    let call = constants();
+    lasts_about(
+        TTL,
+        shape("ttl = TTL, wait = limits::WAIT", "constant", call).unwrap(),
+    );
+}
+
+trait Patient {
+    const PATIENCE: Duration;
+
+    async fn wait(&self) -> Result<Duration>;
+}
+
+impl Patient for Shop {
+    const PATIENCE: Duration = Duration::from_secs(100);
+
+    #[distributed_lock(key = "own", ttl = Self::PATIENCE, wait = Self::PATIENCE, guard = lock)]
+    async fn wait(&self) -> Result<Duration> {
+        pause().await;
+        Ok(lock.remaining())
+    }
+}
+
+#[test]
+fn constants_of_the_type() {
+    let shop = shop();
+    let remaining = shape("ttl = Self::PATIENCE", "own", shop.wait());
+    lasts_about(Shop::PATIENCE, remaining.unwrap());
+}
+
+#[distributed_lock(key = "generic", ttl = T::PATIENCE, wait = <T as Patient>::PATIENCE, guard = lock)]
+async fn generic<T: Patient + Sync>(patient: &T) -> Result<Duration> {
+    pause().await;
+    let _ = patient;
+    Ok(lock.remaining())
+}
+
+#[test]
+fn constants_of_a_type_parameter() {
+    let shop = shop();
+    let remaining = shape("ttl = T::PATIENCE", "generic", generic(&shop));
+    lasts_about(Shop::PATIENCE, remaining.unwrap());
+}
+
+#[distributed_lock(key = "once", wait = "0s")]
+async fn once() -> Result<u32, LockError> {
+    pause().await;
+    Ok(1)
+}
+
+#[test]
+fn one_try() {
+    let error = refused("wait = \"0s\"", "once", once()).unwrap_err();
+    assert!(matches!(error, LockError::Contended { waited, .. } if waited < MINUTE));
+}
+
+#[distributed_lock(key = "fixed", ttl = "100ms", renew = false)]
+async fn fixed() -> Result<(), LockError> {
+    std::future::pending().await
+}
+
+#[test]
+fn a_lease_that_is_not_renewed() {
+    let error = shape("renew = false", "fixed", fixed()).unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }));
+}
+
+#[distributed_lock(key = "confirmed", renew = true, release = "confirmed")]
+async fn confirmed() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+    pause().await;
+    Ok(1)
+}
+
+#[test]
+fn a_release_that_is_confirmed() {
+    let call = confirmed();
+    assert_eq!(
+        shape("release = \"confirmed\"", "confirmed", call).unwrap(),
+        1
+    );
+}
+
+#[distributed_lock(key = "detached", release = "detached")]
+async fn detached() -> Result<u32> {
+    pause().await;
+    Ok(1)
+}
+
+#[test]
+fn a_release_that_is_detached() {
+    let call = detached();
+    assert_eq!(
+        shape("release = \"detached\"", "detached", call).unwrap(),
+        1
+    );
+}
