@@ -33,15 +33,17 @@ fn f<'life0, 'async_trait>(
                         if false {
                             return ::lock_runtime::__private::output::<Result<u32, E>>();
                         }
-                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                            Result<u32, E>,
-                        > {
-                            return __ret;
+                        {
+                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                                Result<u32, E>,
+                            > {
+                                return __ret;
+                            }
+                            let __self = self;
+                            let item = item;
+                            let __ret: Result<u32, E> = { __self.run(item, a, b).await };
+                            __ret
                         }
-                        let __self = self;
-                        let item = item;
-                        let __ret: Result<u32, E> = { __self.run(item, a, b).await };
-                        __ret
                     },
                 )
                 .await

@@ -45,7 +45,7 @@ where
                                 Option<_>,
                             >();
                         }
-                        body(lock)
+                        { body(lock) }
                     }
                 },
             )

@@ -22,7 +22,7 @@ async fn nightly() {
                     if false {
                         return ::lock_runtime::__private::output::<()>();
                     }
-                    run().await
+                    { run().await }
                 },
             )
             .await

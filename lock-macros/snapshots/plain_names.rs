@@ -24,7 +24,7 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
                     if false {
                         return ::lock_runtime::__private::output::<io::Result<()>>();
                     }
-                    Ok(())
+                    { Ok(()) }
                 },
             )
             .await

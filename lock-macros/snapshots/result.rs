@@ -24,8 +24,10 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
                             Result<Receipt, ShopError>,
                         >();
                     }
-                    self.stock.take(item).await?;
-                    Ok(Receipt::new(item, user))
+                    {
+                        self.stock.take(item).await?;
+                        Ok(Receipt::new(item, user))
+                    }
                 },
             )
             .await

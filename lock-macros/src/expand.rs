@@ -150,14 +150,16 @@ impl Expansion<'_> {
     // Output:
     //     async move {
     //         if false { return output::<Ret>(); }
-    //         BODY
+    //         { BODY }
     //     }
     //
     // The return that never runs tells inference and coercions the type, which the `async` block
-    // does not declare.
+    // does not declare. The inner braces keep it out of the body's own statements: there a lint
+    // says that items come first.
     fn body(&self) -> TokenStream {
         let krate = &self.krate;
         let output = &self.function.output;
+        let body = &self.function.body;
         let hint = nameable(output)
             .filter(|_| !self.never_returns())
             .map(|ty| {
@@ -167,8 +169,10 @@ impl Expansion<'_> {
                     }
                 }
             });
-        let statements = self.function.body();
-        let block = self.function.braces(quote!(#hint #statements));
+        let block = match hint {
+            Some(hint) => self.function.braces(quote!(#hint #body)),
+            None => body.clone(),
+        };
         let body = quote_spanned!(shown_at(&block)=> async move #block);
         match &self.args.guard {
             None => body,

@@ -20,7 +20,7 @@ pub(crate) struct Function {
     inner_attributes: TokenStream,
     boxed: Option<Boxed>,
     /// The statements to run under the lock, in their braces.
-    body: Group,
+    pub(crate) body: Group,
 }
 
 impl Function {
@@ -57,11 +57,6 @@ impl Function {
             inner_attributes,
             boxed,
         })
-    }
-
-    /// The statements to run under the lock.
-    pub(crate) fn body(&self) -> TokenStream {
-        self.body.stream()
     }
 
     /// Braces that errors about a missing value point to, as they point to the user's own.

@@ -50,12 +50,12 @@
 //! | `grant` | debug | `key` `function` `fence` `waited` | it is ours |
 //! | `cancel` | debug | `key` `function` | the caller does not want it any more |
 //! | `refuse` | info | `key` `function` `error` | the caller got this error instead |
-//! | `renew failure` | warn | `error` | a renewal failed; it is tried again until the lease ends |
+//! | `renew failure` | warn | `key` `function` `error` | a renewal failed; it is tried again until the lease ends |
 //! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
 //! | `stop` | warn | `key` `function` `fence` | a body was dropped for that |
 //! | `overrun` | warn | `key` `function` `fence` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
-//! | `release failure` | warn | `error` | it stays on the server until its ttl |
+//! | `release` | debug | `key` `function` `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
+//! | `release failure` | warn | `key` `function` `error` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | and down again |
 //!
@@ -91,5 +91,58 @@ pub use key::LockKey;
 pub use manager::{Installed, LockManager, Scope, init, shutdown};
 pub use request::{Acquire, LockRequest};
 
+/// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
+/// does from the arguments of its function.
+///
+/// ```
+/// use lock_runtime::key;
+///
+/// let (shop, item) = ("north:1", 7);
+/// assert_eq!(key!("stock:{shop}:{item:03}").as_str(), "stock:north%3A1:007");
+/// ```
 #[cfg(feature = "macros")]
-pub use lock_macros::{distributed_lock, key};
+pub use lock_macros::key;
+
+/// Runs the body of an `async fn` under a lock.
+///
+/// | argument | form | default |
+/// |---|---|---|
+/// | `key` | a string; in braces expressions over the arguments, with or without a format spec | required |
+/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
+/// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
+/// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
+/// | `release` | `"detached"`, or `"confirmed"`: return after the server's answer | `"detached"` |
+/// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
+/// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
+/// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
+/// | `crate` | the path of this crate | `::lock_runtime` |
+///
+/// The values in the key are evaluated once, before the body, and escaped: none
+/// can imitate the text around it. Arguments that the body uses are dropped
+/// before the lock is released. The future is `Send` where it would be without
+/// the attribute, except that with `release = "confirmed"` the output has to be
+/// `Send` for that.
+///
+/// ```
+/// use lock_runtime::{LockManager, distributed_lock};
+///
+/// struct Shop {
+///     locks: LockManager,
+///     name: String,
+/// }
+///
+/// impl Shop {
+///     #[distributed_lock(
+///         key = "stock:{self.name}:{item}",
+///         wait = "0s",
+///         manager = self.locks,
+///         guard = lock,
+///         on_error = |_| None,
+///     )]
+///     async fn reserve(&self, item: u32) -> Option<u64> {
+///         Some(lock.fencing_token().get())
+///     }
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use lock_macros::distributed_lock;

@@ -21,7 +21,7 @@ pub(crate) async fn paused_process(mut orders: Orders, url: &str, key: &str, ttl
         let guard = locks.lock(key).ttl(ttl).acquire().await;
         let guard = guard.expect("the lock is free");
         println!("held {}", guard.fencing_token());
-        let mut ticks = interval(Duration::from_millis(20));
+        let mut ticks = interval(Duration::from_millis(30));
         let body = poll_fn(|cx| beat(cx, &mut ticks));
         match guard.hold(body).await {
             Ok(never) => match never {},

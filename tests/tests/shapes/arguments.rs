@@ -10,6 +10,7 @@ use crate::shop::{Item, Result, lamp, pause};
 
 struct Meters(u32);
 
+#[allow(clippy::toplevel_ref_arg)]
 #[distributed_lock(key = "{id}:{a}:{b}:{c}:{first}:{count}:{length}:{whole:?}")]
 async fn patterns(
     Item { id, tags }: Item,
@@ -88,7 +89,7 @@ fn names_of_other_alphabets() {
 #[distributed_lock(key = "cfg:{here}")]
 async fn configured(
     #[cfg(any())] absent: NoSuchType,
-    #[cfg(all())] here: u32,
+    #[cfg(test)] here: u32,
     #[allow(unused_variables)] unused: u32,
 ) -> Result<u32> {
     pause().await;
@@ -205,29 +206,14 @@ async fn drops(
 fn dropped_before_the_release() {
     let locks = manager();
     let notes = Arc::default();
-    let noted = |name| Noted(name, locks.clone(), Arc::clone(&notes));
-    let call = drops(
-        &locks,
-        noted("used"),
-        noted("unused"),
-        noted("_"),
-        noted("local"),
-    );
-    shape_on(
-        &locks,
-        "arguments that the body uses are dropped before the release",
-        "drops",
-        call,
-    )
-    .unwrap();
+    let [used, copied, unused, ignored, local] = ["used", "copied", "unused", "_", "local"]
+        .map(|name| Noted(name, locks.clone(), Arc::clone(&notes)));
+    let call = drops(&locks, used, copied, unused, ignored, local);
+    let name = "what the body uses is dropped before the release";
+    shape_on(&locks, name, "drops", call).unwrap();
+    let dropped_under_the_lock = ["local", "used"].map(|name| (name, true));
+    let dropped_after_it = ["_", "unused", "copied"].map(|name| (name, false));
     let notes = notes.lock().unwrap();
-    assert_eq!(
-        *notes,
-        [
-            ("local", true),
-            ("used", true),
-            ("_", false),
-            ("unused", false)
-        ]
-    );
+    assert_eq!(notes[..2], dropped_under_the_lock);
+    assert_eq!(notes[2..], dropped_after_it);
 }

@@ -121,7 +121,7 @@ fn recursion() {
 
 #[distributed_lock(key = "outer")]
 async fn outer() -> Result<u32> {
-    Ok(early(&lamp(), 1).await? as u32 + parse("2").await?)
+    Ok(recursive(1).await? + parse("2").await?)
 }
 
 #[test]

@@ -13,10 +13,10 @@ use tests::{unique, within};
 /// No shape takes as long as this: something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Locks of the test's own, in memory.
+/// Locks of the test's own, in memory; made anywhere, in a runtime too.
 pub(crate) fn manager() -> LockManager {
     let config = LockConfig::new(format!("memory:{}", unique("shapes"))).unwrap();
-    block_on(LockManager::connect(config)).unwrap()
+    futures_executor::block_on(LockManager::connect(config)).unwrap()
 }
 
 /// The output of a call of an annotated function, whose future is `Send`.

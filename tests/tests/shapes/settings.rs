@@ -44,10 +44,7 @@ lasting! {
 /// The lease ends a little before its ttl does.
 #[track_caller]
 fn lasts_about(ttl: Duration, remaining: Duration) {
-    assert!(
-        remaining < ttl && remaining > ttl * 9 / 10 - MINUTE / 6,
-        "{remaining:?}"
-    );
+    assert!(remaining < ttl && remaining > ttl / 2, "{remaining:?}");
 }
 
 #[distributed_lock(key = "constant", ttl = TTL, wait = limits::WAIT, guard = lock)]

@@ -3,6 +3,8 @@
 
 mod replies;
 mod room;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
