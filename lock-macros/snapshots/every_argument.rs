@@ -3,11 +3,6 @@ where
     T: Clone,
 {
     #![allow(unused)]
-    const _: crate::reexport::lock_runtime::__private::Site = crate::reexport::lock_runtime::__private::Site::new(
-            "",
-            "",
-        )
-        .ttl(limits::TTL);
     let lock_key = {
         let key_writer = &crate::reexport::lock_runtime::__private::KeyWriter::new();
         key_writer
@@ -19,14 +14,15 @@ where
     };
     let lock_request = crate::reexport::lock_runtime::__private::acquire_with(
         &self.locks,
-        const {
-            &crate::reexport::lock_runtime::__private::Site::new(
+        {
+            const LOCK_SITE: &crate::reexport::lock_runtime::__private::Site = &crate::reexport::lock_runtime::__private::Site::new(
                     ::core::module_path!(),
                     "f",
                 )
                 .ttl(limits::TTL)
                 .wait_forever()
-                .fixed_lease()
+                .fixed_lease();
+            LOCK_SITE
         },
         lock_key,
     );

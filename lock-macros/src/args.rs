@@ -69,9 +69,13 @@ impl Args {
         let name = name(input, seen)?;
         let example = example(&name, seen)?;
         let error = |span, message| Err(Error::new(span, message));
-        if !input.peek(Token![=]) || input.peek(Token![==]) {
+        if input.is_empty() || input.peek(Token![,]) {
             let message = format!("`{name}` needs a value: write `{name} = {example}`");
             return error(name.span(), message);
+        }
+        if !input.peek(Token![=]) || input.peek(Token![==]) {
+            let message = format!("expected `=` after `{name}`, as in `{name} = {example}`");
+            return error(input.span(), message);
         }
         let equals = input.parse::<Token![=]>()?;
         if input.is_empty() || input.peek(Token![,]) {

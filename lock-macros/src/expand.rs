@@ -73,8 +73,8 @@ impl<'a> Expansion<'a> {
             errors.ok(output::check(self.function));
         }
         errors.ok(self.check_guard());
+        errors.ok(site::check(self.args, self.function));
         let krate = &self.krate;
-        let checks = site::check_constants(self.args, self.function, krate);
         let key = errors.ok(self.key());
         let acquire = self.acquire();
         let body = self.body();
@@ -82,7 +82,6 @@ impl<'a> Expansion<'a> {
         let failure = self.failure();
         self.function
             .with_body(&quote_spanned! {Span::mixed_site()=>
-                #checks
                 let lock_key = #key;
                 let lock_request = #acquire;
                 let lock_error = 'locked: {
@@ -163,7 +162,9 @@ impl Expansion<'_> {
         let hint = nameable(output)
             .filter(|_| !self.never_returns())
             .map(|ty| {
-                quote_spanned! {shown_at(output)=>
+                let span = shown_at(output);
+                let krate = crate_at(krate, span);
+                quote_spanned! {span=>
                     if false {
                         return #krate::__private::output::<#ty>();
                     }

@@ -6,13 +6,13 @@ use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Error, Expr, LitStr, Path, Result, Token};
 
-use crate::pieces::{borrow, default_crate};
+use crate::pieces::{borrow, default_crate, shown_at};
 use crate::template::{Part, Placeholder, Template, escape_braces};
 
 /// The user's literal, and what it says.
 pub(crate) struct Key {
     literal: LitStr,
-    template: Template,
+    pub(crate) template: Template,
 }
 
 /// The values that a template can name.
@@ -30,12 +30,19 @@ pub(crate) enum Scope<'a> {
 /// The expansion of `key!("…")`.
 pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     let parser = |input: ParseStream<'_>| {
-        let key = Key::new(input.parse()?)?;
+        let literal = input.parse()?;
         input.parse::<Option<Token![,]>>()?;
-        Ok(key)
+        Ok(literal)
     };
-    parser
-        .parse2(tokens)
+    let literal: Result<LitStr> = parser.parse2(tokens);
+    literal
+        .map_err(|wrong| {
+            Error::new(
+                wrong.span(),
+                "`key!` is one string literal, with expressions in braces: write `key!(\"stock:{id}\")`",
+            )
+        })
+        .and_then(Key::new)
         .and_then(|key| key.expand(&default_crate(), Scope::Anything))
         .unwrap_or_else(Error::into_compile_error)
 }
@@ -84,8 +91,8 @@ impl Key {
             };
             let value = self.resolve(&value, scope);
             let name = Ident::new(name, self.literal.span());
-            tokens
-                .extend(quote_spanned! {Span::mixed_site()=> , #name = key_writer.value(&#value)});
+            let span = shown_at(&self.literal);
+            tokens.extend(quote_spanned! {span=> , #name = key_writer.value(&#value)});
         }
         tokens
     }
@@ -109,7 +116,8 @@ impl Key {
                     };
                     format.push_str(&placeholder.to_string());
                     let value = self.borrowed(expr, scope)?;
-                    values.extend(quote_spanned! {Span::mixed_site()=> , key_writer.value(#value)});
+                    let span = shown_at(&self.literal);
+                    values.extend(quote_spanned! {span=> , key_writer.value(#value)});
                     count += 1;
                 }
             }
@@ -190,7 +198,8 @@ impl Scope<'_> {
     }
 
     /// Whether the name is surely meant: an argument, or by its letters a constant. Any other
-    /// is left to rustc, which underlines it inside the literal.
+    /// is left to rustc, which underlines it inside the literal. Should it be a constant after
+    /// all, it is written like the text around it, and no other value can imitate that either.
     fn binds(&self, name: &str) -> bool {
         match self {
             Scope::Function { bindings, .. } => {

@@ -20,6 +20,17 @@ mod values;
 use proc_macro::TokenStream;
 
 /// Runs the body of an `async fn` under a distributed lock.
+///
+/// # When arguments are dropped
+///
+/// What the body uses of the arguments is dropped with the body, before the release. What it does
+/// not use, or only copies a field of, is dropped at the end of the function, after the release.
+/// Where that matters, as with a transaction, let the body take it: `let _open = transaction;`.
+///
+/// # Threads
+///
+/// The future is `Send` where that of the plain function is, with one exception: with
+/// `release = "confirmed"` the output waits for the server's answer, and has to be `Send` too.
 #[proc_macro_attribute]
 pub fn distributed_lock(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::attribute(args.into(), item.into()).into()

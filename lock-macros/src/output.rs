@@ -18,7 +18,7 @@ pub(crate) fn check(function: &Function) -> Result<()> {
         _ => return Ok(()),
     };
     let message = format!(
-        "`{name}` {returns}, so it cannot tell that the lock failed: return a `Result` whose error implements `From<LockError>`, or add `on_error = |error| …`"
+        "`{name}` {returns}, so it cannot say that the lock failed: return a `Result` whose error implements `From<LockError>`, or add `on_error = |error| …`"
     );
     Err(Error::new(span, message))
 }

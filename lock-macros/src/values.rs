@@ -84,18 +84,25 @@ fn length(name: &str, input: ParseStream<'_>) -> Result<Length> {
         ),
         Err(_) => match expression(input)? {
             Expr::Path(path) => Ok(Length::Const(path)),
-            other => Err(Error::new_spanned(
-                other,
-                format!(
-                    "`{name}` is known when the program is compiled: write `{name} = \"10s\"`, or the name of a constant of type `Duration`"
-                ),
-            )),
+            other => Err(Error::new_spanned(other, not_constant(name))),
         },
     }
 }
 
+/// What to say about a duration that is not known yet.
+pub(crate) fn not_constant(name: &str) -> String {
+    format!(
+        "`{name}` must be known when the program is compiled: write `{name} = \"10s\"`, or the name of a constant of type `Duration`"
+    )
+}
+
 fn literal_length(name: &str, text: &LitStr) -> Result<Millis> {
     let error = |message: String| Error::new(text.span(), message);
+    if name == "ttl" && text.value() == "forever" {
+        return Err(error(
+            "a `ttl` cannot be `\"forever\"`, or a crash would lock for ever: write for example `\"10s\"`, which is renewed while the function runs".to_owned(),
+        ));
+    }
     let millis: Millis = text
         .value()
         .parse()

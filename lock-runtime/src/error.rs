@@ -19,7 +19,6 @@ pub enum LockError {
         "no lock manager is installed: call lock_runtime::init(url) once at startup, \
          or name one with `manager = …`"
     )]
-    #[non_exhaustive]
     NotConfigured,
 
     /// The lock's name cannot be one.
@@ -86,7 +85,6 @@ pub enum LockError {
 
     /// The manager has been shut down.
     #[error("the lock manager has been shut down and takes no new locks")]
-    #[non_exhaustive]
     ShutDown,
 }
 
@@ -185,7 +183,7 @@ impl From<Infallible> for LockError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say that the lock failed",
     label = "this return type has no place for a `LockError`",
-    note = "return a `Result<_, E>` where `E: From<LockError>`",
+    note = "return a `Result` whose error implements `From<LockError>`",
     note = "or say what to return instead with `on_error = |error| …`"
 )]
 pub trait FromLockError {

@@ -48,9 +48,11 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// How long one call to the server may take before it counts as lost.
+    /// How long the server may be silent on a call before its connection counts
+    /// as broken: short enough for a lease to be renewed over the next one, long
+    /// enough for a busy machine.
     pub(crate) fn call_timeout(&self) -> Duration {
-        (self.ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(1))
+        (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
     }
 }
 

@@ -15,6 +15,9 @@ use tokio::{sync::watch, time::interval};
 /// How often a body is polled at the least.
 const BEAT: Duration = Duration::from_millis(5);
 
+/// A poll that began just before the deadline may look at the clock just after.
+const BLINK: Duration = Duration::from_millis(1);
+
 /// What is known of a body that runs under a lock: see [`Pulse::beat`].
 #[derive(Debug, Clone, Default)]
 pub struct Pulse(watch::Sender<Polls>);
@@ -45,9 +48,14 @@ impl Pulse {
 
         let end = End(self.clone());
         let mut ticks = interval(BEAT);
+        let mut deadline = Instant::now();
         poll_fn(move |cx| {
-            let late = guard.remaining().is_zero();
+            let remaining = guard.remaining();
             let now = Instant::now();
+            if !remaining.is_zero() {
+                deadline = now + remaining;
+            }
+            let late = now > deadline + BLINK;
             end.0.0.send_modify(|polls| {
                 polls.count += 1;
                 polls.late += u64::from(late);

@@ -230,7 +230,7 @@ struct Stop(Mutex<mpsc::Sender<()>>, Mutex<mpsc::Receiver<()>>);
 
 impl Stop {
     /// The waker, what says that it was woken, and what lets go of its thread when it is dropped.
-    fn new() -> (Waker, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    fn waker() -> (Waker, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (here, stopped) = mpsc::channel();
         let (hold, on) = mpsc::channel();
         let stop = Arc::new(Self(Mutex::new(here), Mutex::new(on)));
@@ -255,7 +255,7 @@ async fn an_acquire_dropped_while_its_grant_comes_in() {
     let [mut one, mut two, mut three, mut four] =
         [0, 1, 2, 3].map(|n| Box::pin(locks.lock(&keys[n]).ttl(TTL).acquire()));
 
-    let (waker, stopped, hold) = Stop::new();
+    let (waker, stopped, hold) = Stop::waker();
     assert!(
         one.as_mut()
             .poll(&mut Context::from_waker(&waker))
@@ -264,7 +264,7 @@ async fn an_acquire_dropped_while_its_grant_comes_in() {
     stopped.recv_timeout(SOON).expect("one is answered");
     // The others are sent together and answered one after the other. That four is not wanted is said in between,
     // and so not heard before its answer.
-    let (waker, stopped, next) = Stop::new();
+    let (waker, stopped, next) = Stop::waker();
     begin(&mut two.as_mut()).await;
     assert!(
         three

@@ -83,7 +83,7 @@ fn says_what_is_wrong() {
         ),
         (
             "ttl = Duration::from_secs(1)",
-            "`ttl` is known when the program is compiled: write `ttl = \"10s\"`, or the name of a constant of type `Duration`",
+            "`ttl` must be known when the program is compiled: write `ttl = \"10s\"`, or the name of a constant of type `Duration`",
         ),
         (
             "renew = \"no\"",
@@ -106,6 +106,14 @@ fn says_what_is_wrong() {
             "`crate` is a path without quotes: write `crate = my_crate::lock_runtime`",
         ),
         ("guard", "`guard` needs a value: write `guard = lock`"),
+        (
+            "ttl: \"1s\"",
+            "expected `=` after `ttl`, as in `ttl = \"10s\"`",
+        ),
+        (
+            "ttl = \"forever\"",
+            "a `ttl` cannot be `\"forever\"`, or a crash would lock for ever: write for example `\"10s\"`, which is renewed while the function runs",
+        ),
         (
             "manager =",
             "`manager` has no value: write `manager = self.locks`",

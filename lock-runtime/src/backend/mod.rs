@@ -102,10 +102,14 @@ pub(crate) trait Backend: Send {
 /// The backend that the configuration names, connected.
 pub(crate) async fn connect(config: &LockConfig) -> Result<Box<dyn Backend>, LockError> {
     match &config.target {
-        Target::Memory { name } => Ok(Box::new(memory::Memory::open(
-            name.as_deref(),
-            config.clock.clone(),
-        ))),
+        Target::Memory { name } => {
+            // No prefix has a control character in it.
+            let name = name
+                .as_ref()
+                .map(|name| format!("{}\0{name}", config.prefix));
+            let memory = memory::Memory::open(name.as_deref(), config.clock.clone());
+            Ok(Box::new(memory))
+        }
         #[cfg(feature = "redis")]
         Target::Redis(info) => Ok(Box::new(redis::Redis::connect(config, info).await?)),
     }

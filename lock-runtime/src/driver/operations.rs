@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,6 +18,10 @@ use crate::lease::{self, Lease};
 use crate::observe;
 use crate::request::{LeaseId, Terms, Wait};
 use crate::watchdog::{Due, Watchdog};
+
+/// The most that the first answer to an acquisition is waited for when its wait
+/// has ended.
+const FIRST_ANSWER: Duration = Duration::from_millis(750);
 
 /// The table of operations.
 pub(super) struct Operations {
@@ -282,7 +287,8 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        let answer_by = acquiring.started.after(acquiring.terms.call_timeout());
+        let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
+        let answer_by = acquiring.started.after(patience);
         if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert((answer_by, id));

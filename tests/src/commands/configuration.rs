@@ -12,7 +12,7 @@ async fn locked(call: usize) -> Result<(), LockError> {
 pub(crate) async fn unconfigured() {
     match locked(0).await {
         Ok(()) => println!("no error"),
-        Err(error @ LockError::NotConfigured { .. }) => println!("not configured: {error}"),
+        Err(error @ LockError::NotConfigured) => println!("not configured: {error}"),
         Err(error) => println!("{error}"),
     }
 }

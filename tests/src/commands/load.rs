@@ -50,6 +50,8 @@ pub(crate) async fn sections(url: &str, register: &str, [tasks, keys, sections]:
         });
     }
     running.join_all().await;
+    // Delivers the last releases.
+    locks.shutdown().await;
     println!("done");
 }
 

@@ -211,7 +211,7 @@ trait Traced {
 
 #[async_trait]
 impl Traced for Shop {
-    #[tracing::instrument(skip(self))]
+    #[tracing_attributes::instrument(skip(self))]
     #[distributed_lock(key = "trace:{id}")]
     async fn trace(&self, id: u32) -> Result<u32> {
         pause().await;

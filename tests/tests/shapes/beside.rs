@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lock_runtime::{LockError, LockManager, distributed_lock};
-use tracing::instrument;
+use tracing_attributes::instrument;
 
 use crate::harness::{manager, shape, shape_on};
 use crate::shop::{Result, ShopError, pause};

@@ -99,6 +99,24 @@ fn constants_of_a_type_parameter() {
     lasts_about(Shop::PATIENCE, remaining.unwrap());
 }
 
+struct Waiting<Kind>(Kind);
+
+impl<Kind: Patient + Sync> Waiting<Kind> {
+    #[distributed_lock(key = "kind", ttl = Kind::PATIENCE, guard = lock)]
+    async fn wait(&self) -> Result<Duration> {
+        pause().await;
+        let _ = &self.0;
+        Ok(lock.remaining())
+    }
+}
+
+#[test]
+fn constants_of_a_type_parameter_with_a_name() {
+    let waiting = Waiting(shop());
+    let remaining = shape("ttl = Kind::PATIENCE", "kind", waiting.wait());
+    lasts_about(Shop::PATIENCE, remaining.unwrap());
+}
+
 #[distributed_lock(key = "once", wait = "0s")]
 async fn once() -> Result<u32, LockError> {
     pause().await;

@@ -196,7 +196,9 @@ impl Trouble {
     pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
         use redis::ErrorKind;
 
-        let never = is_final(&error.to_string())
+        // The text of an error that the client library knows is without its code.
+        let never = error.code().is_some_and(is_final)
+            || is_final(&error.to_string())
             || matches!(
                 error.kind(),
                 ErrorKind::AuthenticationFailed

@@ -1,0 +1,96 @@
+//! Arguments of the attribute: no tokens panic, what is printed is read as the same, and every expansion is Rust.
+#![no_main]
+#![allow(dead_code, reason = "the attribute uses more of the modules")]
+
+#[path = "../../lock-macros/src/args.rs"]
+mod args;
+#[path = "../../lock-macros/src/boxed.rs"]
+mod boxed;
+#[path = "../../lock-macros/src/duration.rs"]
+mod duration;
+#[path = "../../lock-macros/src/errors.rs"]
+mod errors;
+#[path = "../../lock-macros/src/expand.rs"]
+mod expand;
+#[path = "../../lock-macros/src/function.rs"]
+mod function;
+#[path = "../../lock-macros/src/key.rs"]
+mod key;
+#[path = "../../lock-macros/src/output.rs"]
+mod output;
+#[path = "../../lock-macros/src/pieces.rs"]
+mod pieces;
+#[path = "../../lock-macros/src/site.rs"]
+mod site;
+#[path = "../../lock-macros/src/template.rs"]
+mod template;
+#[path = "../../lock-macros/src/values.rs"]
+mod values;
+
+use args::Args;
+use errors::Errors;
+use libfuzzer_sys::fuzz_target;
+use proc_macro2::TokenStream;
+use quote::quote;
+use values::{Length, Release, Wait};
+
+fuzz_target!(|text: &str| {
+    let Ok(tokens) = text.parse::<TokenStream>() else {
+        return;
+    };
+    if let Some(args) = parse(tokens.clone()) {
+        let printed = print(&args).to_string();
+        let again = parse(printed.parse().expect("what is printed is tokens"));
+        let again = again.unwrap_or_else(|| panic!("is not read: {printed}"));
+        assert_eq!(print(&again).to_string(), printed);
+    }
+    let function = quote! {
+        async fn buy(&self, item: &Item, id: u32) -> Result<u32, Error> {
+            Ok(id)
+        }
+    };
+    let expanded = expand::attribute(tokens, function);
+    if let Err(wrong) = syn::parse2::<syn::File>(expanded.clone()) {
+        panic!("{wrong}: {expanded}");
+    }
+});
+
+fn parse(tokens: TokenStream) -> Option<Args> {
+    let mut errors = Errors::default();
+    let args = Args::parse(tokens, &mut errors);
+    errors.into_tokens().is_none().then_some(args)
+}
+
+fn print(args: &Args) -> TokenStream {
+    let key = args.key.as_ref().map(|key| {
+        let template = key.template.to_string();
+        quote!(key = #template,)
+    });
+    let ttl = args.ttl.as_ref().map(length);
+    let ttl = ttl.map(|ttl| quote!(ttl = #ttl,));
+    let wait = args.wait.as_ref().map(|wait| match wait {
+        Wait::For(wait) => length(wait),
+        Wait::Forever => quote!("forever"),
+    });
+    let wait = wait.map(|wait| quote!(wait = #wait,));
+    let renew = args.renew.map(|renew| quote!(renew = #renew,));
+    let release = args.release.map(|release| match release {
+        Release::Detached => quote!(release = "detached",),
+        Release::Confirmed => quote!(release = "confirmed",),
+    });
+    let on_error = args.on_error.as_ref().map(|f| quote!(on_error = #f,));
+    let guard = args.guard.as_ref().map(|name| quote!(guard = #name,));
+    let manager = args.manager.as_ref().map(|expr| quote!(manager = #expr,));
+    let krate = args.krate.as_ref().map(|path| quote!(crate = #path,));
+    quote!(#key #ttl #wait #renew #release #on_error #guard #manager #krate)
+}
+
+fn length(length: &Length) -> TokenStream {
+    match length {
+        Length::Millis(millis) => {
+            let text = millis.to_string();
+            quote!(#text)
+        }
+        Length::Const(path) => quote!(#path),
+    }
+}

@@ -1,0 +1,11 @@
+//! The key without its name.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock("stock:{id}")]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! A guard that is let go in the body.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "stock:{id}", guard = lock)]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    lock.release();
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A key that is no literal.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = format!("stock:{id}"))]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    Ok(1)
+}
+
+fn main() {}

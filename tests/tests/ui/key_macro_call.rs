@@ -1,0 +1,15 @@
+//! Something else than a literal in `key!`.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockKey, key};
+
+fn stock(name: &str) -> [LockKey; 4] {
+    [
+        key!(name),
+        key!(),
+        key!("stock:{name}", name),
+        key!("stock:{}"),
+    ]
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A number.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::distributed_lock;
+
+#[distributed_lock(key = "stock:{id}")]
+async fn buy(id: u32) -> i32 {
+    1
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! An `impl Trait`.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::distributed_lock;
+
+#[distributed_lock(key = "stock:{id}")]
+async fn buy(id: u32) -> impl std::fmt::Display {
+    id
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! An `Option`.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::distributed_lock;
+
+#[distributed_lock(key = "stock:{id}")]
+async fn buy(id: u32) -> Option<u32> {
+    None
+}
+
+fn main() {}
