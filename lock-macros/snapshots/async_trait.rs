@@ -27,27 +27,23 @@ fn f<'life0, 'async_trait>(
                 ::core::result::Result::Ok(lock_guard) => lock_guard,
                 ::core::result::Result::Err(lock_error) => break 'locked lock_error,
             };
-            match ::lock_runtime::LockGuard::hold(
-                    &lock_guard,
-                    async move {
-                        if false {
-                            return ::lock_runtime::__private::output::<Result<u32, E>>();
-                        }
-                        {
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<u32, E>,
-                            > {
-                                return __ret;
-                            }
-                            let __self = self;
-                            let item = item;
-                            let __ret: Result<u32, E> = { __self.run(item, a, b).await };
-                            __ret
-                        }
-                    },
-                )
-                .await
-            {
+            let lock_body = async move {
+                if false {
+                    return ::lock_runtime::__private::output::<Result<u32, E>>();
+                }
+                {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<u32, E>,
+                    > {
+                        return __ret;
+                    }
+                    let __self = self;
+                    let item = item;
+                    let __ret: Result<u32, E> = { __self.run(item, a, b).await };
+                    __ret
+                }
+            };
+            match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
                 ::core::result::Result::Ok(lock_output) => {
                     ::lock_runtime::LockGuard::release(lock_guard);
                     return lock_output;

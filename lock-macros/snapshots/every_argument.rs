@@ -31,20 +31,18 @@ where
             ::core::result::Result::Ok(lock_guard) => lock_guard,
             ::core::result::Result::Err(lock_error) => break 'locked lock_error,
         };
-        match crate::reexport::lock_runtime::LockGuard::hold(
-                &lock_guard,
-                {
-                    let lock: &crate::reexport::lock_runtime::LockGuard = &lock_guard;
-                    async move {
-                        if false {
-                            return crate::reexport::lock_runtime::__private::output::<
-                                Option<_>,
-                            >();
-                        }
-                        { body(lock) }
-                    }
-                },
-            )
+        let lock_body = {
+            let lock: &crate::reexport::lock_runtime::LockGuard = &lock_guard;
+            async move {
+                if false {
+                    return crate::reexport::lock_runtime::__private::output::<
+                        Option<_>,
+                    >();
+                }
+                { body(lock) }
+            }
+        };
+        match crate::reexport::lock_runtime::LockGuard::hold(&lock_guard, lock_body)
             .await
         {
             ::core::result::Result::Ok(lock_output) => {

@@ -12,16 +12,12 @@ async fn serve<const N: usize>() -> ! {
             ::core::result::Result::Ok(lock_guard) => lock_guard,
             ::core::result::Result::Err(lock_error) => break 'locked lock_error,
         };
-        match ::lock_runtime::LockGuard::hold(
-                &lock_guard,
-                async move {
-                    loop {
-                        accept().await
-                    }
-                },
-            )
-            .await
-        {
+        let lock_body = async move {
+            loop {
+                accept().await
+            }
+        };
+        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
             ::core::result::Result::Ok(lock_output) => lock_output,
             ::core::result::Result::Err(lock_error) => lock_error,
         }

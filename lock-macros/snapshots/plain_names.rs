@@ -18,17 +18,13 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
             ::core::result::Result::Ok(lock_guard) => lock_guard,
             ::core::result::Result::Err(lock_error) => break 'locked lock_error,
         };
-        match ::lock_runtime::LockGuard::hold(
-                &lock_guard,
-                async move {
-                    if false {
-                        return ::lock_runtime::__private::output::<io::Result<()>>();
-                    }
-                    { Ok(()) }
-                },
-            )
-            .await
-        {
+        let lock_body = async move {
+            if false {
+                return ::lock_runtime::__private::output::<io::Result<()>>();
+            }
+            { Ok(()) }
+        };
+        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
             ::core::result::Result::Ok(lock_output) => {
                 ::lock_runtime::LockGuard::release(lock_guard);
                 return lock_output;

@@ -16,22 +16,16 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
             ::core::result::Result::Ok(lock_guard) => lock_guard,
             ::core::result::Result::Err(lock_error) => break 'locked lock_error,
         };
-        match ::lock_runtime::LockGuard::hold(
-                &lock_guard,
-                async move {
-                    if false {
-                        return ::lock_runtime::__private::output::<
-                            Result<Receipt, ShopError>,
-                        >();
-                    }
-                    {
-                        self.stock.take(item).await?;
-                        Ok(Receipt::new(item, user))
-                    }
-                },
-            )
-            .await
-        {
+        let lock_body = async move {
+            if false {
+                return ::lock_runtime::__private::output::<Result<Receipt, ShopError>>();
+            }
+            {
+                self.stock.take(item).await?;
+                Ok(Receipt::new(item, user))
+            }
+        };
+        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
             ::core::result::Result::Ok(lock_output) => {
                 ::lock_runtime::LockGuard::release(lock_guard);
                 return lock_output;

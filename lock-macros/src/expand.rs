@@ -55,7 +55,8 @@ impl<'a> Expansion<'a> {
     //                 Ok(lock_guard) => lock_guard,
     //                 Err(lock_error) => break 'locked lock_error,
     //             };
-    //             match LockGuard::hold(&lock_guard, async move { BODY }).await {
+    //             let lock_body = async move { BODY };
+    //             match LockGuard::hold(&lock_guard, lock_body).await {
     //                 Ok(lock_output) => {
     //                     LockGuard::release(lock_guard);
     //                     return lock_output;
@@ -89,7 +90,8 @@ impl<'a> Expansion<'a> {
                         ::core::result::Result::Ok(lock_guard) => lock_guard,
                         ::core::result::Result::Err(lock_error) => break 'locked lock_error,
                     };
-                    match #krate::LockGuard::hold(&lock_guard, #body).await {
+                    let lock_body = #body;
+                    match #krate::LockGuard::hold(&lock_guard, lock_body).await {
                         ::core::result::Result::Ok(lock_output) => #finish
                         ::core::result::Result::Err(lock_error) => lock_error,
                     }
