@@ -6,17 +6,17 @@
 //! trace of what happened.
 
 mod client;
+mod faults;
 mod server;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
 use crate::backend::redis::call::{Sent, Token};
-use crate::backend::redis::reply::{Reply, ServerSaid, Trouble};
+use crate::backend::redis::reply::Reply;
 use crate::clock::{Clock, Moment};
 use crate::key::LockKey;
 
@@ -244,108 +244,6 @@ impl World {
                 self.at(at, Event::Wake(client));
             }
         }
-    }
-
-    fn connect(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        if it.dead || it.up {
-            return;
-        }
-        it.up = true;
-        it.generation += 1;
-        self.server.listeners.insert(client);
-        let now = self.now;
-        it.queue.connected(now);
-        self.say(|| format!("client {client} connects"));
-        self.turn(client);
-    }
-
-    fn disconnect(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        if !it.up {
-            return;
-        }
-        it.up = false;
-        let now = self.now;
-        let generation = it.generation;
-        self.server.listeners.remove(&client);
-        self.say(|| format!("client {client} loses its connection"));
-        let mut numbers: Vec<_> = self.pending.keys().copied().collect();
-        numbers.sort_unstable();
-        let mut lost = Vec::new();
-        for number in numbers {
-            let sent = match self.pending.get(&number) {
-                Some(
-                    Event::Request {
-                        client: c,
-                        generation: g,
-                        ..
-                    }
-                    | Event::Answer {
-                        client: c,
-                        generation: g,
-                        ..
-                    },
-                ) if *c == client && *g == generation => number,
-                _ => continue,
-            };
-            match self.pending.remove(&sent) {
-                Some(Event::Answer { sent, .. }) => lost.push(sent),
-                Some(Event::Request { sent, .. }) => {
-                    if self.rng.u8(..) < 40 {
-                        let late = Sent {
-                            call: sent.call.clone(),
-                            at: sent.at,
-                        };
-                        let delay = Duration::from_millis(self.rng.u64(1..3000));
-                        self.after(
-                            delay,
-                            Event::Request {
-                                client,
-                                generation,
-                                sent: late,
-                            },
-                        );
-                    }
-                    lost.push(sent);
-                }
-                _ => {}
-            }
-        }
-        let trouble = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
-        let it = &mut self.clients[client];
-        lost.extend(it.queue.calls());
-        for sent in lost {
-            it.queue.replied(now, sent, Err(trouble.clone()));
-        }
-        it.queue.disconnected(trouble);
-        let delay = Duration::from_millis(self.rng.u64(1..2000));
-        self.after(delay, Event::Connect(client));
-        self.turn(client);
-    }
-
-    fn fault(&mut self) {
-        if !self.faulty() {
-            return;
-        }
-        let client = self.rng.usize(..CLIENTS);
-        match self.rng.u8(..8) {
-            0..3 => self.disconnect(client),
-            3..6 => {
-                let pause = Duration::from_millis(self.rng.u64(1..12_000));
-                self.say(|| format!("client {client} stops for {pause:?}"));
-                self.clients[client].paused_until = self.now.after(pause);
-                self.after(pause, Event::Wake(client));
-            }
-            6 if self.clients.iter().filter(|it| !it.dead).count() > 2 => {
-                self.say(|| format!("client {client} dies"));
-                self.disconnect(client);
-                self.clients[client].die();
-            }
-            _ => {}
-        }
-        let pause = Duration::from_millis(self.rng.u64(10..1500));
-        self.after(pause, Event::Fault);
     }
 
     /// At most one holder of a key is within its deadline, and its fence is the
