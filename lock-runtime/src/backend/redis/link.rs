@@ -37,6 +37,8 @@ pub(super) struct Link {
     /// How many connections there have been. Pushes of an earlier one are not
     /// listened to.
     generation: u64,
+    /// Whether the last one has ended already.
+    ended: bool,
     /// The server's number for the last one.
     id: Option<i64>,
     /// In the order in which they were sent, which is that of their answers.
@@ -78,6 +80,7 @@ impl Link {
             dialer,
             state: State::Down { until: now },
             generation: 0,
+            ended: false,
             id: None,
             batches: VecDeque::new(),
             last_answer: now,
@@ -142,7 +145,9 @@ impl Link {
                     self.queue.granted(now, token, fence, owner);
                 }
             }
-            PushEvent::Disconnected => self.broken(now, Arc::new(closed())),
+            PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
+            // It ended before we had heard that it was open.
+            PushEvent::Disconnected => self.ended = true,
         }
     }
 
@@ -166,6 +171,7 @@ impl Link {
             && let Poll::Ready(result) = opening.as_mut().poll(cx)
         {
             match result {
+                Ok(_) if self.ended => return Err(self.refused(now, closed())),
                 Ok(opened) => self.opened(now, opened),
                 Err(error) => return Err(self.refused(now, error)),
             }
@@ -238,6 +244,7 @@ impl Link {
 
     fn dial(&mut self) {
         self.generation += 1;
+        self.ended = false;
         let (number, generation, old) = (self.number, self.generation, self.id);
         let (dialer, names) = (self.dialer.clone(), Arc::clone(&self.names));
         self.state = State::Connecting(Box::pin(async move {

@@ -154,10 +154,16 @@ fn standing(items: &[Value]) -> Option<(Token, String, &[Value])> {
 }
 
 fn line(left: &Value, owner: &Value) -> Option<Line> {
-    let Value::Int(left) = left else { return None };
+    let left = match left {
+        Value::Int(-1) => None,
+        // -2: there is no owner yet, since the head of the line is dead and the
+        // script has skipped as many as it may.
+        Value::Int(left) => Some(Duration::from_millis(u64::try_from(*left).unwrap_or(0))),
+        _ => return None,
+    };
     Some(Line {
         owner: text(owner)?.into_boxed_str(),
-        left: u64::try_from(*left).ok().map(Duration::from_millis),
+        left,
     })
 }
 
