@@ -75,8 +75,13 @@ pub enum LockError {
         fence: FencingToken,
     },
 
-    /// This task holds the lock already.
-    #[error("this task already holds lock `{key}`: release it first, or pass its guard on")]
+    /// The work that asks for the lock runs under it already, and would wait for
+    /// itself. Seen across `join!` and `select!`; a task that the work has spawned
+    /// is another one and waits.
+    #[error(
+        "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
+         call the part that needs the lock without taking it again"
+    )]
     #[non_exhaustive]
     AlreadyHeld {
         /// The lock's name.

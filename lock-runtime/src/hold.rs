@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use crate::current;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::lease::Lease;
@@ -62,7 +63,10 @@ impl<F: Future> Future for Hold<'_, F> {
         }
         let body = this.body.as_mut().as_pin_mut();
         let body = body.expect("a future is not polled after it has returned");
-        if let Poll::Ready(output) = body.poll(cx) {
+        let entered = current::enter(this.lease);
+        let polled = body.poll(cx);
+        drop(entered);
+        if let Poll::Ready(output) = polled {
             this.body.set(None);
             if !this.lease.is_held() {
                 observe::overran(this.lease);

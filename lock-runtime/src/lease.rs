@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::{Clock, Moment};
 use crate::driver::{Answer, Op};
+use crate::manager::Shared;
 use crate::request::Terms;
 
 /// The last moment at which a lock is surely ours, given the moment **before**
@@ -72,6 +73,10 @@ impl Lease {
 
     pub(crate) fn remaining(&self) -> Duration {
         self.deadline().since(self.clock.now())
+    }
+
+    pub(crate) fn belongs_to(&self, shared: &Shared) -> bool {
+        self.mailbox.same_channel(&shared.mailbox)
     }
 
     /// Moves the deadline on. Only the driver calls it, before the old one has

@@ -70,6 +70,7 @@ pub mod __private;
 mod backend;
 mod clock;
 mod config;
+mod current;
 mod driver;
 mod error;
 mod guard;

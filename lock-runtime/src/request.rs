@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::config;
+use crate::current;
 use crate::driver::Op;
 use crate::error::LockError;
 use crate::guard::LockGuard;
@@ -110,7 +111,9 @@ impl LockRequest {
     /// [`LockError::Contended`] where the lock stayed held,
     /// [`LockError::Unavailable`] where the server could not be asked,
     /// [`LockError::InvalidKey`] and [`LockError::InvalidOptions`] where the
-    /// request makes no sense, [`LockError::ShutDown`] after a shutdown.
+    /// request makes no sense, [`LockError::AlreadyHeld`] under
+    /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
+    /// shutdown.
     pub fn acquire(self) -> Acquire {
         let stage = match self.terms() {
             Ok(terms) => Stage::Unasked {
@@ -221,6 +224,11 @@ impl Future for Acquire {
     /// Where it is polled again after it has returned, as async functions do.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Stage::Unasked { shared, terms } = &self.stage {
+            if current::holds(shared, &terms.key) {
+                let key = terms.key.clone();
+                self.stage = Stage::Answered;
+                return Poll::Ready(Err(LockError::AlreadyHeld { key }));
+            }
             let (reply, answer) = oneshot::channel();
             let (shared, terms) = (Arc::clone(shared), Arc::clone(terms));
             let id = terms.id;

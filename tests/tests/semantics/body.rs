@@ -11,6 +11,7 @@ in_every_world!(
     run_holds_the_lock_while_the_closure_runs,
     the_errors_of_a_body_come_back_untouched,
     a_closure_does_not_run_without_the_lock,
+    work_that_asks_for_its_own_lock_is_told,
     a_name_that_is_none_is_refused,
     a_ttl_out_of_range_is_refused,
 );
@@ -51,6 +52,34 @@ async fn a_closure_does_not_run_without_the_lock(world: World) {
         let error = within(PATIENCE, request.run::<()>(body)).await.unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
     }
+}
+
+async fn work_that_asks_for_its_own_lock_is_told(world: World) {
+    let locks = world.manager().await;
+    let own = async || {
+        let error = locks.lock("key").acquire().await.unwrap_err();
+        let told = matches!(&error, LockError::AlreadyHeld { key, .. } if key.as_str() == "key");
+        assert!(told, "{error}");
+    };
+    let work = locks.lock("key").run(async |_| {
+        own().await;
+        tokio::join!(own(), own());
+        tokio::task::yield_now().await;
+        own().await;
+        // Another lock under it, and the same one below that.
+        take(&locks, "other").await;
+        locks
+            .lock("inner")
+            .run(async |_| own().await)
+            .await
+            .unwrap();
+        // A task of its own is somebody else.
+        let spawned = locks.lock("key").wait(Duration::ZERO).acquire();
+        let error = tokio::spawn(spawned).await.unwrap().unwrap_err();
+        assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    });
+    within(PATIENCE, work).await.unwrap();
+    take(&locks, "key").await;
 }
 
 async fn a_name_that_is_none_is_refused(world: World) {
