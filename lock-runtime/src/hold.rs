@@ -96,3 +96,148 @@ impl<F> fmt::Debug for Hold<'_, F> {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{pending, poll_fn};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::key::LockKey;
+    use crate::lease;
+    use crate::request::{LeaseId, Terms, Wait};
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn lease(clock: &Clock) -> Arc<Lease> {
+        let terms = Terms {
+            id: LeaseId(1),
+            key: LockKey::from("k"),
+            ttl: TTL,
+            wait: Wait::Forever,
+            renew: true,
+            function: None,
+        };
+        let deadline = lease::deadline(clock.now(), TTL);
+        let (mailbox, _) = mpsc::unbounded_channel();
+        Arc::new(Lease::new(
+            terms.into(),
+            1,
+            deadline,
+            clock.clone(),
+            mailbox,
+        ))
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Woken>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::clone(waker));
+        future.poll(&mut Context::from_waker(&waker))
+    }
+
+    #[test]
+    fn the_clock_is_read_before_the_body_is_polled() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let (polls, waker) = (Cell::new(0), Arc::default());
+        let body = poll_fn(|_| {
+            polls.set(polls.get() + 1);
+            Poll::<()>::Pending
+        });
+        let mut hold = std::pin::pin!(Hold::new(&lease, body));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        clock.advance(TTL);
+        let lost = poll(hold.as_mut(), &waker);
+        assert!(matches!(lost, Poll::Ready(Err(LockError::Lost { .. }))));
+        assert_eq!(polls.get(), 1);
+    }
+
+    #[test]
+    fn the_body_is_dropped_before_the_loss_is_told() {
+        struct Dropped<'a>(&'a Cell<bool>);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                self.0.set(true);
+            }
+        }
+
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let (dropped, waker) = (Cell::new(false), Arc::default());
+        let held = Dropped(&dropped);
+        let mut hold = std::pin::pin!(Hold::new(&lease, async {
+            let _held = held;
+            pending::<()>().await;
+        }));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        lease.end();
+        assert!(poll(hold.as_mut(), &waker).is_ready());
+        assert!(dropped.get());
+    }
+
+    #[test]
+    fn the_end_of_the_lease_wakes_whoever_polled_last() {
+        let lease = lease(&Clock::manual());
+        let (first, last) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let mut hold = std::pin::pin!(Hold::new(&lease, pending::<()>()));
+        assert!(poll(hold.as_mut(), &first).is_pending());
+        assert!(poll(hold.as_mut(), &last).is_pending());
+        assert_eq!(last.0.load(Ordering::SeqCst), 0, "nothing has happened");
+        lease.end();
+        assert_eq!(first.0.load(Ordering::SeqCst), 0);
+        assert_eq!(last.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_future_that_was_dropped() {
+        let lease = lease(&Clock::manual());
+        let waker = Arc::<Woken>::default();
+        let mut hold = Box::pin(Hold::new(&lease, pending::<()>()));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        drop(hold);
+        lease.end();
+        assert_eq!(waker.0.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_lease_that_ends_within_the_poll_is_noticed() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let waker = Arc::<Woken>::default();
+        let mut hold = std::pin::pin!(Hold::new(
+            &lease,
+            poll_fn(|_| {
+                clock.advance(TTL);
+                Poll::<()>::Pending
+            })
+        ));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        assert_eq!(waker.0.load(Ordering::SeqCst), 1, "it asks to be polled");
+    }
+
+    #[test]
+    fn what_a_body_returns_is_returned_even_after_the_deadline() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let waker = Arc::default();
+        let mut hold = std::pin::pin!(Hold::new(&lease, async {
+            clock.advance(TTL);
+            7
+        }));
+        assert!(matches!(poll(hold.as_mut(), &waker), Poll::Ready(Ok(7))));
+    }
+}

@@ -141,13 +141,13 @@ async fn keys(crew: &mut Crew) -> &'static str {
         sleep(Duration::from_millis(100)).await;
         return "deleted";
     }
-    let steal = ["SET", &key, "thief", "PX", "300"];
+    let steal = ["SET", &key, "thief", "PX", "60000"];
     crew.server.cmd(&steal).await;
     // Nobody may delete what is not theirs.
     for _ in 0..20 {
         sleep(Duration::from_millis(10)).await;
         crew.check_thief(&key).await;
     }
-    sleep(Duration::from_millis(150)).await;
+    crew.server.cmd(&["DEL", &key]).await;
     "stolen"
 }
