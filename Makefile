@@ -76,6 +76,11 @@ simulate: ## Runs the protocol against a model of the server with 100,000 seeds 
 mutants: setup ## Breaks one promise at a time and prints the test that notices
 	tests/mutations/run
 
+.PHONY: mutants-rust
+mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and queue, and lists what no test notices
+	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
+	LOCK_SEEDS=0..300 cargo mutants --output target
+
 .PHONY: expand
 expand: ## Shows what the attribute makes of a function
 	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
