@@ -149,6 +149,8 @@ impl fmt::Debug for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::LockKey;
+    use crate::request::{LeaseId, Wait};
 
     fn left(ttl_ms: u64) -> u128 {
         let sent = Moment::from_nanos(1);
@@ -162,6 +164,54 @@ mod tests {
         assert_eq!(left(10_000), 10_000 - 102 - 200);
         assert_eq!(left(1_000), 1_000 - 12 - 50);
         assert_eq!(left(100), 100 - 3 - 25);
+    }
+
+    fn lease(clock: &Clock) -> Lease {
+        let terms = Terms {
+            id: LeaseId(1),
+            key: LockKey::from("k"),
+            ttl: Duration::from_secs(10),
+            wait: Wait::Forever,
+            renew: true,
+            function: None,
+        };
+        let deadline = deadline(clock.now(), terms.ttl);
+        let (mailbox, _) = mpsc::unbounded_channel();
+        Lease::new(terms.into(), 1, deadline, clock.clone(), mailbox)
+    }
+
+    #[test]
+    fn what_remains_grows_less_and_ends_with_the_lease() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let all = lease.remaining();
+        assert_eq!(all, Duration::from_millis(10_000 - 102 - 200));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(lease.remaining(), all - Duration::from_secs(1));
+        lease.end();
+        assert_eq!(lease.remaining(), Duration::ZERO);
+    }
+
+    #[test]
+    fn everybody_who_watches_is_woken_once() {
+        struct Count(AtomicU64);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+
+        let lease = lease(&Clock::manual());
+        let count = Arc::new(Count(AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut slots = [None; 4];
+        for slot in &mut slots {
+            lease.watch(slot, &waker);
+        }
+        lease.watch(&mut slots[1], &waker);
+        lease.unwatch(slots[3]);
+        lease.end();
+        assert_eq!(count.0.load(Ordering::SeqCst), 3);
     }
 
     #[test]

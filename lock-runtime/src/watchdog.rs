@@ -234,10 +234,21 @@ mod tests {
     #[test]
     fn what_was_released_is_forgotten() {
         let (mut watchdog, _, start) = lease(true, TTL);
+        assert!(!watchdog.is_empty());
         assert!(watchdog.forget(LeaseId(1)).is_some());
+        assert!(watchdog.is_empty());
         watchdog.renewed(LeaseId(1), start, start);
         assert!(watchdog.retry(LeaseId(1), start).is_none());
         assert!(watchdog.due(start.after(TTL)).is_none());
+        assert!(watchdog.next_wakeup().is_none());
+    }
+
+    #[test]
+    fn all_can_be_forgotten_at_once() {
+        let (mut watchdog, held, _) = lease(true, TTL);
+        let all = watchdog.forget_all();
+        assert!(matches!(&all[..], [lease] if Arc::ptr_eq(lease, &held)));
+        assert!(watchdog.is_empty());
         assert!(watchdog.next_wakeup().is_none());
     }
 }

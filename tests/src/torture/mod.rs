@@ -24,12 +24,8 @@ pub const TASKS: usize = 4;
 pub const KEYS: usize = 4;
 /// The lease of every lock.
 pub const TTL: Duration = Duration::from_millis(600);
-/// A body's longest run.
-const BODY: Duration = Duration::from_millis(400);
-/// How soon a key goes on after a fault: what is left of a lease, a second, and the body that runs first.
-pub const RECOVERY: Duration = TTL
-    .saturating_add(Duration::from_secs(1))
-    .saturating_add(BODY);
+/// How soon a key goes on after a fault: what is left of a lease, and a second.
+pub const RECOVERY: Duration = TTL.saturating_add(Duration::from_secs(1));
 
 /// What a profile's run has shown.
 #[derive(Debug)]
