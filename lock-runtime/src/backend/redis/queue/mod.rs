@@ -149,7 +149,6 @@ impl Queue {
                 unsettled.push(*id);
             }
         }
-        self.rooms.answers_lost();
         for id in unsettled {
             self.trouble(id, &trouble);
         }

@@ -103,11 +103,6 @@ impl Rooms {
         }
     }
 
-    /// No answer will come to any question that is on the way.
-    pub(crate) fn answers_lost(&mut self) {
-        self.rest.clear();
-    }
-
     /// Ask about everybody now.
     pub(crate) fn ask_all(&mut self, now: Moment) {
         let keys: Vec<_> = self.by_key.keys().cloned().collect();

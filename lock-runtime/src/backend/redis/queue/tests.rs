@@ -402,3 +402,120 @@ fn a_try_that_found_the_lock_held_is_over() {
     peer.after(5_000);
     peer.silent();
 }
+
+/// With the lock held.
+fn holding() -> (Peer, Token) {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    let who = token(&sent);
+    peer.reply(sent, Reply::Granted { fence: 3 });
+    peer.granted();
+    (peer, who)
+}
+
+#[test]
+fn a_renewal_is_sent_and_its_answer_told() {
+    let (mut peer, who) = holding();
+    peer.after(3_000);
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    assert!(matches!(renew.call, Call::Renew(_)));
+    assert_eq!(token(&renew), who);
+    let sent_at = peer.now;
+    peer.after(50);
+    peer.reply(renew, Reply::Ours(true));
+    let renewed = peer.outcome();
+    assert!(matches!(renewed, Some(Outcome::Renewed { id: ID, since }) if since == sent_at));
+
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    peer.reply(renew, Reply::Ours(false));
+    assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}
+
+#[test]
+fn a_renewal_that_fails_is_told_and_one_that_was_not_run_is_sent_again() {
+    let (mut peer, _) = holding();
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    peer.fail(renew, Trouble::NotRun);
+    let again = peer.call();
+    assert!(matches!(again.call, Call::Renew(_)));
+    peer.fail(again, said("READONLY"));
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::RenewFailed { id: ID, .. })
+    ));
+
+    peer.lose_connection(Vec::new());
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    peer.silent();
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::RenewFailed { id: ID, .. })
+    ));
+}
+
+#[test]
+fn a_confirmation_that_comes_too_late_confirms_nothing() {
+    let (mut peer, who) = Peer::waiting();
+    peer.now = peer.now.after(Duration::from_secs(2));
+    peer.push(who, 9);
+    let renew = peer.call();
+    peer.now = peer.now.after(TTL);
+    peer.reply(renew, Reply::Ours(true));
+    assert!(peer.outcome().is_none());
+    peer.after(0);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn everybody_is_asked_about_as_soon_as_there_is_a_connection() {
+    let (mut peer, _) = Peer::waiting();
+    peer.lose_connection(Vec::new());
+    peer.after(10);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
+    let (mut peer, _) = Peer::waiting();
+    let other = LeaseId(8);
+    let terms = Terms {
+        id: other,
+        key: LockKey::from("k"),
+        ttl: TTL,
+        wait: Wait::Forever,
+        renew: true,
+        function: None,
+    };
+    peer.queue
+        .submit(peer.now, Request::Acquire(Arc::new(terms)));
+    let sent = peer.call();
+    peer.reply(
+        sent,
+        Reply::Waiting {
+            place: 6,
+            line: line(200),
+        },
+    );
+    peer.after(250);
+    let ask = peer.call();
+    let Call::Ask(tickets) = &ask.call else {
+        panic!("{ask:?}")
+    };
+    assert_eq!(tickets.len(), 2, "one question for both");
+    peer.reply(
+        ask,
+        Reply::Asked {
+            line: line(8_000),
+            standings: vec![Standing::Waiting, Standing::Waiting],
+        },
+    );
+    // A question that is asked later anyway is not put off.
+    peer.after(999);
+    peer.silent();
+    peer.after(1);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
