@@ -178,9 +178,9 @@ mod tests {
         let clock = Clock::manual();
         let lease = lease(&clock);
         let (dropped, waker) = (Cell::new(false), Arc::default());
-        let held = Dropped(&dropped);
+        let witness = Dropped(&dropped);
         let mut hold = std::pin::pin!(Hold::new(&lease, async {
-            let _held = held;
+            let _witness = witness;
             pending::<()>().await;
         }));
         assert!(poll(hold.as_mut(), &waker).is_pending());
