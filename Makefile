@@ -82,6 +82,16 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 	LOCK_SEEDS=0..300 cargo mutants --output target
 
 .PHONY: expand
-expand: ## Shows what the attribute makes of a function
+expand: ## Shows what the attribute makes of the examples
 	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
-	cargo expand -p examples --example expand_me
+	@for example in $(notdir $(basename $(wildcard examples/*.rs))); do \
+	    echo "// $$example"; cargo expand --quiet -p examples --example "$$example"; \
+	done
+
+.PHONY: fuzz
+fuzz: ## Feeds random input to the attribute's parsers for a minute each (FUZZ_SECONDS)
+	fuzz/run
+
+.PHONY: cost
+cost: ## Measures what the attribute costs: bytes, allocations, time of `cargo check`
+	tests/cost/run

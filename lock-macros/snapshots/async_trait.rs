@@ -13,8 +13,10 @@ fn f<'life0, 'async_trait>(
             key_writer
                 .write(
                     ::core::format_args!(
-                        "{0}:{1}:{2}", key_writer.value(& self.shop), key_writer.value(&
-                        a), key_writer.value(& item.id)
+                        "{0}:{1}:{2}",
+                        key_writer.value(&self.shop),
+                        key_writer.value(&a),
+                        key_writer.value(&item.id),
                     ),
                 )
         };

@@ -8,7 +8,9 @@ where
         key_writer
             .write(
                 ::core::format_args!(
-                    "a:{0}:{1}", key_writer.value(& (a + 1)), key_writer.value(& self.b)
+                    "a:{0}:{1}",
+                    key_writer.value(&(a + 1)),
+                    key_writer.value(&self.b),
                 ),
             )
     };

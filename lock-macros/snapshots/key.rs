@@ -3,8 +3,10 @@ fn f() -> LockKey {
     key_writer
         .write(
             ::core::format_args!(
-                "stock:{id}:{COLOR}:{size:04}", id = key_writer.value(& id), COLOR =
-                key_writer.value(& COLOR), size = key_writer.value(& size)
+                "stock:{id}:{COLOR}:{size:04}",
+                id = key_writer.value(&id),
+                COLOR = key_writer.value(&COLOR),
+                size = key_writer.value(&size),
             ),
         )
 }

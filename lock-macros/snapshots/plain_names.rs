@@ -4,8 +4,11 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
         key_writer
             .write(
                 ::core::format_args!(
-                    "{0}:{1}:{2:04}:{3}", key_writer.value(& SHOP), key_writer.value(&
-                    id), key_writer.value(& r#type), key_writer.value(& r#type)
+                    "{0}:{1}:{2:04}:{3}",
+                    key_writer.value(&SHOP),
+                    key_writer.value(&id),
+                    key_writer.value(&r#type),
+                    key_writer.value(&r#type),
                 ),
             )
     };

@@ -1,7 +1,7 @@
 async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
     let lock_key = {
         let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("stock:{0}", key_writer.value(& item.id)))
+        key_writer.write(::core::format_args!("stock:{0}", key_writer.value(&item.id)))
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {

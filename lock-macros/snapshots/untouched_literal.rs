@@ -4,8 +4,9 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
         key_writer
             .write(
                 ::core::format_args!(
-                    r#"{{"{id}"}}:{type:?}:{id}:{misspelt}"#, id = key_writer.value(&
-                    id), type = key_writer.value(& r#type)
+                    r#"{{"{id}"}}:{type:?}:{id}:{misspelt}"#,
+                    id = key_writer.value(&id),
+                    type = key_writer.value(&r#type),
                 ),
             )
     };

@@ -162,7 +162,7 @@ fn expression_end(source: &str) -> Option<usize> {
     while let Some((at, c)) = chars.next() {
         match c {
             '"' | '\'' => {
-                let quoted = quoted(&source[at..]);
+                let quoted = quoted(&source[at..])?;
                 while chars.next_if(|(next, _)| *next < at + quoted).is_some() {}
             }
             ':' if chars.next_if(|(_, next)| *next == ':').is_some() => {}
@@ -175,21 +175,27 @@ fn expression_end(source: &str) -> Option<usize> {
     None
 }
 
-/// How many bytes the string or character literal takes that `source` starts with; a quote that
-/// starts a lifetime is one byte.
-fn quoted(source: &str) -> usize {
+/// How many bytes the string or character literal takes that `source` starts with, if it ends; a
+/// quote that starts a lifetime is one byte.
+fn quoted(source: &str) -> Option<usize> {
     let mut chars = source.char_indices();
     let quote = chars.next().map(|(_, c)| c);
     let mut escaped = false;
     for (count, (at, c)) in chars.enumerate() {
         match c {
             '\\' if !escaped => escaped = true,
-            c if Some(c) == quote && !escaped => return at + 1,
-            _ if count == 1 && quote == Some('\'') && !source.starts_with("'\\") => return 1,
+            c if Some(c) == quote && !escaped => return Some(at + 1),
+            _ if count == 1 && quote == Some('\'') && !source.starts_with("'\\") => {
+                return source[1..].starts_with(is_letter).then_some(1);
+            }
             _ => escaped = false,
         }
     }
-    1
+    None
+}
+
+fn is_letter(c: char) -> bool {
+    c == '_' || c.is_alphabetic()
 }
 
 impl fmt::Display for Template {

@@ -17,7 +17,7 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// values never make the same name. Names are 1 to 1024 bytes long; others are
 /// refused with [`LockError::InvalidKey`] when the lock is taken.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LockKey(Box<str>);
+pub struct LockKey(String);
 
 impl LockKey {
     /// The name, escaped.
@@ -44,7 +44,7 @@ impl<T: AsRef<str> + ?Sized> From<&T> for LockKey {
         text.as_ref()
             .chars()
             .for_each(|c| push_escaped(&mut name, c, false));
-        Self(name.into_boxed_str())
+        Self(name)
     }
 }
 
@@ -97,8 +97,8 @@ impl KeyWriter {
             in_value: &self.in_value,
         };
         match escaper.write_fmt(text) {
-            Ok(()) => LockKey(escaper.name.into_boxed_str()),
-            Err(fmt::Error) => LockKey(Box::default()),
+            Ok(()) => LockKey(escaper.name),
+            Err(fmt::Error) => LockKey(String::new()),
         }
     }
 }

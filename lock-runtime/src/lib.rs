@@ -34,9 +34,10 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Three documents stand in `docs/` of the repository: `guarantees.md` says what
+//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
-//! goes over the wire; `operations.md` how to configure and run it.
+//! goes over the wire; `operations.md` how to configure and run it;
+//! `expansion.md` what the attribute makes of a function.
 //!
 //! # Events
 //!

@@ -115,9 +115,10 @@ impl LockRequest {
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
     pub fn acquire(self) -> Acquire {
+        let shared = Arc::clone(&self.shared);
         let stage = match self.terms() {
             Ok(terms) => Stage::Unasked {
-                shared: self.shared,
+                shared,
                 terms: Arc::new(terms),
             },
             Err(error) => Stage::Refused(error),
@@ -136,14 +137,14 @@ impl LockRequest {
         guard.hold(body(&guard)).await
     }
 
-    fn terms(&self) -> Result<Terms, LockError> {
+    fn terms(self) -> Result<Terms, LockError> {
         self.key.check()?;
         let config = &self.shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
         config::check_ttl(ttl)?;
         Ok(Terms {
             id: self.shared.next_id(),
-            key: self.key.clone(),
+            key: self.key,
             ttl,
             wait: self.wait.unwrap_or(config.wait),
             renew: self.renew,

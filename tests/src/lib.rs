@@ -9,6 +9,7 @@
 mod body;
 mod fixtures;
 mod line;
+mod monitor;
 mod net;
 mod process;
 mod proxy;
@@ -19,6 +20,7 @@ mod worker;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use fixtures::{eventually, unique, within};
+pub use monitor::Monitor;
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{RedisServer, RedisServerBuilder};

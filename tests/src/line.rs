@@ -32,6 +32,13 @@ impl RedisServer {
         read::<Vec<String>>(channels).len()
     }
 
+    /// The server's numbers of the connections that are ready for grants.
+    pub async fn subscribers(&self) -> Vec<String> {
+        let list: String = read(self.cmd(&["CLIENT", "LIST", "TYPE", "pubsub"]).await);
+        let number = |line: &str| line.split([' ', '=']).nth(1).map(ToOwned::to_owned);
+        list.lines().filter_map(number).collect()
+    }
+
     /// How often the server answered with this error.
     pub async fn errors(&self, code: &str) -> u64 {
         let statistics: String = read(self.cmd(&["INFO", "errorstats"]).await);

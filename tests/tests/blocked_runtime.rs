@@ -37,16 +37,19 @@ fn block(runtime: &Runtime, threads: usize, time: Duration) {
 /// Holds a lock with a body that blocks `threads` of the runtime, while another manager tries to take it.
 async fn stays_locked(runtime: Runtime, threads: usize) {
     let server = RedisServer::start().await;
-    let locks = LockManager::connect(server.url()).await.expect("connected");
     let rival = LockManager::connect(server.url()).await.expect("connected");
     let key = unique("blocked");
 
     let (inside, entered) = oneshot::channel();
     let leaves = Arc::new(AtomicBool::new(false));
-    let request = locks.lock(&key).ttl(TTL);
     let body = thread::spawn({
-        let leaves = Arc::clone(&leaves);
+        let (leaves, url, key) = (Arc::clone(&leaves), server.url(), key.clone());
         move || {
+            // Made in the runtime that is blocked, as programs do.
+            let locks = runtime
+                .block_on(LockManager::connect(url))
+                .expect("connected");
+            let request = locks.lock(&key).ttl(TTL);
             runtime.block_on(request.run(async |guard| {
                 inside.send(()).expect("the test waits");
                 block(&runtime, threads, 3 * TTL);

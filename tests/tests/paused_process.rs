@@ -1,6 +1,6 @@
 //! A process that is stopped past its lease does not go on with the body when it is resumed.
 
-use std::time::Duration;
+use std::{env, time::Duration};
 
 use lock_runtime::LockManager;
 use tests::{RedisServer, Worker, boottime, unique, within};
@@ -10,11 +10,11 @@ const TTL: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(10);
 
 /// So many processes are stopped so often each.
-const PROCESSES: u32 = 4;
-const PAUSES: u32 = 5;
+const PROCESSES: u32 = 8;
+const PAUSES: u32 = 25;
 
-/// Stops a process that holds a lock at several points of its lease; how many polls of its body followed a pause.
-async fn pause_one(url: String, process: u32) -> u32 {
+/// Stops a process that holds a lock at random points of its lease; how many polls of its body followed a pause.
+async fn pause_one(url: String, mut random: fastrand::Rng) -> u32 {
     let mut late = 0;
     let key = unique("paused");
     let locks = LockManager::connect(&url).await.expect("connected");
@@ -22,14 +22,12 @@ async fn pause_one(url: String, process: u32) -> u32 {
     let args = ["paused-process", &url, &key, &ttl];
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
 
-    for pause in 0..PAUSES {
+    for _ in 0..PAUSES {
         worker.send("lock").await;
         let line = worker.line().await;
         let fence = line.strip_prefix("held ").expect("the lock is free");
         let fence: u64 = fence.parse().expect("a number");
-        // Over the whole lease, and each between two polls of the body.
-        let point = 2 * (pause * PROCESSES + process) + 1;
-        tokio::time::sleep(TTL * point / (2 * PAUSES * PROCESSES)).await;
+        tokio::time::sleep(TTL.mul_f64(random.f64())).await;
 
         worker.pause();
         let theirs = locks.lock(&key).wait_forever().acquire();
@@ -57,9 +55,15 @@ async fn pause_one(url: String, process: u32) -> u32 {
 #[tokio::test]
 async fn no_poll_follows_the_pause() {
     let server = RedisServer::start().await;
+    let seed = env::var("LOCK_SEED").map_or_else(
+        |_| fastrand::u64(..),
+        |seed| seed.parse().expect("a number"),
+    );
+    println!("LOCK_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut processes = JoinSet::new();
-    for process in 0..PROCESSES {
-        processes.spawn(pause_one(server.url(), process));
+    for _ in 0..PROCESSES {
+        processes.spawn(pause_one(server.url(), random.fork()));
     }
     // A pause may fall between the look at the clock and the body: such a poll began before it.
     let late: u32 = processes.join_all().await.into_iter().sum();

@@ -14,6 +14,7 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 ///
 /// - `acquire NAME KEY WAIT_MS`; says `NAME granted FENCE` or `NAME refused ERROR` when it is so
 /// - `pass NAME KEY`: the same, waiting for ever, and releases at once
+/// - `crowd COUNT KEY`: the same so many times at once
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
 /// - `release NAME`; says `NAME released BOOL`
 pub(crate) async fn locker(mut orders: Orders, url: &str) {
@@ -32,6 +33,13 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
             ["pass", name, key] => {
                 let request = locks.lock(*key).ttl(LEASE).wait_forever();
                 tokio::spawn(acquire((*name).to_owned(), request.acquire()));
+            }
+            ["crowd", count, key] => {
+                let count: u64 = count.parse().expect("a number");
+                for number in 0..count {
+                    let request = locks.lock(*key).ttl(LEASE).wait_forever();
+                    tokio::spawn(acquire(number.to_string(), request.acquire()));
+                }
             }
             ["drop", name] => {
                 let task = begun.remove(*name).expect("begun");

@@ -17,7 +17,7 @@ use self::launch::start;
 use crate::process::Process;
 
 /// How long a server may take to start, and to answer an inspecting command.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The file name of the server's Unix socket.
 const SOCKET: &str = "redis.sock";

@@ -48,9 +48,9 @@ impl Profile {
     }
 }
 
-/// Longer than any lease lasts without a renewal, or a little less.
+/// Longer than a lease lasts without a renewal, most of the time.
 fn about_a_lease() -> Duration {
-    TTL.mul_f64(0.7 + 0.9 * fastrand::f64())
+    TTL.mul_f64(0.8 + fastrand::f64())
 }
 
 async fn clients(crew: &mut Crew) -> &'static str {

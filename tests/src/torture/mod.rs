@@ -44,11 +44,16 @@ pub async fn torture(profile: Profile, time: Duration, program: &str) -> Outcome
     let end = history::monotonic() + time;
     while history::monotonic() < end {
         *faults.entry(profile.strike(&mut crew).await).or_default() += 1;
-        healed.push(history::monotonic());
         crew.check_ttls().await;
-        sleep(Duration::from_millis(fastrand::u64(100..400))).await;
+        if fastrand::u8(..6) == 0 {
+            // Every key goes on before the next fault, if it does at all.
+            healed.push(history::monotonic());
+            sleep(2 * RECOVERY).await;
+        } else {
+            sleep(Duration::from_millis(fastrand::u64(50..300))).await;
+        }
     }
-    // Every key goes on, if it does at all.
+    healed.push(history::monotonic());
     sleep(2 * RECOVERY).await;
     let mut report = stop(&mut crew, &healed, profile).await;
     report.violations.append(&mut crew.violations);

@@ -1,0 +1,153 @@
+//! Promise: `docs/expansion.md` shows what the attribute makes of a function, and explains every line of it.
+//!
+//! `UPDATE_SNAPSHOTS=1` writes the code anew.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compilers print expansions differently: they are compared on this one.
+const PINNED: &str = "1.95.";
+
+const FENCE: &str = "```";
+
+#[test]
+fn the_document_shows_what_is_compiled() {
+    let version = rustc(&["--version"]);
+    if !version.contains(PINNED) {
+        // Not through `println!`, which is shown of failed tests alone.
+        let notice = "NOTICE: expansions not compared: they are those of rustc";
+        writeln!(io::stderr(), "{notice} {PINNED}x, and this is {version}").unwrap();
+        return;
+    }
+    let (document, expanded) = (Document::read(), expand("buy"));
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        document.write(&expanded);
+    }
+    let shown = Document::read();
+    let shown = shown.expansion();
+    assert!(
+        shown == expanded,
+        "docs/expansion.md is out of date; UPDATE_SNAPSHOTS=1 accepts this:\n{expanded}"
+    );
+}
+
+#[test]
+fn the_document_shows_the_example() {
+    let source = read("examples/expand_me.rs");
+    let shown = Document::read();
+    assert!(source.contains(shown.source()), "{}", shown.source());
+    let without_body: Vec<_> = shown.source().lines().take(2).collect();
+    assert!(read("README.md").contains(&without_body.join("\n")));
+}
+
+#[test]
+fn the_document_explains_every_line() {
+    let document = Document::read();
+    let (code, explained) = (document.expansion(), document.explained());
+    for fragment in &explained {
+        assert!(
+            code.contains(fragment),
+            "`{fragment}` is not there any more"
+        );
+    }
+    for line in code.lines() {
+        let says_something = line.contains(char::is_alphanumeric);
+        let is_explained = explained.iter().any(|fragment| line.contains(fragment));
+        assert!(!says_something || is_explained, "not explained: {line}");
+    }
+}
+
+/// `docs/expansion.md`: the parts between fences are the source, the expansion, and nothing more.
+struct Document(String);
+
+impl Document {
+    fn read() -> Self {
+        Document(read("docs/expansion.md"))
+    }
+
+    fn source(&self) -> &str {
+        self.block(1)
+    }
+
+    fn expansion(&self) -> &str {
+        self.block(3)
+    }
+
+    fn block(&self, index: usize) -> &str {
+        let block = self.0.split(FENCE).nth(index);
+        let block = block.and_then(|block| block.strip_prefix("rust\n"));
+        block.expect("the document has two blocks of Rust")
+    }
+
+    /// The code in the first column of the first table.
+    fn explained(&self) -> Vec<&str> {
+        let rows = self.0.lines().skip_while(|line| !line.starts_with("|---"));
+        let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+        rows.filter_map(|row| row.split(" | ").next())
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect()
+    }
+
+    fn write(self, expanded: &str) {
+        let mut parts: Vec<_> = self.0.split(FENCE).collect();
+        let block = format!("rust\n{expanded}");
+        parts[3] = &block;
+        std::fs::write(root().join("docs/expansion.md"), parts.join(FENCE)).expect("is written");
+    }
+}
+
+/// What the attribute makes of this function of `expand_me`, printed as `cargo expand` does.
+fn expand(function: &str) -> String {
+    let dependencies = std::env::current_exe().expect("a test is a file");
+    let dependencies = dependencies.parent().expect("it is in a folder");
+    let runtime = format!("lock_runtime={}", runtime_in(dependencies).display());
+    let dependencies = format!("dependency={}", dependencies.display());
+    let example = root().join("examples/expand_me.rs").display().to_string();
+    let expanded = rustc(&[
+        "--edition=2024",
+        "-Zunpretty=expanded",
+        "-L",
+        &dependencies,
+        "--extern",
+        &runtime,
+        &example,
+    ]);
+    let mut file = syn::parse_file(&expanded).expect("an expansion is Rust");
+    file.shebang = None;
+    file.attrs.clear();
+    file.items
+        .retain(|item| matches!(item, syn::Item::Fn(item) if item.sig.ident == function));
+    prettyplease::unparse(&file)
+}
+
+/// The runtime that this test was built with: the newest one.
+fn runtime_in(folder: &Path) -> PathBuf {
+    let files = std::fs::read_dir(folder).expect("the folder of this test");
+    let built = files.flatten().map(|file| file.path()).filter(|path| {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("liblock_runtime-"))
+            && path.extension().is_some_and(|kind| kind == "rlib")
+    });
+    let built = built.max_by_key(|path| path.metadata().and_then(|file| file.modified()).ok());
+    built.expect("the runtime has been built")
+}
+
+/// What the compiler prints; options that are not stable are allowed.
+fn rustc(options: &[&str]) -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command.args(options).env("RUSTC_BOOTSTRAP", "1");
+    let output = command.output().expect("there is a compiler");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).expect("what it prints is text")
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).expect("the file is there")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}

@@ -1,0 +1,163 @@
+//! Errors that pass: newcomers are told at the end of their wait, waiters wait on, holders keep their lock.
+
+use std::time::{Duration, Instant};
+
+use tests::{Pulse, RedisServer, eventually, unique, within};
+use tokio::{net::TcpSocket, time::sleep};
+
+use crate::{FOUND, SECOND, SOON, Scene, TTL, says, work};
+
+/// Goes through everything while the server answers with `code`, from `begin` to `end`.
+async fn passes(scene: &Scene, code: &str, begin: impl AsyncFnOnce(), end: impl AsyncFnOnce()) {
+    let key = unique("held");
+    let guard = scene.take(&key).await;
+    let fence = guard.fencing_token();
+    let pulse = Pulse::default();
+    let body = work(guard, &pulse, TTL + SECOND);
+    let waiter = scene.queue(&key).await;
+
+    begin().await;
+    let start = Instant::now();
+    let patient = scene.locks.lock(unique("patient")).ttl(TTL).wait(SOON);
+    let patient = tokio::spawn(patient.acquire());
+    let refused = async |wait| {
+        let (text, took) = scene.unavailable(&unique("new"), wait).await;
+        assert!(text.contains(code), "{text}");
+        assert!(took >= wait, "{took:?} for {wait:?}");
+        assert!(took < wait + 2 * SECOND, "{took:?} for {wait:?}");
+    };
+    tokio::join!(refused(Duration::ZERO), refused(SECOND / 3));
+    // Long enough for a renewal to fall due.
+    sleep((TTL * 2 / 5).saturating_sub(start.elapsed())).await;
+    assert!(!patient.is_finished(), "it was granted, or did not wait");
+    end().await;
+    let lasted = start.elapsed();
+
+    let patient = within(FOUND, patient).await.expect("no panic");
+    assert!(patient.expect("the server serves again").is_held());
+    let outcome = within(2 * TTL, body).await.expect("no panic");
+    if lasted < TTL / 2 {
+        outcome.unwrap_or_else(|error| panic!("{error}, after {lasted:?}"));
+    }
+    assert_eq!(pulse.polls().late, 0);
+    let next = within(FOUND, waiter).await.expect("no panic");
+    assert!(next.fencing_token() > fence);
+    scene.works().await;
+}
+
+#[tokio::test]
+async fn readonly() {
+    let scene = Scene::new(RedisServer::start().await).await;
+    // A master's address that is taken, and where nobody listens.
+    let master = TcpSocket::new_v4().expect("a socket");
+    let loopback = "127.0.0.1:0".parse().expect("an address");
+    master.bind(loopback).expect("a free port");
+    let port = master.local_addr().expect("bound").port().to_string();
+    let replica_of = async |host, port| {
+        scene.server.cmd(&["REPLICAOF", host, port]).await;
+    };
+    let begin = async || replica_of("127.0.0.1", &port).await;
+    let end = async || replica_of("NO", "ONE").await;
+    passes(&scene, "READONLY", begin, end).await;
+}
+
+#[tokio::test]
+async fn loading() {
+    let server = RedisServer::builder()
+        .arg("--key-load-delay", "200")
+        .arg("--loading-process-events-interval-bytes", "1024")
+        .start()
+        .await;
+    // Four seconds, unless the delay ends.
+    let fill = ["DEBUG", "POPULATE", "20000", "fill", "100"];
+    server.cmd(&fill).await;
+    let mut connection = server.connection().await;
+    let (reload, reloaded) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        reloaded.await.expect("the test goes on");
+        let mut command = redis::cmd("DEBUG");
+        command.arg("RELOAD");
+        command.query_async::<String>(&mut connection).await
+    });
+    let scene = Scene::new(server).await;
+    let loads = async || says(&scene.server, "PING").await.contains("is loading");
+    let begin = async || {
+        reload.send(()).expect("somebody waits");
+        eventually(SOON, loads).await;
+    };
+    let end = async || {
+        let fast = ["CONFIG", "SET", "key-load-delay", "0"];
+        scene.server.cmd(&fast).await;
+        eventually(SOON, async || !loads().await).await;
+    };
+    passes(&scene, "LOADING", begin, end).await;
+}
+
+#[tokio::test]
+async fn busy_with_a_script_of_somebody_else() {
+    let server = RedisServer::builder().arg("--lua-time-limit", "50");
+    let scene = Scene::new(server.start().await).await;
+    let mut somebody = scene.server.connection().await;
+    let begin = async || {
+        tokio::spawn(async move {
+            let mut script = redis::cmd("EVAL");
+            script.arg("while true do end").arg(0);
+            script.query_async::<()>(&mut somebody).await
+        });
+        let busy = async || says(&scene.server, "PING").await.contains("is busy");
+        eventually(SOON, busy).await;
+    };
+    let end = async || {
+        scene.server.cmd(&["SCRIPT", "KILL"]).await;
+    };
+    passes(&scene, "BUSY", begin, end).await;
+}
+
+#[tokio::test]
+async fn paused() {
+    let scene = Scene::new(RedisServer::start().await).await;
+    let begin = async || {
+        let pause = ["CLIENT", "PAUSE", "60000", "WRITE"];
+        scene.server.cmd(&pause).await;
+    };
+    let end = async || {
+        scene.server.cmd(&["CLIENT", "UNPAUSE"]).await;
+    };
+    passes(&scene, "answer", begin, end).await;
+}
+
+async fn memory(server: &RedisServer, bytes: &str) {
+    server.cmd(&["CONFIG", "SET", "maxmemory", bytes]).await;
+}
+
+#[tokio::test]
+async fn full_memory() {
+    let scene = Scene::new(RedisServer::start().await).await;
+    let begin = async || memory(&scene.server, "1").await;
+    let end = async || memory(&scene.server, "0").await;
+    passes(&scene, "OOM", begin, end).await;
+}
+
+#[tokio::test]
+async fn full_memory_stops_newcomers_alone() {
+    let scene = Scene::new(RedisServer::start().await).await;
+    let key = unique("held");
+    let pulse = Pulse::default();
+    let guard = scene.take(&key).await;
+    let body = work(guard, &pulse, TTL + SECOND);
+    let waiter = scene.queue(&key).await;
+    memory(&scene.server, "1").await;
+
+    // Longer than the ttl: it is renewed.
+    let outcome = within(2 * TTL, body).await.expect("no panic");
+    outcome.expect("renewed");
+    let next = within(FOUND, waiter).await.expect("handed over");
+    assert!(next.is_held());
+    let (text, _) = scene.unavailable(&key, SECOND / 2).await;
+    assert!(text.contains("OOM"), "{text}");
+    let released = within(SOON, next.release_confirmed()).await;
+    assert!(released.expect("an answer"));
+    assert_eq!(scene.server.keys("lock:{*").await, [""; 0]);
+    memory(&scene.server, "0").await;
+    scene.works().await;
+}
