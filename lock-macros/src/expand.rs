@@ -173,7 +173,12 @@ impl Expansion<'_> {
                 }
             });
         let block = match hint {
-            Some(hint) => self.function.braces(quote!(#hint #body)),
+            Some(hint) => {
+                // Not the user's braces to a lint that finds them superfluous.
+                let mut body = body.clone();
+                body.set_span(shown_at(&body));
+                self.function.braces(quote!(#hint #body))
+            }
             None => body.clone(),
         };
         let body = quote_spanned!(shown_at(&block)=> async move #block);

@@ -36,6 +36,8 @@ pub(crate) enum Request {
 /// What a backend answers. Every moment called `since` lies before the command
 /// was sent that the answer rests on, so that deadlines count from there.
 #[derive(Debug)]
+// Nothing fails in memory.
+#[cfg_attr(not(feature = "redis"), allow(dead_code))]
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
     /// was asked for; a renewal makes it whole.
