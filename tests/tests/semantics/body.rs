@@ -55,7 +55,7 @@ async fn a_closure_does_not_run_without_the_lock(world: World) {
 }
 
 async fn work_that_asks_for_its_own_lock_is_told(world: World) {
-    let locks = world.manager().await;
+    let (locks, others) = (world.manager().await, world.manager().await);
     let own = async || {
         let error = locks.lock("key").acquire().await.unwrap_err();
         let told = matches!(&error, LockError::AlreadyHeld { key, .. } if key.as_str() == "key");
@@ -73,7 +73,10 @@ async fn work_that_asks_for_its_own_lock_is_told(world: World) {
             .run(async |_| own().await)
             .await
             .unwrap();
-        // A task of its own is somebody else.
+        // So is another manager, and a task of its own.
+        let other = others.lock("key").wait(Duration::ZERO).acquire();
+        let error = other.await.unwrap_err();
+        assert!(matches!(error, LockError::Contended { .. }), "{error}");
         let spawned = locks.lock("key").wait(Duration::ZERO).acquire();
         let error = tokio::spawn(spawned).await.unwrap().unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
