@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::LockError;
-use crate::request::Wait;
+use crate::terms::Wait;
 
 /// The shortest lease.
 pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);

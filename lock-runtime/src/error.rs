@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::guard::FencingToken;
+use crate::holder::Holder;
 use crate::key::LockKey;
 
 /// Why a lock was not taken, or why the work under it was stopped.
@@ -41,8 +42,8 @@ pub enum LockError {
 
     /// Somebody else held the lock until the wait ended.
     #[error(
-        "lock `{key}` is held by somebody else{}: try again later, or wait longer with `wait`",
-        within(*waited)
+        "lock `{key}` is held by {}{}: try again later, or wait longer with `wait`",
+        by(holder.as_deref()), within(*waited)
     )]
     #[non_exhaustive]
     Contended {
@@ -91,17 +92,6 @@ pub enum LockError {
     /// The manager has been shut down.
     #[error("the lock manager has been shut down and takes no new locks")]
     ShutDown,
-}
-
-/// Who held a lock that could not be taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Holder {
-    /// The value that identifies the acquisition on the server.
-    pub id: Box<str>,
-    /// How long the holder's lease lasts without a renewal; `None` where a
-    /// foreign client set no expiry.
-    pub remaining: Option<Duration>,
 }
 
 impl LockError {
@@ -164,6 +154,10 @@ impl fmt::Debug for LockError {
         };
         write!(f, "{name}: {self}")
     }
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "somebody else".to_owned(), Holder::to_string)
 }
 
 /// A try does not wait.

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::error::LockError;
-use crate::hold::Hold;
+use crate::hold::{Hold, HoldUnstopped};
 use crate::key::LockKey;
 use crate::lease::Lease;
 
@@ -54,19 +52,43 @@ impl From<FencingToken> for u64 {
 #[derive(Debug)]
 pub struct LockGuard {
     lease: Arc<Lease>,
+    /// Whether somebody else lets go of the lock.
+    joined: bool,
 }
 
 impl LockGuard {
     pub(crate) fn new(lease: Arc<Lease>) -> Self {
-        Self { lease }
+        let joined = false;
+        Self { lease, joined }
     }
 
-    /// The lock's name.
+    /// Another guard for a lease that is held and let go by somebody else.
+    pub(crate) fn joined(lease: &Arc<Lease>) -> Self {
+        let (lease, joined) = (Arc::clone(lease), true);
+        Self { lease, joined }
+    }
+
+    /// One guard for what both hold; `under` was taken before.
+    pub(crate) fn on_top_of(self, under: Option<Self>) -> Self {
+        if let Some(mut under) = under {
+            under.joined = true;
+            self.lease.put_on(&under.lease);
+        }
+        self
+    }
+
+    /// The lock's name; of several the last one in order.
     pub fn key(&self) -> &LockKey {
         &self.lease.terms.key
     }
 
-    /// The token that fences this acquisition.
+    /// The names of everything that is held, the last one in order first.
+    pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        self.lease.all().map(|lease| &lease.terms.key)
+    }
+
+    /// The token that fences this acquisition; of several keys it is the one of
+    /// the last, and larger than all that were given out for any of them before.
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
@@ -99,6 +121,12 @@ impl LockGuard {
         Hold::new(&self.lease, body)
     }
 
+    /// Runs `body` to its end whatever becomes of the lock; the body looks at its
+    /// guard, or at [`current`](crate::current()), to learn whether it still has it.
+    pub fn hold_unstopped<F: Future>(&self, body: F) -> HoldUnstopped<'_, F> {
+        HoldUnstopped::new(&self.lease, body)
+    }
+
     /// Hands the release to the driver and returns at once.
     pub fn release(self) {
         drop(self);
@@ -112,16 +140,26 @@ impl LockGuard {
     /// [`LockError::Unavailable`] where the server did not answer before the
     /// lease ended by itself.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
-        let (answer, answered) = oneshot::channel();
-        self.lease.release(Some(answer));
+        let answers: Vec<_> = match self.joined {
+            true => Vec::new(),
+            false => self.lease.all().map(Lease::release_confirmed).collect(),
+        };
         drop(self);
-        async move { answered.await.unwrap_or(Err(LockError::ShutDown)) }
+        async move {
+            let mut held = true;
+            for answer in answers {
+                held &= answer.await.unwrap_or(Err(LockError::ShutDown))?;
+            }
+            Ok(held)
+        }
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        self.lease.release(None);
+        if !self.joined {
+            self.lease.all().for_each(Lease::release);
+        }
     }
 }
 
@@ -130,7 +168,7 @@ impl Drop for LockGuard {
 #[derive(Debug)]
 pub struct Lost<'g> {
     lease: &'g Lease,
-    slot: Option<usize>,
+    slot: Option<u64>,
 }
 
 impl Future for Lost<'_> {

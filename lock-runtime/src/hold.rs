@@ -32,7 +32,7 @@ pin_project! {
 /// Takes the waker back when the future is dropped.
 struct Watch<'g> {
     lease: &'g Lease,
-    slot: Option<usize>,
+    slot: Option<u64>,
 }
 
 impl<'g, F: Future> Hold<'g, F> {
@@ -53,11 +53,11 @@ impl<F: Future> Future for Hold<'_, F> {
     /// Where it is polled again after it has returned, as async functions do.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if !this.lease.is_held() {
+        if let Some(lost) = this.lease.first_lost() {
             this.body.set(None);
-            observe::stopped(this.lease);
+            observe::stopped(lost);
             return Poll::Ready(Err(LockError::Lost {
-                key: this.lease.terms.key.clone(),
+                key: lost.terms.key.clone(),
                 fence: FencingToken::new(this.lease.fence),
             }));
         }
@@ -97,6 +97,33 @@ impl<F> fmt::Debug for Hold<'_, F> {
     }
 }
 
+pin_project! {
+    /// The future of [`LockGuard::hold_unstopped`](crate::LockGuard::hold_unstopped).
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct HoldUnstopped<'g, F> {
+        lease: &'g Arc<Lease>,
+        #[pin]
+        body: F,
+    }
+}
+
+impl<'g, F: Future> HoldUnstopped<'g, F> {
+    pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
+        Self { lease, body }
+    }
+}
+
+impl<F: Future> Future for HoldUnstopped<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = current::enter(this.lease);
+        this.body.poll(cx)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -109,9 +136,8 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::key::LockKey;
     use crate::lease;
-    use crate::request::{LeaseId, Terms, Wait};
+    use crate::terms::{LeaseId, Terms};
 
     const TTL: Duration = Duration::from_secs(10);
 
@@ -125,14 +151,7 @@ mod tests {
     }
 
     fn lease(clock: &Clock) -> Arc<Lease> {
-        let terms = Terms {
-            id: LeaseId(1),
-            key: LockKey::from("k"),
-            ttl: TTL,
-            wait: Wait::Forever,
-            renew: true,
-            function: None,
-        };
+        let terms = Terms::of(LeaseId(1), "k", TTL);
         let deadline = lease::deadline(clock.now(), TTL);
         let (mailbox, _) = mpsc::unbounded_channel();
         Arc::new(Lease::new(

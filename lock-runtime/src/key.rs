@@ -25,7 +25,13 @@ impl LockKey {
         &self.0
     }
 
-    pub(crate) fn check(&self) -> Result<(), LockError> {
+    /// A name that is escaped already.
+    #[cfg(feature = "redis")]
+    pub(crate) fn stored(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    fn check(&self) -> Result<(), LockError> {
         match self.0.len() {
             0 => Err(LockError::InvalidKey {
                 reason: "it is empty, or a value in it could not be formatted",
@@ -63,6 +69,48 @@ impl fmt::Display for LockKey {
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// The names that one acquisition takes, all or none of them: sorted, so that no
+/// two acquisitions wait for each other, and without repetitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    pub(crate) first: LockKey,
+    /// The others in falling order: the next one is the last.
+    pub(crate) rest: Vec<LockKey>,
+}
+
+impl Keys {
+    /// `None` where there are no names.
+    pub(crate) fn several(names: impl IntoIterator<Item = LockKey>) -> Option<Self> {
+        let mut rest: Vec<_> = names.into_iter().collect();
+        rest.sort_unstable_by(|a, b| b.cmp(a));
+        rest.dedup();
+        let first = rest.pop()?;
+        Some(Self { first, rest })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &LockKey> {
+        std::iter::once(&self.first).chain(self.rest.iter().rev())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LockError> {
+        self.iter().try_for_each(LockKey::check)
+    }
+}
+
+impl From<LockKey> for Keys {
+    fn from(first: LockKey) -> Self {
+        let rest = Vec::new();
+        Self { first, rest }
+    }
+}
+
+impl<const N: usize> From<[LockKey; N]> for Keys {
+    fn from(names: [LockKey; N]) -> Self {
+        // An empty name is refused when the lock is taken.
+        Self::several(names).unwrap_or_else(|| LockKey(String::new()).into())
     }
 }
 

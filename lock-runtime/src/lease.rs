@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use once_cell::sync::OnceCell;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{Clock, Moment};
 use crate::driver::{Answer, Op};
+use crate::error::LockError;
+use crate::key::LockKey;
 use crate::manager::Shared;
-use crate::request::Terms;
+use crate::terms::Terms;
 
 /// The last moment at which a lock is surely ours, given the moment **before**
 /// the command was sent that set its `ttl` on the server.
@@ -33,16 +36,19 @@ pub(crate) struct Lease {
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
     deadline: AtomicU64,
+    /// The deadline that no renewal moves: the end of what may be held at most.
+    latest: Moment,
+    /// The lease of the key that was taken before this one, of several.
+    under: OnceCell<Arc<Lease>>,
     released: AtomicBool,
     mailbox: mpsc::UnboundedSender<Op>,
     watchers: Mutex<Watchers>,
 }
 
-#[derive(Default)]
-struct Watchers {
-    next: usize,
-    wakers: Vec<(usize, Waker)>,
-}
+/// The number of whoever watches a lease next.
+static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
+
+type Watchers = Vec<(u64, Waker)>;
 
 impl Lease {
     pub(crate) fn new(
@@ -52,11 +58,16 @@ impl Lease {
         clock: Clock,
         mailbox: mpsc::UnboundedSender<Op>,
     ) -> Self {
+        let most = terms.max_hold.unwrap_or(Duration::MAX);
+        let latest = clock.now().after(most);
+        let deadline = deadline.min(latest);
         Self {
             terms,
             fence,
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
+            latest,
+            under: OnceCell::new(),
             released: AtomicBool::new(false),
             mailbox,
             watchers: Mutex::default(),
@@ -67,12 +78,42 @@ impl Lease {
         Moment::from_nanos(self.deadline.load(Ordering::SeqCst))
     }
 
-    pub(crate) fn is_held(&self) -> bool {
-        self.clock.now() < self.deadline()
+    /// Whether the deadline can be moved no further.
+    pub(crate) fn is_final(&self) -> bool {
+        self.deadline() >= self.latest
     }
 
+    /// Makes one lease of this and that of a key that was taken before.
+    pub(crate) fn put_on(&self, under: &Arc<Self>) {
+        let known = self.under.set(Arc::clone(under));
+        debug_assert!(known.is_ok(), "each key is taken once");
+    }
+
+    /// This and the leases under it: those of all keys of one acquisition.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
+    }
+
+    /// Whether all of it is surely ours.
+    pub(crate) fn is_held(&self) -> bool {
+        self.first_lost().is_none()
+    }
+
+    /// The lease among all that is not surely ours.
+    pub(crate) fn first_lost(&self) -> Option<&Self> {
+        let now = self.clock.now();
+        self.all().find(|lease| now >= lease.deadline())
+    }
+
+    pub(crate) fn locks(&self, key: &LockKey) -> bool {
+        self.all().any(|lease| lease.terms.key == *key)
+    }
+
+    /// How long all of it is surely ours.
     pub(crate) fn remaining(&self) -> Duration {
-        self.deadline().since(self.clock.now())
+        let now = self.clock.now();
+        let left = self.all().map(|lease| lease.deadline().since(now));
+        left.min().unwrap_or_default()
     }
 
     pub(crate) fn belongs_to(&self, shared: &Shared) -> bool {
@@ -82,6 +123,7 @@ impl Lease {
     /// Moves the deadline on. Only the driver calls it, before the old one has
     /// passed: a lease that has lapsed stays so.
     pub(crate) fn extend(&self, deadline: Moment) {
+        let deadline = deadline.min(self.latest);
         self.deadline
             .fetch_max(deadline.as_nanos(), Ordering::SeqCst);
     }
@@ -89,43 +131,51 @@ impl Lease {
     /// The lock is no longer ours: no poll of the body starts from here on.
     pub(crate) fn end(&self) {
         self.deadline.store(0, Ordering::SeqCst);
-        let watchers = std::mem::take(&mut self.watchers().wakers);
+        let watchers = std::mem::take(&mut *self.watchers());
         for (_, waker) in watchers {
             waker.wake();
         }
     }
 
     /// Hands the release to the driver, once.
-    pub(crate) fn release(self: &Arc<Self>, answer: Option<Answer<bool>>) {
+    pub(crate) fn release(&self) {
+        self.hand_over(None);
+    }
+
+    /// The same, and its answer.
+    pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(Some(answer));
+        answered
+    }
+
+    fn hand_over(&self, answer: Option<Answer<bool>>) {
         if !self.released.swap(true, Ordering::SeqCst) {
             // The driver outlives every lease; were it gone, the server's ttl
             // would free the lock.
-            let _ = self.mailbox.send(Op::Release {
-                id: self.terms.id,
-                answer,
-            });
+            let id = self.terms.id;
+            let _ = self.mailbox.send(Op::Release { id, answer });
         }
     }
 
-    /// Wakes `waker` when the lease ends. `slot` remembers the place between
-    /// polls, so that a waker that changes replaces its predecessor.
-    pub(crate) fn watch(&self, slot: &mut Option<usize>, waker: &Waker) {
-        let mut watchers = self.watchers();
-        let known =
-            slot.and_then(|slot| watchers.wakers.iter_mut().find(|(place, _)| *place == slot));
-        if let Some((_, known)) = known {
-            known.clone_from(waker);
-            return;
+    /// Wakes `waker` when one of the leases ends. `slot` remembers the place
+    /// between polls, so that a waker that changes replaces its predecessor.
+    pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
+        let place = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
+        for lease in self.all() {
+            let mut watchers = lease.watchers();
+            match watchers.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, known)) => known.clone_from(waker),
+                None => watchers.push((place, waker.clone())),
+            }
         }
-        let place = watchers.next;
-        watchers.next += 1;
-        watchers.wakers.push((place, waker.clone()));
-        *slot = Some(place);
     }
 
-    pub(crate) fn unwatch(&self, slot: Option<usize>) {
+    pub(crate) fn unwatch(&self, slot: Option<u64>) {
         if let Some(slot) = slot {
-            self.watchers().wakers.retain(|(place, _)| *place != slot);
+            for lease in self.all() {
+                lease.watchers().retain(|(place, _)| *place != slot);
+            }
         }
     }
 
@@ -149,8 +199,7 @@ impl fmt::Debug for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::LockKey;
-    use crate::request::{LeaseId, Wait};
+    use crate::terms::LeaseId;
 
     fn left(ttl_ms: u64) -> u128 {
         let sent = Moment::from_nanos(1);
@@ -167,14 +216,7 @@ mod tests {
     }
 
     fn lease(clock: &Clock) -> Lease {
-        let terms = Terms {
-            id: LeaseId(1),
-            key: LockKey::from("k"),
-            ttl: Duration::from_secs(10),
-            wait: Wait::Forever,
-            renew: true,
-            function: None,
-        };
+        let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
         let deadline = deadline(clock.now(), terms.ttl);
         let (mailbox, _) = mpsc::unbounded_channel();
         Lease::new(terms.into(), 1, deadline, clock.clone(), mailbox)

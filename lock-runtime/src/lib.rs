@@ -68,6 +68,7 @@
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+mod acquire;
 mod backend;
 mod clock;
 mod config;
@@ -76,22 +77,28 @@ mod driver;
 mod error;
 mod guard;
 mod hold;
+mod holder;
 mod key;
 mod lease;
 mod manager;
 mod observe;
+mod query;
 mod request;
 mod site;
+mod terms;
 mod watchdog;
 
+pub use acquire::Acquire;
 pub use clock::Clock;
 pub use config::LockConfig;
-pub use error::{FromLockError, Holder, LockError};
+pub use current::current;
+pub use error::{FromLockError, LockError};
 pub use guard::{FencingToken, LockGuard, Lost};
-pub use hold::Hold;
+pub use hold::{Hold, HoldUnstopped};
+pub use holder::{Holder, Status};
 pub use key::LockKey;
 pub use manager::{Installed, LockManager, Scope, init, shutdown};
-pub use request::{Acquire, LockRequest};
+pub use request::LockRequest;
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.

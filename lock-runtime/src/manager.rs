@@ -15,10 +15,13 @@ use pin_project_lite::pin_project;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::LockConfig;
-use crate::driver::{self, Op};
+use crate::driver::{self, Answer, Op};
 use crate::error::LockError;
-use crate::key::LockKey;
-use crate::request::{LeaseId, LockRequest};
+use crate::holder::Status;
+use crate::key::{Keys, LockKey};
+use crate::query::{Pattern, Query};
+use crate::request::LockRequest;
+use crate::terms::LeaseId;
 
 static INSTALLED: OnceCell<LockManager> = OnceCell::new();
 
@@ -90,7 +93,59 @@ impl LockManager {
 
     /// A request for the lock named `key`.
     pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
-        LockRequest::new(Arc::clone(&self.shared), key.into())
+        let keys = Keys::from(key.into());
+        LockRequest::new(Arc::clone(&self.shared), Some(keys))
+    }
+
+    /// A request for several locks, all or none. They are taken in the order of
+    /// their names, whatever the order here, so that requests for the same ones
+    /// never wait for each other; a name that is given twice counts once.
+    pub fn lock_all<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        let keys = Keys::several(keys.into_iter().map(Into::into));
+        LockRequest::new(Arc::clone(&self.shared), keys)
+    }
+
+    /// Who holds a lock, since when, and how many wait for it.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
+        let key = key.into();
+        self.ask(|answer| Query::Status { key, answer }).await
+    }
+
+    /// The names of the locks that are held and match a pattern, in which `*`
+    /// stands for any text and `?` for any character. The server is searched in
+    /// steps that block nobody: what is taken or let go meanwhile may be missing
+    /// or listed.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
+        let pattern = Pattern::new(pattern);
+        self.ask(|answer| Query::List { pattern, answer }).await
+    }
+
+    /// Takes a lock away from whoever holds it, foreign clients included, and
+    /// hands it to the next in line; returns how many held it. Holders that can
+    /// be reached are told, and their work is stopped at once: until they hear of
+    /// it, and where they cannot be reached until their next renewal, they work
+    /// on beside the next holder, whose fencing token is larger.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
+        let key = key.into();
+        self.ask(|answer| Query::ForceRelease { key, answer }).await
+    }
+
+    async fn ask<T>(&self, query: impl FnOnce(Answer<T>) -> Query) -> Result<T, LockError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.shared.mailbox.send(Op::Query(query(answer)));
+        answered.await.unwrap_or(Err(LockError::ShutDown))
     }
 
     /// Runs `future` with this manager in place of the installed one. Holds

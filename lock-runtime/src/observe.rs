@@ -8,7 +8,7 @@ use tracing::{debug, field, info, warn};
 use crate::backend::Cause;
 use crate::error::LockError;
 use crate::lease::Lease;
-use crate::request::Terms;
+use crate::terms::Terms;
 
 macro_rules! event {
     ($level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {

@@ -1,22 +1,21 @@
 //! What the attribute's expansion calls; no part of the public interface.
 
-pub use crate::key::{KeyWriter, Value};
+pub use crate::key::{KeyWriter, Keys, Value};
 pub use crate::site::Site;
 
+use crate::acquire::Acquire;
 use crate::error::LockError;
-use crate::key::LockKey;
 use crate::manager::LockManager;
-use crate::request::Acquire;
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
-pub fn acquire(site: &'static Site, key: LockKey) -> Acquire {
-    Acquire::at_site(LockManager::current(), site, key)
+pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+    Acquire::at_site(LockManager::current(), site, keys.into())
 }
 
 /// The same from `manager`.
-pub fn acquire_with(manager: &LockManager, site: &'static Site, key: LockKey) -> Acquire {
-    Acquire::at_site(Ok(manager.clone()), site, key)
+pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+    Acquire::at_site(Ok(manager.clone()), site, keys.into())
 }
 
 /// Calls what `on_error` names; a closure there learns the type of its argument

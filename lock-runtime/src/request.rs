@@ -1,81 +1,46 @@
-//! What one acquisition asks for, and the future that waits for its answer.
+//! What one acquisition asks for, while it can still be shaped.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
+use crate::acquire::Acquire;
 use crate::config;
-use crate::current;
-use crate::driver::Op;
 use crate::error::LockError;
 use crate::guard::LockGuard;
-use crate::key::LockKey;
-use crate::manager::{LockManager, Shared};
-use crate::site::Site;
-
-/// Names an acquisition, and the lease that comes of it, within one manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LeaseId(pub(crate) u64);
-
-/// How long to wait for a held lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Zero tries once.
-    AtMost(Duration),
-    Forever,
-}
-
-impl Wait {
-    pub(crate) fn is_try(self) -> bool {
-        self == Self::AtMost(Duration::ZERO)
-    }
-}
-
-/// Everything that is settled when an acquisition begins.
-#[derive(Debug)]
-pub(crate) struct Terms {
-    pub(crate) id: LeaseId,
-    pub(crate) key: LockKey,
-    pub(crate) ttl: Duration,
-    pub(crate) wait: Wait,
-    pub(crate) renew: bool,
-    /// Module and name of the annotated function, where there is one.
-    pub(crate) function: Option<(&'static str, &'static str)>,
-}
-
-impl Terms {
-    /// How long the server may be silent on a call before its connection counts
-    /// as broken: short enough for a lease to be renewed over the next one, long
-    /// enough for a busy machine.
-    pub(crate) fn call_timeout(&self) -> Duration {
-        (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
-    }
-}
+use crate::key::{Keys, LockKey};
+use crate::manager::Shared;
+use crate::terms::{Kind, Terms, Wait};
 
 /// An acquisition that can still be shaped; made by
-/// [`LockManager::lock`](crate::LockManager::lock).
+/// [`LockManager::lock`](crate::LockManager::lock) and
+/// [`lock_all`](crate::LockManager::lock_all).
 #[must_use = "nothing is locked before `acquire` or `run`"]
 pub struct LockRequest {
     shared: Arc<Shared>,
-    key: LockKey,
+    keys: Option<Keys>,
     ttl: Option<Duration>,
     wait: Option<Wait>,
     renew: bool,
+    kind: Kind,
+    reentrant: bool,
+    min_hold: Option<Duration>,
+    max_hold: Option<Duration>,
 }
 
 impl LockRequest {
-    pub(crate) fn new(shared: Arc<Shared>, key: LockKey) -> Self {
+    /// Without a key it is refused.
+    pub(crate) fn new(shared: Arc<Shared>, keys: Option<Keys>) -> Self {
         Self {
             shared,
-            key,
+            keys,
             ttl: None,
             wait: None,
             renew: true,
+            kind: Kind::Exclusive,
+            reentrant: false,
+            min_hold: None,
+            max_hold: None,
         }
     }
 
@@ -103,8 +68,47 @@ impl LockRequest {
         self
     }
 
-    /// Takes the lock. Dropping the future gives it up: no key and no place in
-    /// a queue are left behind.
+    /// Shares the lock with other readers. Everybody who does not ask for this
+    /// is a writer, and alone; both are served in the order in which they came.
+    pub fn read(mut self) -> Self {
+        self.kind = Kind::Read;
+        self
+    }
+
+    /// Shares the lock among at most so many holders. The number counts until
+    /// nobody holds the lock: meanwhile another one is refused with
+    /// [`LockError::InvalidOptions`].
+    pub fn permits(mut self, permits: u32) -> Self {
+        self.kind = Kind::Permits(permits);
+        self
+    }
+
+    /// Joins the lock where the work that asks for it runs under it already,
+    /// instead of failing with [`LockError::AlreadyHeld`]. The guard is another
+    /// one for the same lease, which ends with the first one. Who holds the
+    /// lock as a reader cannot join as a writer.
+    pub fn reentrant(mut self) -> Self {
+        self.reentrant = true;
+        self
+    }
+
+    /// Keeps the lock closed until so long after the grant, also when it is
+    /// released before: for work that must not run twice in a row. Nobody waits
+    /// for that here; a crash frees the lock after its ttl all the same.
+    pub fn min_hold(mut self, time: Duration) -> Self {
+        self.min_hold = Some(time);
+        self
+    }
+
+    /// Ends the lease at the latest so long after the grant, and with it the
+    /// work under it.
+    pub fn max_hold(mut self, time: Duration) -> Self {
+        self.max_hold = Some(time);
+        self
+    }
+
+    /// Takes the lock; of several keys all or none. Dropping the future gives
+    /// it up: no key and no place in a queue are left behind.
     ///
     /// # Errors
     ///
@@ -115,15 +119,11 @@ impl LockRequest {
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
     pub fn acquire(self) -> Acquire {
-        let shared = Arc::clone(&self.shared);
-        let stage = match self.terms() {
-            Ok(terms) => Stage::Unasked {
-                shared,
-                terms: Arc::new(terms),
-            },
-            Err(error) => Stage::Refused(error),
-        };
-        Acquire { stage }
+        let (shared, reentrant) = (Arc::clone(&self.shared), self.reentrant);
+        match self.terms() {
+            Ok((terms, rest)) => Acquire::new(shared, terms, rest, reentrant),
+            Err(error) => Acquire::refused(error),
+        }
     }
 
     /// Takes the lock, runs `body` under it, and releases it.
@@ -137,135 +137,47 @@ impl LockRequest {
         guard.hold(body(&guard)).await
     }
 
-    fn terms(self) -> Result<Terms, LockError> {
-        self.key.check()?;
+    /// The terms of the first key, and the other keys.
+    fn terms(self) -> Result<(Terms, Vec<LockKey>), LockError> {
+        let keys = self.keys.ok_or(LockError::InvalidKey {
+            reason: "there is none: name at least one",
+        })?;
+        keys.check()?;
         let config = &self.shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
         config::check_ttl(ttl)?;
-        Ok(Terms {
+        if self.kind == Kind::Permits(0) {
+            return Err(LockError::invalid("permits", "it must be at least 1"));
+        }
+        if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
+            && least > most
+        {
+            let reason = format_args!("{least:?} is longer than max_hold, {most:?}");
+            return Err(LockError::invalid("min_hold", reason));
+        }
+        let terms = Terms {
             id: self.shared.next_id(),
-            key: self.key,
+            key: keys.first,
             ttl,
             wait: self.wait.unwrap_or(config.wait),
             renew: self.renew,
+            kind: self.kind,
+            min_hold: self.min_hold,
+            max_hold: self.max_hold,
             function: None,
-        })
+        };
+        Ok((terms, keys.rest))
     }
 }
 
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockRequest")
-            .field("key", &self.key)
+            .field("keys", &self.keys)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)
             .field("renew", &self.renew)
+            .field("kind", &self.kind)
             .finish_non_exhaustive()
-    }
-}
-
-/// The future of an acquisition; see [`LockRequest::acquire`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Acquire {
-    stage: Stage,
-}
-
-enum Stage {
-    Refused(LockError),
-    Unasked {
-        shared: Arc<Shared>,
-        terms: Arc<Terms>,
-    },
-    Asked {
-        shared: Arc<Shared>,
-        id: LeaseId,
-        answer: oneshot::Receiver<Result<LockGuard, LockError>>,
-    },
-    Answered,
-}
-
-impl Acquire {
-    /// As an annotated function takes its lock.
-    pub(crate) fn at_site(
-        manager: Result<LockManager, LockError>,
-        site: &'static Site,
-        key: LockKey,
-    ) -> Self {
-        let stage = match manager.and_then(|manager| Self::site_terms(&manager, site, key)) {
-            Ok((shared, terms)) => Stage::Unasked { shared, terms },
-            Err(error) => Stage::Refused(error),
-        };
-        Self { stage }
-    }
-
-    fn site_terms(
-        manager: &LockManager,
-        site: &'static Site,
-        key: LockKey,
-    ) -> Result<(Arc<Shared>, Arc<Terms>), LockError> {
-        key.check()?;
-        let shared = manager.shared();
-        let terms = Terms {
-            id: shared.next_id(),
-            key,
-            ttl: site.ttl.unwrap_or(shared.config.ttl),
-            wait: site.wait.unwrap_or(shared.config.wait),
-            renew: site.renew,
-            function: Some((site.module, site.function)),
-        };
-        Ok((Arc::clone(shared), Arc::new(terms)))
-    }
-}
-
-impl Future for Acquire {
-    type Output = Result<LockGuard, LockError>;
-
-    /// # Panics
-    ///
-    /// Where it is polled again after it has returned, as async functions do.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Unasked { shared, terms } = &self.stage {
-            if current::holds(shared, &terms.key) {
-                let key = terms.key.clone();
-                self.stage = Stage::Answered;
-                return Poll::Ready(Err(LockError::AlreadyHeld { key }));
-            }
-            let (reply, answer) = oneshot::channel();
-            let (shared, terms) = (Arc::clone(shared), Arc::clone(terms));
-            let id = terms.id;
-            // A mailbox that is closed drops the reply, which is an answer.
-            let _ = shared.mailbox.send(Op::Acquire { terms, reply });
-            self.stage = Stage::Asked { shared, id, answer };
-        }
-        let answer = match &mut self.stage {
-            Stage::Asked { answer, .. } => ready!(Pin::new(answer).poll(cx)),
-            stage => match std::mem::replace(stage, Stage::Answered) {
-                Stage::Refused(error) => Ok(Err(error)),
-                _ => panic!("`Acquire` was polled after it had returned"),
-            },
-        };
-        self.stage = Stage::Answered;
-        Poll::Ready(answer.unwrap_or(Err(LockError::ShutDown)))
-    }
-}
-
-impl Drop for Acquire {
-    fn drop(&mut self) {
-        // A guard that was answered meanwhile is dropped with the receiver,
-        // which releases it.
-        if let Stage::Asked { shared, id, .. } = &self.stage {
-            let _ = shared.mailbox.send(Op::Cancel(*id));
-        }
-    }
-}
-
-impl fmt::Debug for Acquire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.stage {
-            Stage::Refused(_) => "Acquire(refused)",
-            Stage::Unasked { .. } => "Acquire(not asked yet)",
-            Stage::Asked { .. } => "Acquire(asked)",
-            Stage::Answered => "Acquire(answered)",
-        })
     }
 }

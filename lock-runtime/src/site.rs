@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::{MAX_TTL, MIN_TTL};
-use crate::request::Wait;
+use crate::terms::{Kind, Wait};
 
 /// One annotated function; built in a constant by the attribute's expansion.
 #[derive(Debug)]
@@ -13,6 +13,10 @@ pub struct Site {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Wait>,
     pub(crate) renew: bool,
+    pub(crate) kind: Kind,
+    pub(crate) reentrant: bool,
+    pub(crate) min_hold: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
 }
 
 impl Site {
@@ -24,6 +28,10 @@ impl Site {
             ttl: None,
             wait: None,
             renew: true,
+            kind: Kind::Exclusive,
+            reentrant: false,
+            min_hold: None,
+            max_hold: None,
         }
     }
 
@@ -70,6 +78,69 @@ impl Site {
     /// `renew = false`.
     pub const fn fixed_lease(mut self) -> Self {
         self.renew = false;
+        self
+    }
+
+    /// `mode = "read"`.
+    pub const fn read(mut self) -> Self {
+        self.kind = Kind::Read;
+        self
+    }
+
+    /// `permits = …`.
+    ///
+    /// # Panics
+    ///
+    /// In constant evaluation, where it is zero.
+    pub const fn permits(mut self, permits: u32) -> Self {
+        assert!(permits >= 1, "`permits` must be at least 1");
+        self.kind = Kind::Permits(permits);
+        self
+    }
+
+    /// `reentrant = true`.
+    pub const fn reentrant(mut self) -> Self {
+        self.reentrant = true;
+        self
+    }
+
+    /// `min_hold = "…"`, in milliseconds.
+    pub const fn min_hold_ms(self, milliseconds: u64) -> Self {
+        self.min_hold(Duration::from_millis(milliseconds))
+    }
+
+    /// `min_hold = PATH`.
+    ///
+    /// # Panics
+    ///
+    /// In constant evaluation, where it is longer than `max_hold`.
+    pub const fn min_hold(mut self, time: Duration) -> Self {
+        self.min_hold = Some(time);
+        self.check_holds()
+    }
+
+    /// `max_hold = "…"`, in milliseconds.
+    pub const fn max_hold_ms(self, milliseconds: u64) -> Self {
+        self.max_hold(Duration::from_millis(milliseconds))
+    }
+
+    /// `max_hold = PATH`.
+    ///
+    /// # Panics
+    ///
+    /// In constant evaluation, where it is shorter than `min_hold`.
+    pub const fn max_hold(mut self, time: Duration) -> Self {
+        self.max_hold = Some(time);
+        self.check_holds()
+    }
+
+    const fn check_holds(self) -> Self {
+        if let (Some(least), Some(most)) = (self.min_hold, self.max_hold) {
+            assert!(
+                least.as_nanos() <= most.as_nanos(),
+                "`min_hold` must not be longer than `max_hold`"
+            );
+        }
         self
     }
 }

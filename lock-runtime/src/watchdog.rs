@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::lease::{self, Lease};
-use crate::request::LeaseId;
+use crate::terms::LeaseId;
 
 /// Keeps the schedule of all held locks.
 #[derive(Debug, Default)]
@@ -35,12 +35,12 @@ pub(crate) enum Due {
 impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
-        let renew_at = if ttl < lease.terms.ttl {
+        let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
             // Granted for less than was asked for. Half of what remains is
             // enough for short bodies to end without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {
-            lease.terms.renew.then(|| next_renewal(since, ttl))
+            (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
         };
         let id = lease.terms.id;
         let at = lease.deadline();
@@ -71,7 +71,8 @@ impl Watchdog {
         let terms = &watched.lease.terms;
         if now < watched.lease.deadline() {
             watched.lease.extend(lease::deadline(since, terms.ttl));
-            watched.renew_at = terms.renew.then(|| next_renewal(since, terms.ttl));
+            let goes_on = terms.renew && !watched.lease.is_final();
+            watched.renew_at = goes_on.then(|| next_renewal(since, terms.ttl));
         }
         self.enter(id);
     }
@@ -146,8 +147,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::key::LockKey;
-    use crate::request::{Terms, Wait};
+    use crate::terms::Terms;
 
     const TTL: Duration = Duration::from_secs(10);
 
@@ -155,12 +155,8 @@ mod tests {
         let clock = Clock::manual();
         let now = clock.now();
         let terms = Terms {
-            id: LeaseId(1),
-            key: LockKey::from("k"),
-            ttl: TTL,
-            wait: Wait::Forever,
             renew,
-            function: None,
+            ..Terms::of(LeaseId(1), "k", TTL)
         };
         let deadline = lease::deadline(now, granted);
         let (mailbox, _) = mpsc::unbounded_channel();

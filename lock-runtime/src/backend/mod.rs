@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::config::{LockConfig, Target};
-use crate::error::{Holder, LockError};
-use crate::request::{LeaseId, Terms};
+use crate::error::LockError;
+use crate::holder::Holder;
+use crate::query::Query;
+use crate::terms::{LeaseId, Terms};
 
 /// What a backend says of a failure; shared, since one broken connection fails
 /// many operations.
@@ -31,6 +33,8 @@ pub(crate) enum Request {
     Renew(LeaseId),
     /// Let go, if it is still ours. Answered with [`Outcome::Released`].
     Release(LeaseId),
+    /// Answered by itself.
+    Query(Query),
 }
 
 /// What a backend answers. Every moment called `since` lies before the command
@@ -56,6 +60,11 @@ pub(crate) enum Outcome {
     Busy {
         id: LeaseId,
         holder: Option<Box<Holder>>,
+    },
+    /// It is held with another number of permits.
+    Differs {
+        id: LeaseId,
+        permits: u32,
     },
     /// Cannot be asked at the moment; the backend keeps trying.
     Trouble {

@@ -19,7 +19,8 @@ use crate::clock::Clock;
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::guard::LockGuard;
-use crate::request::{LeaseId, Terms};
+use crate::query::Query;
+use crate::terms::{LeaseId, Terms};
 
 use operations::Operations;
 
@@ -46,6 +47,7 @@ pub(crate) enum Op {
         id: LeaseId,
         answer: Option<Answer<bool>>,
     },
+    Query(Query),
     /// Answered when every release that was handed in before it has been done.
     Flush(std::sync::mpsc::Sender<()>),
     /// Answered when no lock is held and every release has been done.

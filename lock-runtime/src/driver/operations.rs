@@ -12,11 +12,12 @@ use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::config::LockConfig;
 use crate::driver::{Answer, Op};
-use crate::error::{Holder, LockError};
+use crate::error::LockError;
 use crate::guard::LockGuard;
+use crate::holder::Holder;
 use crate::lease::{self, Lease};
 use crate::observe;
-use crate::request::{LeaseId, Terms, Wait};
+use crate::terms::{LeaseId, Terms, Wait};
 use crate::watchdog::{Due, Watchdog};
 
 /// The most that the first answer to an acquisition is waited for when its wait
@@ -95,6 +96,7 @@ impl Operations {
                 }
             }
             Op::Release { id, answer } => self.release(id, answer),
+            Op::Query(query) => self.requests.push(Request::Query(query)),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
         }
@@ -129,6 +131,16 @@ impl Operations {
             Outcome::Failed { id, cause } => {
                 if let Some(acquiring) = self.finish(id) {
                     acquiring.fail(now, News::Trouble(cause));
+                }
+            }
+            Outcome::Differs { id, permits } => {
+                if let Some(acquiring) = self.finish(id) {
+                    acquiring.refuse(LockError::invalid(
+                        "permits",
+                        format_args!(
+                            "the lock is held with permits = {permits}, which counts until nobody holds it"
+                        ),
+                    ));
                 }
             }
             Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
@@ -355,6 +367,10 @@ impl Acquiring {
             News::Trouble(cause) => LockError::unavailable(cause),
             News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
         };
+        self.refuse(error);
+    }
+
+    fn refuse(self, error: LockError) {
         observe::refused(&self.terms, &error);
         let _ = self.reply.send(Err(error));
     }

@@ -15,7 +15,8 @@ use tokio::sync::mpsc;
 use super::{Backend, Outcome, Request};
 use crate::clock::{Clock, Moment};
 use crate::key::LockKey;
-use crate::request::{LeaseId, Terms};
+use crate::query::Query;
+use crate::terms::{LeaseId, Terms};
 
 use store::{Client, Store, Waiter};
 
@@ -76,36 +77,27 @@ impl Memory {
     /// Out of the line or off the lock; `true` where it was held.
     fn leave(&mut self, now: Moment, id: LeaseId) -> bool {
         self.waits(id, false);
-        let Some(Claim { terms, .. }) = self.claims.remove(&id) else {
-            return false;
-        };
-        let mut store = lock(&self.store);
-        let Some(slot) = store.slots.get_mut(&terms.key) else {
-            return false;
-        };
-        slot.queue
-            .retain(|it| it.terms.id != id || !it.client.same_channel(&self.client));
-        let held = slot.is_held_by(&self.client, id, now);
-        if held {
-            slot.owner = None;
+        match self.claims.remove(&id) {
+            Some(claim) => lock(&self.store).leave(now, &claim.terms.key, &self.client, id),
+            None => false,
         }
-        store.dispatch(now, &terms.key);
-        held
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) -> bool {
-        let Some(Claim { terms, .. }) = self.claims.get(&id) else {
-            return false;
-        };
-        let mut store = lock(&self.store);
-        let slot = store.slots.get_mut(&terms.key);
-        let slot = slot.filter(|slot| slot.is_held_by(&self.client, id, now));
-        match slot.and_then(|slot| slot.owner.as_mut()) {
-            Some(owner) => {
-                owner.expires = now.after(terms.ttl);
-                true
-            }
+        match self.claims.get(&id) {
+            Some(claim) => lock(&self.store).renew(now, &claim.terms.key, &self.client, id),
             None => false,
+        }
+    }
+
+    fn answer(&mut self, now: Moment, query: Query) {
+        let mut store = lock(&self.store);
+        match query {
+            Query::Status { key, answer } => drop(answer.send(Ok(store.status(now, &key)))),
+            Query::List { pattern, answer } => drop(answer.send(Ok(store.list(now, &pattern)))),
+            Query::ForceRelease { key, answer } => {
+                drop(answer.send(Ok(store.force_release(now, &key))));
+            }
         }
     }
 
@@ -116,8 +108,7 @@ impl Memory {
         let mut next: Option<Moment> = None;
         for key in self.waiting.keys() {
             store.dispatch(now, key);
-            let owner = store.slots.get(key).and_then(|it| it.owner.as_ref());
-            next = owner.map(|it| it.expires).into_iter().chain(next).min();
+            next = store.next_end(key).into_iter().chain(next).min();
         }
         next
     }
@@ -127,7 +118,7 @@ impl Memory {
         match outcome {
             Outcome::Waiting { id, .. } => self.waits(*id, true),
             Outcome::Granted { id, .. } => self.waits(*id, false),
-            Outcome::Busy { id, .. } => {
+            Outcome::Busy { id, .. } | Outcome::Differs { id, .. } => {
                 self.claims.remove(id);
             }
             _ => {}
@@ -160,6 +151,7 @@ impl Backend for Memory {
     fn submit(&mut self, now: Moment, request: Request) {
         let outcome = match request {
             Request::Acquire(terms) => return self.acquire(now, terms),
+            Request::Query(query) => return self.answer(now, query),
             Request::Abandon(id) | Request::Release(id) => Outcome::Released {
                 id,
                 result: Ok(self.leave(now, id)),
@@ -202,10 +194,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let mut store = lock(&self.store);
         for key in self.waiting.keys() {
-            if let Some(slot) = store.slots.get_mut(key) {
-                slot.queue
-                    .retain(|it| !it.client.same_channel(&self.client));
-            }
+            store.forget(key, &self.client);
         }
     }
 }

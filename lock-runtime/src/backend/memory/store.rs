@@ -2,14 +2,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
 use crate::clock::Moment;
-use crate::error::Holder;
+use crate::guard::FencingToken;
+use crate::holder::{self, Holder, Status};
 use crate::key::LockKey;
-use crate::request::{LeaseId, Terms};
+use crate::query::Pattern;
+use crate::terms::{Kind, LeaseId, Terms};
 
 /// Where a manager gets its outcomes.
 pub(super) type Client = mpsc::UnboundedSender<Outcome>;
@@ -20,16 +23,21 @@ pub(super) struct Store {
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
+/// One lock. All its holders are of one kind.
 #[derive(Default)]
 pub(super) struct Slot {
-    pub(super) owner: Option<Owner>,
-    pub(super) queue: VecDeque<Waiter>,
+    holders: Vec<Owner>,
+    queue: VecDeque<Waiter>,
 }
 
-pub(super) struct Owner {
+struct Owner {
     client: Client,
-    id: LeaseId,
-    pub(super) expires: Moment,
+    terms: Arc<Terms>,
+    fence: u64,
+    since: Moment,
+    expires: Moment,
+    /// It has let go, and keeps the lock closed.
+    resting: bool,
 }
 
 pub(super) struct Waiter {
@@ -41,22 +49,23 @@ impl Store {
     /// First come, first served: everybody goes through the line.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
+        let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
+        slot.sweep(now);
+        if let Some(permits) = slot.differs(terms.kind) {
+            let _ = client.send(Outcome::Differs { id, permits });
+            return;
+        }
         slot.queue.push_back(waiter);
         self.dispatch(now, &terms.key);
         let Some(slot) = self.slots.get_mut(&terms.key) else {
             return;
         };
-        if !slot.waits(&client, terms.id) {
+        if !slot.queue.iter().any(|it| it.is(&client, id)) {
             return;
         }
-        let holder = slot.owner.as_ref().map(|owner| {
-            Box::new(Holder {
-                id: owner.id.0.to_string().into_boxed_str(),
-                remaining: Some(owner.expires.since(now)),
-            })
-        });
-        let id = terms.id;
+        let first = slot.holders.iter().min_by_key(|it| it.expires);
+        let holder = first.map(|it| Box::new(it.describe(now)));
         let outcome = if terms.wait.is_try() {
             slot.queue.pop_back();
             Outcome::Busy { id, holder }
@@ -66,48 +75,190 @@ impl Store {
         let _ = client.send(outcome);
     }
 
-    /// Grants a free lock to the first in line whose manager still lives.
+    /// Grants the lock to as many at the head of the line as may hold it, and
+    /// whose managers still live.
     pub(super) fn dispatch(&mut self, now: Moment, key: &LockKey) {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
         };
-        if slot.owner.as_ref().is_some_and(|it| now < it.expires) {
-            return;
-        }
-        slot.owner = None;
-        while let Some(Waiter { client, terms }) = slot.queue.pop_front() {
+        slot.sweep(now);
+        while slot
+            .queue
+            .front()
+            .is_some_and(|it| slot.admits(it.terms.kind))
+        {
+            let Some(Waiter { client, terms }) = slot.queue.pop_front() else {
+                break;
+            };
             self.fence += 1;
-            let (id, ttl) = (terms.id, terms.ttl);
+            let ttl = terms.ttl;
             let granted = Outcome::Granted {
-                id,
+                id: terms.id,
                 fence: self.fence,
                 since: now,
                 ttl,
             };
             if client.send(granted).is_ok() {
-                let expires = now.after(ttl);
-                slot.owner = Some(Owner {
+                slot.holders.push(Owner {
                     client,
-                    id,
-                    expires,
+                    terms,
+                    fence: self.fence,
+                    since: now,
+                    expires: now.after(ttl),
+                    resting: false,
                 });
-                return;
             }
         }
-        self.slots.remove(key);
+        if slot.holders.is_empty() && slot.queue.is_empty() {
+            self.slots.remove(key);
+        }
+    }
+
+    /// Out of the line or off the lock; `true` where it was held.
+    pub(super) fn leave(
+        &mut self,
+        now: Moment,
+        key: &LockKey,
+        client: &Client,
+        id: LeaseId,
+    ) -> bool {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return false;
+        };
+        slot.queue.retain(|it| !it.is(client, id));
+        slot.sweep(now);
+        let place = slot.holders.iter().position(|it| it.is(client, id));
+        if let Some(place) = place {
+            let owner = &mut slot.holders[place];
+            let rest = owner.terms.rest(owner.since, now);
+            if rest.is_zero() {
+                slot.holders.remove(place);
+            } else {
+                owner.resting = true;
+                owner.expires = now.after(rest);
+            }
+        }
+        self.dispatch(now, key);
+        place.is_some()
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        now: Moment,
+        key: &LockKey,
+        client: &Client,
+        id: LeaseId,
+    ) -> bool {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return false;
+        };
+        slot.sweep(now);
+        let owner = slot.holders.iter_mut().find(|it| it.is(client, id));
+        if let Some(owner) = owner {
+            owner.expires = now.after(owner.terms.ttl);
+            return true;
+        }
+        false
+    }
+
+    /// When the first lease of a lock ends.
+    pub(super) fn next_end(&self, key: &LockKey) -> Option<Moment> {
+        let slot = self.slots.get(key)?;
+        slot.holders.iter().map(|it| it.expires).min()
+    }
+
+    /// Nobody of this client waits for the lock any more.
+    pub(super) fn forget(&mut self, key: &LockKey, client: &Client) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.queue.retain(|it| !it.client.same_channel(client));
+        }
+    }
+
+    pub(super) fn status(&mut self, now: Moment, key: &LockKey) -> Status {
+        let mut status = Status {
+            key: key.clone(),
+            holders: Vec::new(),
+            waiters: 0,
+        };
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.sweep(now);
+            status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
+            status.waiters = slot.queue.len();
+        }
+        status
+    }
+
+    pub(super) fn list(&mut self, now: Moment, pattern: &Pattern) -> Vec<LockKey> {
+        let held = self.slots.iter_mut().filter_map(|(key, slot)| {
+            slot.sweep(now);
+            (!slot.holders.is_empty() && pattern.matches(key)).then(|| key.clone())
+        });
+        let mut keys: Vec<_> = held.collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn force_release(&mut self, now: Moment, key: &LockKey) -> usize {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return 0;
+        };
+        slot.sweep(now);
+        let holders = std::mem::take(&mut slot.holders);
+        for owner in &holders {
+            let _ = owner.client.send(Outcome::NotHeld { id: owner.terms.id });
+        }
+        self.dispatch(now, key);
+        holders.len()
     }
 }
 
 impl Slot {
-    pub(super) fn is_held_by(&self, client: &Client, id: LeaseId, now: Moment) -> bool {
-        self.owner
-            .as_ref()
-            .is_some_and(|it| it.id == id && it.client.same_channel(client) && now < it.expires)
+    fn sweep(&mut self, now: Moment) {
+        self.holders.retain(|it| now < it.expires);
     }
 
-    fn waits(&self, client: &Client, id: LeaseId) -> bool {
-        self.queue
-            .iter()
-            .any(|it| it.terms.id == id && it.client.same_channel(client))
+    fn admits(&self, kind: Kind) -> bool {
+        match self.holders.first() {
+            None => true,
+            Some(owner) => owner.terms.kind == kind && kind.admits(self.holders.len()),
+        }
+    }
+
+    /// The number of permits with which the lock is held, if it is not ours.
+    fn differs(&self, kind: Kind) -> Option<u32> {
+        let Kind::Permits(asked) = kind else {
+            return None;
+        };
+        match self.holders.first()?.terms.kind {
+            Kind::Permits(held) if held != asked => Some(held),
+            _ => None,
+        }
+    }
+}
+
+impl Waiter {
+    fn is(&self, client: &Client, id: LeaseId) -> bool {
+        self.terms.id == id && self.client.same_channel(client)
+    }
+}
+
+impl Owner {
+    fn is(&self, client: &Client, id: LeaseId) -> bool {
+        !self.resting && self.terms.id == id && self.client.same_channel(client)
+    }
+
+    fn describe(&self, now: Moment) -> Holder {
+        let name = holder::name(self.terms.id.0, &self.terms);
+        Holder::parse(&name, Some(self.expires.since(now)))
+    }
+
+    fn report(&self, now: Moment) -> Holder {
+        let held: Duration = now.since(self.since);
+        Holder {
+            since: SystemTime::now().checked_sub(held),
+            fence: Some(FencingToken::new(self.fence)),
+            resting: self.resting,
+            ..self.describe(now)
+        }
     }
 }

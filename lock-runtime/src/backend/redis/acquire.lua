@@ -1,39 +1,42 @@
--- Takes a free lock nobody waits for, or joins the line. Sent again with the
--- same token it extends instead of finding itself in the way.
+-- Takes a lock that may be entered and that nobody waits for, or joins the line.
+-- Sent again under the same name it extends instead of finding itself in the way.
 --
--- ARGV[1] token  [2] ttl in ms  [3] channel  [4] '1' to wait, '0' to try once
--- ARGV[5] the place of an earlier token of the same waiter, or ''
--- reply   {token, 'granted', fence}
---         {token, 'waiting', place, ms left of the owner, owner}
---         {token, 'busy', '', ms left of the owner, owner}
---         {token, 'gone'}: our own channel has no listener
-local token, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+-- ARGV[1] name  [2] ttl in ms  [3] channel  [4] '1' to wait, '0' to try once
+-- ARGV[5] the place of an earlier token of the same waiter, or ''  [6] kind
+-- reply   {name, 'granted', fence}
+--         {name, 'waiting', place, ms left of a holder, its name}
+--         {name, 'busy', '', ms left of a holder, its name}
+--         {name, 'differs', kind}: it is held with another number of permits
+--         {name, 'gone'}: our own channel has no listener
+local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
 local owner = redis.call('GET', KEYS[1])
-if owner == token then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  return {token, 'granted', next_fence()}
+if owner and extend(owner, name, kind, ttl) then
+  return {name, 'granted', next_fence()}
 end
 
 local place
-if owner or redis.call('EXISTS', KEYS[2]) == 1 then
+if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
+  local permits = owner and string.match(owner, '^%*(p%d+)$')
+  if permits and permits ~= kind and string.sub(kind, 1, 1) == 'p' then
+    return {name, 'differs', permits}
+  end
   if ARGV[4] == '1' then
     place = tonumber(ARGV[5]) or time()
-    enqueue(token .. ':x:' .. ttl .. ':' .. channel, place, channel)
+    enqueue(kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name, place, channel)
   end
   dispatch()
   owner = redis.call('GET', KEYS[1])
-end
-
-if owner == token then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  return {token, 'granted', granted_fence}
-elseif owner then
-  local left = redis.call('PTTL', KEYS[1])
-  if place then return {token, 'waiting', digits(place), left, owner} end
-  return {token, 'busy', '', left, owner}
-elseif place then
-  return {token, 'gone'}
+  if granted[name] then
+    extend(owner, name, kind, ttl)
+    return {name, 'granted', granted[name]}
+  end
+  if place and not owner then return {name, 'gone'} end
+  if place or not may_enter(owner, kind) or (owner and redis.call('EXISTS', KEYS[2]) == 1) then
+    local left, who = served(owner)
+    if place then return {name, 'waiting', digits(place), left, who} end
+    return {name, 'busy', '', left, who}
+  end
 end
 local fence = next_fence()
-redis.call('SET', KEYS[1], token, 'PX', ttl)
-return {token, 'granted', fence}
+hold(owner, name, kind, ttl)
+return {name, 'granted', fence}

@@ -3,8 +3,8 @@
 -- a token that is queued again after a late grant would make two holders.
 --
 -- ARGV[1] channel  [2..] members, as they stand in the queue
--- reply   {ms left of the owner, owner or '', then for each member
---          {token, 'granted', fence} | {token, 'waiting'} | {token, 'gone'}}
+-- reply   {ms left of a holder, its name or '', then for each member
+--          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}}
 if redis.call('PEXPIRE', KEYS[2], HOUSEKEEPING) == 1 then
   redis.call('HSET', KEYS[3], ARGV[1], digits(time()))
   redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
@@ -12,18 +12,17 @@ end
 dispatch()
 
 local owner = redis.call('GET', KEYS[1])
-local reply = {redis.call('PTTL', KEYS[1]), owner or ''}
+local left, who = served(owner)
+local reply = {left, who}
 for i = 2, #ARGV do
-  local token, ttl = string.match(ARGV[i], '^(%x+):%a:(%d+):')
+  local kind, ttl, name = string.match(ARGV[i], '^(%a%d*):(%d+):[^\n]+\n(.+)$')
   local answer
-  if owner == token then
-    redis.call('PEXPIRE', KEYS[1], ttl)
-    local fence = granted_token == token and granted_fence or next_fence()
-    answer = {token, 'granted', fence}
+  if owner and extend(owner, name, kind, ttl) then
+    answer = {name, 'granted', granted[name] or next_fence()}
   elseif redis.call('ZSCORE', KEYS[2], ARGV[i]) then
-    answer = {token, 'waiting'}
+    answer = {name, 'waiting'}
   else
-    answer = {token, 'gone'}
+    answer = {name, 'gone'}
   end
   reply[#reply + 1] = answer
 end

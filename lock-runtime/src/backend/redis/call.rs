@@ -1,4 +1,4 @@
-//! The calls of scripts, as values and as commands.
+//! What is sent to the server, as values and as commands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use redis::Cmd;
 
+use super::message::{Grant, Message};
 use super::scripts::{self, Script};
 use crate::clock::Moment;
+use crate::holder;
 use crate::key::LockKey;
-use crate::request::Terms;
+use crate::terms::Terms;
 
 /// Names one acquisition on the server: 128 bits from the operating system, so
 /// that nobody else ever has the same. Each stands in a queue at most once.
@@ -24,9 +26,10 @@ impl Token {
         Ok(Self(u128::from_be_bytes(bytes)))
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let number = u128::from_str_radix(text, 16).ok()?;
-        (text.len() == 32).then_some(Self(number))
+    /// The token that a name begins with.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let digits = name.split(' ').next().filter(|it| it.len() == 32)?;
+        u128::from_str_radix(digits, 16).ok().map(Self)
     }
 }
 
@@ -47,9 +50,19 @@ impl fmt::Debug for Token {
 pub(crate) struct Ticket {
     pub(crate) terms: Arc<Terms>,
     pub(crate) token: Token,
+    /// As it stands on the server; begins with the token.
+    name: Arc<str>,
 }
 
-/// One call of a script.
+impl Ticket {
+    pub(crate) fn new(terms: Arc<Terms>) -> Result<Self, getrandom::Error> {
+        let token = Token::new()?;
+        let name = holder::name(token, &terms).into();
+        Ok(Self { terms, token, name })
+    }
+}
+
+/// One call to the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Acquire {
@@ -61,12 +74,35 @@ pub(crate) enum Call {
     Ask(Vec<Ticket>),
     Leave(Ticket),
     Renew(Ticket),
-    Release(Ticket),
-    /// Releases a grant that nobody here knows, by the owner key's full name.
-    Disown {
-        owner: Box<str>,
-        token: Token,
+    Release {
+        ticket: Ticket,
+        /// For how long the lock stays closed.
+        rest: Duration,
     },
+    /// Releases a grant that nobody here knows.
+    Disown(Grant),
+    /// What an inspection of that number needs.
+    Inspect(u64, Inspect),
+    /// Tells a connection about a lock that is held here.
+    Report {
+        channel: Box<str>,
+        token: Token,
+        fence: u64,
+        held: Duration,
+    },
+}
+
+/// A step of an inspection.
+#[derive(Clone, Debug)]
+pub(crate) enum Inspect {
+    Status(LockKey),
+    /// Asks whoever holds these to tell about it.
+    Holders(Vec<Token>),
+    Scan {
+        glob: Box<str>,
+        cursor: u64,
+    },
+    ForceRelease(LockKey),
 }
 
 /// A call and the moment before it was sent.
@@ -76,12 +112,14 @@ pub(crate) struct Sent {
     pub(crate) at: Moment,
 }
 
-/// The names of the keys and the channel, as the scripts expect them.
+/// The names of the keys and the channels, as the scripts expect them.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) prefix: Box<str>,
     /// Where this connection hears of its grants.
     pub(crate) channel: Box<str>,
+    /// Where every connection hears of what concerns all.
+    pub(crate) common: Box<str>,
 }
 
 impl Names {
@@ -91,6 +129,7 @@ impl Names {
         Ok(Self {
             prefix: prefix.into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
+            common: format!("{prefix}:all").into(),
         })
     }
 
@@ -102,71 +141,82 @@ impl Names {
         format!("{}:{{{key}}}", self.prefix)
     }
 
+    /// What matches the owners of the locks whose names match.
+    fn owners(&self, glob: &str) -> String {
+        let mut all = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
+                all.push('\\');
+            }
+            all.push(c);
+        }
+        format!("{all}:{{{glob}}}")
+    }
+
     fn member(&self, ticket: &Ticket) -> String {
-        let ttl = ticket.terms.ttl.as_millis();
-        format!("{}:x:{ttl}:{}", ticket.token, self.channel)
+        let Terms { kind, ttl, .. } = &*ticket.terms;
+        format!("{kind}:{}:{}\n{}", millis(*ttl), self.channel, ticket.name)
     }
 
     fn script(&self, script: &Script, owner: &str, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
-        cmd.arg(4)
+        cmd.arg(5)
             .arg(owner)
             .arg(format!("{owner}:q"))
             .arg(format!("{owner}:s"))
-            .arg(self.fence());
-        cmd
-    }
-
-    fn release(&self, owner: &str, token: Token, member: &str, by_text: bool) -> Cmd {
-        let mut cmd = self.script(&scripts::RELEASE, owner, by_text);
-        cmd.arg(token.to_string()).arg(member);
+            .arg(self.fence())
+            .arg(format!("{owner}:h"));
         cmd
     }
 }
 
 impl Call {
-    /// The script that it calls.
-    pub(crate) fn script(&self) -> &'static Script {
-        match self {
+    /// The script that it calls, if it calls one.
+    pub(crate) fn script(&self) -> Option<&'static Script> {
+        Some(match self {
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Ask(_) => &scripts::ASK,
-            Self::Leave(_) | Self::Release(_) | Self::Disown { .. } => &scripts::RELEASE,
+            Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) => &scripts::RENEW,
-        }
+            Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
+            Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
+            Self::Inspect(..) | Self::Report { .. } => return None,
+        })
     }
 
     /// How long its answer may take.
     pub(crate) fn timeout(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(1);
         match self {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
-            | Self::Release(ticket) => ticket.terms.call_timeout(),
-            Self::Ask(tickets) => tickets
-                .iter()
-                .map(|ticket| ticket.terms.call_timeout())
-                .min()
-                .unwrap_or(Duration::from_secs(1)),
-            Self::Disown { .. } => Duration::from_secs(1),
+            | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
+            Self::Ask(tickets) => {
+                let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
+                timeouts.min().unwrap_or(LONGEST)
+            }
+            Self::Disown(_) | Self::Inspect(..) | Self::Report { .. } => LONGEST,
         }
     }
 
     /// The command, with the script's text instead of its hash where `by_text`.
     pub(crate) fn encode(&self, names: &Names, by_text: bool) -> Cmd {
+        let script = |script, key| names.script(script, &names.owner(key), by_text);
         match self {
             Self::Acquire { ticket, place } => {
                 let terms = &ticket.terms;
-                let mut cmd = names.script(&scripts::ACQUIRE, &names.owner(&terms.key), by_text);
-                cmd.arg(ticket.token.to_string())
+                let mut cmd = script(&scripts::ACQUIRE, &terms.key);
+                cmd.arg(&*ticket.name)
                     .arg(millis(terms.ttl))
                     .arg(&*names.channel)
                     .arg(u8::from(!terms.wait.is_try()))
-                    .arg(place.map_or_else(String::new, |place| place.to_string()));
+                    .arg(place.map_or_else(String::new, |place| place.to_string()))
+                    .arg(terms.kind.to_string());
                 cmd
             }
             Self::Ask(tickets) => {
-                let owner = names.owner(&tickets[0].terms.key);
-                let mut cmd = names.script(&scripts::ASK, &owner, by_text);
+                let mut cmd = script(&scripts::ASK, &tickets[0].terms.key);
                 cmd.arg(&*names.channel);
                 for ticket in tickets {
                     cmd.arg(names.member(ticket));
@@ -174,26 +224,67 @@ impl Call {
                 cmd
             }
             Self::Leave(ticket) => {
-                let owner = names.owner(&ticket.terms.key);
-                names.release(&owner, ticket.token, &names.member(ticket), by_text)
-            }
-            Self::Release(ticket) => {
-                let owner = names.owner(&ticket.terms.key);
-                names.release(&owner, ticket.token, "", by_text)
-            }
-            Self::Disown { owner, token } => names.release(owner, *token, "", by_text),
-            Self::Renew(ticket) => {
-                let mut cmd = scripts::RENEW.call(by_text);
-                cmd.arg(1)
-                    .arg(names.owner(&ticket.terms.key))
-                    .arg(ticket.token.to_string())
-                    .arg(millis(ticket.terms.ttl));
+                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
+                cmd.arg(&*ticket.name).arg(names.member(ticket)).arg(0);
                 cmd
+            }
+            Self::Release { ticket, rest } => {
+                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
+                cmd.arg(&*ticket.name).arg("").arg(millis(*rest));
+                cmd
+            }
+            Self::Disown(grant) => {
+                let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
+                cmd.arg(&*grant.name).arg("").arg(0);
+                cmd
+            }
+            Self::Renew(ticket) => {
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::RENEW, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(terms.kind.to_string());
+                cmd
+            }
+            Self::Inspect(_, Inspect::Status(key)) => script(&scripts::STATUS, key),
+            Self::Inspect(_, Inspect::ForceRelease(key)) => {
+                let mut cmd = script(&scripts::FORCE, key);
+                cmd.arg(&*names.common);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Scan { glob, cursor }) => {
+                let mut cmd = redis::cmd("SCAN");
+                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob));
+                cmd.arg("COUNT").arg(1000);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Holders(tokens)) => {
+                let message = Message::Asked {
+                    channel: names.channel.clone(),
+                    tokens: tokens.clone(),
+                };
+                publish(&names.common, &message)
+            }
+            Self::Report {
+                channel,
+                token,
+                fence,
+                held,
+            } => {
+                let (token, fence, held) = (*token, *fence, *held);
+                publish(channel, &Message::Told { token, fence, held })
             }
         }
     }
 }
 
+fn publish(channel: &str, message: &Message) -> Cmd {
+    let mut cmd = redis::cmd("PUBLISH");
+    cmd.arg(channel).arg(message.to_string());
+    cmd
+}
+
+/// Rounded up: a lock that rests for less than a millisecond rests for one.
 fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }

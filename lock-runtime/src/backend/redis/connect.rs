@@ -134,7 +134,8 @@ impl Dialer {
             _ => None,
         };
 
-        connection.subscribe(&*names.channel).await?;
+        let channels = [&*names.channel, &*names.common];
+        connection.subscribe(&channels).await?;
         let heard: i64 = redis::cmd("PUBLISH")
             .arg(&*names.channel)
             .arg("")

@@ -1,21 +1,33 @@
--- The part that acquire, ask, leave and release share: numbers acquisitions and
--- grants a free lock to the first in line.
+-- The part that the scripts share: numbers acquisitions, keeps the holders of a
+-- shared lock, and grants the lock to as many at the head of the line as may
+-- hold it together.
 --
--- KEYS[1] owner: a string with a ttl, the token of the holder
--- KEYS[2] queue: a sorted set by place (server time in microseconds), members
---         token:kind:ttl:channel
--- KEYS[3] seen:  a hash, channel of a connection -> when it last asked
--- KEYS[4] fence: the counter of acquisitions
+-- KEYS[1] owner:   a string with a ttl; the name of the holder, or '*' and the
+--                  kind in which the lock is shared
+-- KEYS[2] queue:   a sorted set by place (server time in microseconds), members
+--                  kind:ttl:channel, a new line, name
+-- KEYS[3] seen:    a hash, channel of a connection -> when it last asked
+-- KEYS[4] fence:   the counter of acquisitions
+-- KEYS[5] holders: a sorted set, the names of those who share the lock by the
+--                  ends of their leases (server time in milliseconds)
+--
+-- A name is a token, who has it and for which function. A kind is x (exclusive),
+-- r (readers) or p and the number of permits.
 
 local CLAIM_TTL = 3000       -- ms that a granted waiter has to claim its grant
 local SILENCE = 3000000      -- us after which a connection counts as gone
 local HOUSEKEEPING = 60000   -- ms that the queue outlives its last question
 
-local granted_token, granted_fence
+local granted = {}           -- name -> fence of those whom this call granted
 
 local function time()
   local now = redis.call('TIME')
   return now[1] * 1000000 + now[2]
+end
+
+-- The ends of leases are rounded up.
+local function millis()
+  return math.ceil(time() / 1000)
 end
 
 -- All digits: Lua would print large numbers in scientific notation.
@@ -46,30 +58,113 @@ local function tidy()
   if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
 end
 
--- The order of the writes matters: removals pass when memory is full, and what
--- follows a write in the same script passes with it.
+-- A shared lock lives as long as the longest lease in it.
+local function settle(now)
+  local last = redis.call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
+  if last then
+    redis.call('PEXPIRE', KEYS[1], digits(last - now))
+    redis.call('PEXPIRE', KEYS[5], digits(last - now))
+  else
+    redis.call('DEL', KEYS[1])
+  end
+end
+
+-- Whether one more of this kind may hold the lock beside its owner, if there is
+-- one. Those whose leases have ended do not count.
+local function may_enter(owner, kind)
+  if not owner then return true end
+  if owner ~= '*' .. kind then return false end
+  local most = tonumber(string.sub(kind, 2))
+  if not most or redis.call('ZCARD', KEYS[5]) < most then return true end
+  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', millis() - 1)
+  return redis.call('ZCARD', KEYS[5]) < most
+end
+
+-- Makes one more the holder of a lock that it may enter.
+local function hold(owner, name, kind, ttl)
+  if kind == 'x' then
+    redis.call('SET', KEYS[1], name, 'PX', ttl)
+    return
+  end
+  local now = millis()
+  if not owner then
+    -- What a lock that was lost has left behind.
+    redis.call('DEL', KEYS[5])
+    redis.call('SET', KEYS[1], '*' .. kind, 'PX', ttl)
+  end
+  redis.call('ZADD', KEYS[5], digits(now + ttl), name)
+  settle(now)
+end
+
+-- Extends a lease that is held; the first write passes when memory is full, and
+-- what follows passes with it.
+local function extend(owner, name, kind, ttl)
+  if owner == name then
+    redis.call('PEXPIRE', KEYS[1], ttl)
+    return true
+  end
+  if kind == 'x' or owner ~= '*' .. kind then return false end
+  local now = millis()
+  local ends = tonumber(redis.call('ZSCORE', KEYS[5], name) or 0)
+  if ends <= now then return false end
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call('ZADD', KEYS[5], digits(now + ttl), name)
+  settle(now)
+  return true
+end
+
+-- Whom to name as the holder, and how many ms are left of the first lease to end.
+local function served(owner)
+  if owner and string.sub(owner, 1, 1) == '*' then
+    local first = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+    if first[1] then return math.max(0, first[2] - millis()), first[1] end
+  end
+  return redis.call('PTTL', KEYS[1]), owner or ''
+end
+
+-- Hands the lock to the head of the line as long as it may run. The order of the
+-- writes matters: removals pass when memory is full, and what follows a write in
+-- the same script passes with it.
 local function dispatch()
-  if redis.call('EXISTS', KEYS[1]) == 1 then return end
+  local owner = redis.call('GET', KEYS[1])
+  local shared = owner and string.match(owner, '^%*%a%d*$')
+  if owner and not shared then return end
   local now
   local gone = {}
   for _ = 1, 1000 do
-    local head = redis.call('ZPOPMIN', KEYS[2])[1]
+    local head
+    if owner then
+      head = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+    else
+      head = redis.call('ZPOPMIN', KEYS[2])[1]
+    end
     if not head then break end
-    local token, ttl, channel = string.match(head, '^(%x+):%a:(%d+):(.+)$')
+    local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')
     now = now or time()
     if not gone[channel] then
       local seen = redis.call('HGET', KEYS[3], channel)
       if not seen or now - seen > SILENCE then gone[channel] = true end
     end
+    if owner then
+      if not gone[channel] and not may_enter(owner, kind) then break end
+      redis.call('ZREM', KEYS[2], head)
+    end
     if not gone[channel] then
       local fence = next_fence()
-      redis.call('SET', KEYS[1], token, 'PX', math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel, token .. ':' .. fence .. ':' .. KEYS[1]) > 0 then
-        granted_token, granted_fence = token, fence
-        break
+      hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
+      if redis.call('PUBLISH', channel, fence .. '\n' .. KEYS[1] .. '\n' .. name) > 0 then
+        granted[name] = fence
+        if kind == 'x' then break end
+        owner = '*' .. kind
+      else
+        gone[channel] = true
+        if kind == 'x' then
+          redis.call('DEL', KEYS[1])
+        elseif redis.call('ZREM', KEYS[5], name) == 1 then
+          settle(millis())
+        end
+        owner = redis.call('GET', KEYS[1])
       end
-      redis.call('DEL', KEYS[1])
-      gone[channel] = true
     end
   end
   if now then tidy() end

@@ -14,8 +14,9 @@ use redis::{RedisResult, Value};
 
 use super::call::{Names, Sent};
 use super::connect::{Dialer, Opened, PushEvent, closed};
+use super::message::Message;
 use super::queue::Queue;
-use super::reply::{ServerSaid, Trouble, decode_grant};
+use super::reply::{ServerSaid, Trouble};
 use super::scripts::Script;
 use crate::backend::Cause;
 use crate::clock::Moment;
@@ -129,7 +130,7 @@ impl Link {
                 return self.shifted(now, rest);
             };
             if matches!(reply, Err(Trouble::NotRun)) {
-                self.forgotten.push(call.call.script());
+                self.forgotten.extend(call.call.script());
             }
             self.queue.replied(now, call, reply);
         }
@@ -141,8 +142,8 @@ impl Link {
         }
         match event {
             PushEvent::Message(message) => {
-                if let Some((token, fence, owner)) = decode_grant(message) {
-                    self.queue.granted(now, token, fence, owner);
+                if let Some(message) = Message::parse(message) {
+                    self.queue.heard(now, message);
                 }
             }
             PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
@@ -190,8 +191,8 @@ impl Link {
         };
         let mut pipeline = redis::Pipeline::with_capacity(sent.len());
         for Sent { call, .. } in &sent {
-            let known = self.forgotten.iter();
-            let by_text = known.clone().any(|it| std::ptr::eq(*it, call.script()));
+            let known = |script: &Script| self.forgotten.iter().any(|it| std::ptr::eq(*it, script));
+            let by_text = call.script().is_some_and(known);
             pipeline.add_command(call.encode(&self.names, by_text));
         }
         self.forgotten.clear();

@@ -4,6 +4,7 @@
 pub(crate) mod call;
 mod connect;
 mod link;
+pub(crate) mod message;
 pub(crate) mod queue;
 pub(crate) mod reply;
 mod scripts;
@@ -22,7 +23,8 @@ use crate::clock::{Clock, Moment};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::key::LockKey;
-use crate::request::LeaseId;
+use crate::query::Query;
+use crate::terms::LeaseId;
 
 use call::Names;
 use connect::{Dialer, Push};
@@ -129,6 +131,7 @@ impl Redis {
             .iter_mut()
             .find_map(|it| it.queue.next_outcome())?;
         if let Outcome::Busy { id, .. }
+        | Outcome::Differs { id, .. }
         | Outcome::Failed { id, .. }
         | Outcome::Released { id, .. } = &outcome
         {
@@ -155,6 +158,10 @@ impl Backend for Redis {
             Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
                 self.bound.get(id).copied().unwrap_or(0)
             }
+            Request::Query(Query::Status { key, .. } | Query::ForceRelease { key, .. }) => {
+                self.link_of(key)
+            }
+            Request::Query(Query::List { .. }) => 0,
         };
         self.links[link].queue.submit(now, request);
     }

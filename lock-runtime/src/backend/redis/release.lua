@@ -1,12 +1,39 @@
--- Lets go of the lock if it is ours and hands it to the first in line; with a
--- member, leaves the line before (a grant that raced is passed on).
+-- Lets go of the lock if it is ours and hands it to who may enter; with a
+-- member, leaves the line before (a grant that raced is passed on). A lock that
+-- is to rest keeps an owner that nobody knows, so that neither a late renewal
+-- nor this call again finds it.
 --
--- ARGV[1] token  [2] member, or ''
--- reply   {token, 1 where the lock was ours, else 0}
-if ARGV[2] ~= '' and redis.call('ZREM', KEYS[2], ARGV[2]) == 1 then tidy() end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return {ARGV[1], 0}
+-- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, '0' for not
+-- reply   {name, 1 where the lock was ours, else 0}
+local name, rest = ARGV[1], ARGV[3]
+local in_line = ARGV[2] ~= '' and redis.call('ZREM', KEYS[2], ARGV[2]) == 1
+if in_line then tidy() end
+
+local owner = redis.call('GET', KEYS[1])
+local ours = 0
+if owner == name then
+  ours = 1
+  if rest ~= '0' then
+    redis.call('PEXPIRE', KEYS[1], rest)
+    redis.call('SET', KEYS[1], '-' .. name, 'KEEPTTL')
+    return {name, ours}
+  end
+  redis.call('DEL', KEYS[1])
+elseif owner and string.sub(owner, 1, 1) == '*' then
+  local ends = redis.call('ZSCORE', KEYS[5], name)
+  if ends then
+    local now = millis()
+    redis.call('ZREM', KEYS[5], name)
+    if now < tonumber(ends) then
+      ours = 1
+      if rest ~= '0' then redis.call('ZADD', KEYS[5], digits(now + rest), '-' .. name) end
+    end
+    settle(now)
+  elseif not in_line then
+    return {name, ours}
+  end
+else
+  return {name, ours}
 end
-redis.call('DEL', KEYS[1])
 dispatch()
-return {ARGV[1], 1}
+return {name, ours}

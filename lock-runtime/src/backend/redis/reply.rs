@@ -7,7 +7,8 @@ use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, Ticket, Token};
 use crate::backend::Cause;
-use crate::error::{Holder, LockError};
+use crate::error::LockError;
+use crate::holder::Holder;
 
 /// What a script answered.
 #[derive(Debug)]
@@ -22,28 +23,32 @@ pub(crate) enum Reply {
     Busy {
         line: Line,
     },
+    /// Held with so many permits.
+    Differs {
+        permits: u32,
+    },
     Gone,
     Asked {
         line: Line,
         standings: Vec<Standing>,
     },
     Ours(bool),
+    /// For whoever inspects.
+    Raw(Value),
 }
 
 /// What stands at the head of a line.
 #[derive(Debug)]
 pub(crate) struct Line {
+    /// The name of the holder whose lease ends first.
     pub(crate) owner: Box<str>,
-    /// `None` where the owner has no ttl.
+    /// `None` where it has no ttl.
     pub(crate) left: Option<Duration>,
 }
 
 impl Line {
     pub(crate) fn holder(&self) -> Holder {
-        Holder {
-            id: self.owner.clone(),
-            remaining: self.left,
-        }
+        Holder::parse(&self.owner, self.left)
     }
 }
 
@@ -75,16 +80,20 @@ impl Call {
         if let Value::ServerError(error) = value {
             return Some(Err(Trouble::from_server(&error)));
         }
+        if let Self::Inspect(..) | Self::Report { .. } = self {
+            return Some(Ok(Reply::Raw(value)));
+        }
         let Value::Array(items) = value else {
             return None;
         };
         match self {
             Self::Acquire { ticket, .. } => acquired(&items, ticket.token),
             Self::Ask(tickets) => asked(&items, tickets),
-            Self::Leave(ticket) | Self::Renew(ticket) | Self::Release(ticket) => {
+            Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. } => {
                 ours(&items, ticket.token)
             }
-            Self::Disown { token, .. } => ours(&items, *token),
+            Self::Disown(grant) => ours(&items, grant.token),
+            Self::Inspect(..) | Self::Report { .. } => None,
         }
         .map(Ok)
     }
@@ -105,6 +114,9 @@ fn acquired(items: &[Value], expected: Token) -> Option<Reply> {
         }),
         ("busy", [_, left, owner]) => Some(Reply::Busy {
             line: line(left, owner)?,
+        }),
+        ("differs", [kind]) => Some(Reply::Differs {
+            permits: text(kind)?.strip_prefix('p')?.parse().ok()?,
         }),
         ("gone", []) => Some(Reply::Gone),
         _ => None,
@@ -168,7 +180,7 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
 }
 
 /// The value of a foreign client need not be text.
-fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         Value::SimpleString(text) => Some(text.clone()),
@@ -176,16 +188,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn number(value: &Value) -> Option<u64> {
+pub(crate) fn number(value: &Value) -> Option<u64> {
     u64::from_redis_value_ref(value).ok()
-}
-
-/// A grant, as the dispatch script publishes it.
-pub(crate) fn decode_grant(message: &[u8]) -> Option<(Token, u64, &str)> {
-    let message = std::str::from_utf8(message).ok()?;
-    let (token, rest) = message.split_once(':')?;
-    let (fence, owner) = rest.split_once(':')?;
-    Some((Token::parse(token)?, fence.parse().ok()?, owner))
 }
 
 impl Trouble {

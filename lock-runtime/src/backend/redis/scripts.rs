@@ -10,26 +10,23 @@ pub(crate) struct Script {
     hash: Lazy<String>,
 }
 
-pub(super) static ACQUIRE: Script = Script {
-    text: concat!(include_str!("dispatch.lua"), include_str!("acquire.lua")),
-    hash: Lazy::new(|| hash(ACQUIRE.text)),
-};
-pub(super) static ASK: Script = Script {
-    text: concat!(include_str!("dispatch.lua"), include_str!("ask.lua")),
-    hash: Lazy::new(|| hash(ASK.text)),
-};
-pub(super) static RELEASE: Script = Script {
-    text: concat!(include_str!("dispatch.lua"), include_str!("release.lua")),
-    hash: Lazy::new(|| hash(RELEASE.text)),
-};
-pub(super) static RENEW: Script = Script {
-    text: include_str!("renew.lua"),
-    hash: Lazy::new(|| hash(RENEW.text)),
-};
-pub(super) static OPEN: Script = Script {
-    text: include_str!("open.lua"),
-    hash: Lazy::new(|| hash(OPEN.text)),
-};
+macro_rules! script {
+    ($name:ident, $($file:literal),+) => {
+        pub(super) static $name: Script = Script {
+            text: concat!($(include_str!($file)),+),
+            hash: Lazy::new(|| hash($name.text)),
+        };
+    };
+}
+
+// What most calls need comes first in a script: it returns from there.
+script!(ACQUIRE, "acquire_free.lua", "dispatch.lua", "acquire.lua");
+script!(ASK, "dispatch.lua", "ask.lua");
+script!(RELEASE, "release_alone.lua", "dispatch.lua", "release.lua");
+script!(RENEW, "renew_alone.lua", "dispatch.lua", "renew.lua");
+script!(STATUS, "dispatch.lua", "status.lua");
+script!(FORCE, "dispatch.lua", "force.lua");
+script!(OPEN, "open.lua");
 
 /// Those that are loaded when a connection opens.
 pub(super) static LOADED: [&Script; 4] = [&ACQUIRE, &ASK, &RELEASE, &RENEW];

@@ -13,8 +13,7 @@ use crate::driver::operations::Operations;
 use crate::driver::{Answer, Op};
 use crate::error::LockError;
 use crate::guard::LockGuard;
-use crate::key::LockKey;
-use crate::request::{LeaseId, Terms, Wait};
+use crate::terms::{Kind, LeaseId, Terms, Wait};
 
 pub(super) struct Client {
     pub(super) queue: Queue,
@@ -25,8 +24,8 @@ pub(super) struct Client {
     pub(super) requests_until: Moment,
     pub(super) answers_until: Moment,
     pub(super) wakes_at: Option<Moment>,
-    /// What it holds, and until when it wants to.
-    pub(super) guards: Vec<(LockGuard, Moment)>,
+    /// What it holds, in which kind, and until when it wants to.
+    guards: Vec<(LockGuard, Kind, Moment)>,
     waiting: Vec<Waiting>,
     operations: Operations,
     mailbox: mpsc::UnboundedSender<Op>,
@@ -39,6 +38,7 @@ pub(super) struct Client {
 
 struct Waiting {
     id: LeaseId,
+    kind: Kind,
     answer: oneshot::Receiver<Result<LockGuard, LockError>>,
     gives_up: Option<Moment>,
 }
@@ -73,7 +73,7 @@ impl Client {
     /// What the program does: ask, give up, let go.
     pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
         self.guards
-            .retain(|(guard, until)| now < *until && guard.is_held());
+            .retain(|(guard, _, until)| now < *until && guard.is_held());
         let mailbox = &self.mailbox;
         self.waiting.retain(|it| {
             let waits = it.gives_up.is_none_or(|at| now < at);
@@ -117,7 +117,7 @@ impl Client {
 
     pub(super) fn next_wakeup(&self) -> Option<Moment> {
         let plans = self.waiting.iter().filter_map(|it| it.gives_up);
-        let holds = self.guards.iter().map(|(_, until)| *until);
+        let holds = self.guards.iter().map(|(_, _, until)| *until);
         [self.operations.next_wakeup(), self.queue.next_wakeup()]
             .into_iter()
             .flatten()
@@ -125,6 +125,12 @@ impl Client {
             .chain(holds)
             .chain(self.acts_at)
             .min()
+    }
+
+    /// What it holds within the deadlines.
+    pub(super) fn holds(&self) -> impl Iterator<Item = (&LockGuard, Kind)> {
+        let held = self.guards.iter().filter(|(guard, ..)| guard.is_held());
+        held.map(|(guard, kind, _)| (guard, *kind))
     }
 
     pub(super) fn die(&mut self) {
@@ -147,13 +153,23 @@ impl Client {
             40..120 => Wait::AtMost(Duration::from_millis(self.rng.u64(1..8000))),
             _ => Wait::Forever,
         };
+        let key = ["a", "b"][self.rng.usize(..2)];
+        let ttl = Duration::from_millis(self.rng.u64(100..10_000));
+        let kind = match self.rng.u8(..10) {
+            0..5 => Kind::Exclusive,
+            5..8 => Kind::Read,
+            _ => Kind::Permits(2),
+        };
+        let mut hold =
+            |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
+        let (min_hold, max_hold) = (hold(2_000), hold(20_000));
         let terms = Terms {
-            id,
-            key: LockKey::from(["a", "b"][self.rng.usize(..2)]),
-            ttl: Duration::from_millis(self.rng.u64(100..10_000)),
             wait,
             renew: self.rng.u8(..) < 220,
-            function: None,
+            kind,
+            min_hold,
+            max_hold,
+            ..Terms::of(id, key, ttl)
         };
         let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
         let gives_up =
@@ -162,6 +178,7 @@ impl Client {
         let _ = self.mailbox.send(Op::Acquire { terms, reply });
         self.waiting.push(Waiting {
             id,
+            kind,
             answer,
             gives_up,
         });
@@ -173,12 +190,12 @@ impl Client {
             match self.waiting[index].answer.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => index += 1,
                 answer => {
-                    self.waiting.remove(index);
+                    let kind = self.waiting.remove(index).kind;
                     if let Ok(Ok(guard)) = answer {
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };
                         let until = now.after(Duration::from_millis(self.rng.u64(0..most)));
-                        self.guards.push((guard, until));
+                        self.guards.push((guard, kind, until));
                     }
                 }
             }

@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use crate::backend::redis::call::{Sent, Token};
+use crate::backend::redis::call::Sent;
+use crate::backend::redis::message::{Grant, Message};
 use crate::backend::redis::reply::Reply;
 use crate::clock::{Clock, Moment};
 use crate::key::LockKey;
+use crate::terms::Kind;
 
 use client::Client;
 use server::Server;
@@ -58,9 +60,7 @@ enum Event {
     Push {
         client: usize,
         generation: u64,
-        token: Token,
-        fence: u64,
-        key: LockKey,
+        grant: Grant,
     },
     Wake(usize),
     Connect(usize),
@@ -149,15 +149,13 @@ impl World {
             Event::Push {
                 client,
                 generation,
-                token,
-                fence,
-                key,
+                grant,
             } => {
                 if self.hears(client, generation) {
-                    self.say(|| format!("client {client} hears of {token} fence {fence}"));
+                    self.say(|| format!("client {client} hears of {grant:?}"));
                     let now = self.now;
                     let queue = &mut self.clients[client].queue;
-                    queue.granted(now, token, fence, key.as_str());
+                    queue.heard(now, Message::Granted(grant));
                     self.turn(client);
                 }
             }
@@ -175,16 +173,14 @@ impl World {
     fn execute(&mut self, client: usize, generation: u64, sent: Sent) {
         let reply = self.server.execute(self.now, client, &sent.call);
         self.say(|| format!("server: client {client} {:?} -> {reply:?}", sent.call));
-        for (to, token, fence, key) in std::mem::take(&mut self.server.published) {
+        for (to, grant) in std::mem::take(&mut self.server.published) {
             let generation = self.clients[to].generation;
             // Push and reply take different ways through the client.
             let delay = self.latency() * self.rng.u32(1..4);
             let push = Event::Push {
                 client: to,
                 generation,
-                token,
-                fence,
-                key,
+                grant,
             };
             if self.faulty() && self.rng.u8(..) < 10 {
                 continue;
@@ -246,27 +242,25 @@ impl World {
         }
     }
 
-    /// At most one holder of a key is within its deadline, and its fence is the
-    /// highest yet.
+    /// Those who hold a key within their deadlines may do so together, and the
+    /// fence of who is alone is the highest yet.
     fn check(&mut self) -> Result<(), String> {
-        let mut held = BTreeMap::new();
+        let mut held: BTreeMap<LockKey, Vec<(usize, Kind)>> = BTreeMap::new();
         for (number, client) in self.clients.iter().enumerate() {
-            for guard in client.guards.iter().map(|(guard, _)| guard) {
-                if !guard.is_held() {
-                    continue;
+            for (guard, kind) in client.holds() {
+                let key = guard.key();
+                let beside = held.entry(key.clone()).or_default();
+                let together = beside.iter().all(|(_, other)| *other == kind);
+                if !together || !kind.admits(beside.len()) {
+                    return Err(format!("client {number} holds {key} beside {beside:?}"));
                 }
-                if let Some(other) = held.insert(guard.key().clone(), number) {
-                    return Err(format!(
-                        "clients {other} and {number} both hold {}",
-                        guard.key()
-                    ));
-                }
+                beside.push((number, kind));
                 let fence = guard.fencing_token().get();
-                let highest = self.highest.entry(guard.key().clone()).or_default();
-                if fence < *highest {
-                    return Err(format!("fence {fence} after {highest} on {}", guard.key()));
+                let highest = self.highest.entry(key.clone()).or_default();
+                if kind == Kind::Exclusive && fence < *highest {
+                    return Err(format!("fence {fence} after {highest} on {key}"));
                 }
-                *highest = fence;
+                *highest = fence.max(*highest);
             }
         }
         Ok(())

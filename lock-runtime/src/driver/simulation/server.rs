@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::backend::redis::call::{Call, Ticket, Token};
+use crate::backend::redis::message::Grant;
 use crate::backend::redis::reply::{Line, Reply, Standing};
 use crate::clock::Moment;
 use crate::key::LockKey;
+use crate::terms::Kind;
 
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
@@ -19,20 +21,28 @@ pub(super) struct Server {
     locks: BTreeMap<LockKey, Lock>,
     /// Which clients a message reaches.
     pub(super) listeners: HashSet<usize>,
-    /// Messages to be delivered: client, token, fence, key.
-    pub(super) published: Vec<(usize, Token, u64, LockKey)>,
+    /// Messages to be delivered, and to whom.
+    pub(super) published: Vec<(usize, Grant)>,
 }
 
 #[derive(Default)]
 struct Lock {
-    owner: Option<(Token, Moment)>,
+    holders: Vec<Holder>,
     queue: BTreeMap<(u64, String), Member>,
     seen: HashMap<usize, Moment>,
+}
+
+struct Holder {
+    /// `None` where it has let go and the lock rests.
+    token: Option<Token>,
+    kind: Kind,
+    until: Moment,
 }
 
 struct Member {
     token: Token,
     client: usize,
+    kind: Kind,
     ttl: Duration,
 }
 
@@ -42,21 +52,22 @@ impl Server {
         match call {
             Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
             Call::Ask(tickets) => self.ask(now, client, tickets),
-            Call::Renew(ticket) => Reply::Ours(self.extend(now, ticket)),
-            Call::Release(ticket) => {
+            Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Release { ticket, rest } => {
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token))
+                Reply::Ours(self.release(now, key, ticket.token, *rest))
             }
             Call::Leave(ticket) => {
-                let key = &ticket.terms.key;
-                let lock = self.locks.entry(key.clone()).or_default();
+                let lock = self.lock(now, ticket);
                 lock.queue.retain(|_, it| it.token != ticket.token);
-                Reply::Ours(self.release(now, key, ticket.token))
+                let key = &ticket.terms.key;
+                Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
             }
-            Call::Disown { owner, token } => {
-                let key = LockKey::from(&**owner);
-                Reply::Ours(self.release(now, &key, *token))
+            Call::Disown(grant) => {
+                let key = LockKey::from(&*grant.owner);
+                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
+            Call::Inspect(..) | Call::Report { .. } => Reply::Raw(redis::Value::Nil),
         }
     }
 
@@ -67,13 +78,16 @@ impl Server {
         ticket: &Ticket,
         place: Option<u64>,
     ) -> Reply {
-        if self.extend(now, ticket) {
+        let terms = &ticket.terms;
+        let lock = self.lock(now, ticket);
+        if lock.extend(now, ticket) {
             return Reply::Granted { fence: self.next() };
         }
-        let terms = &ticket.terms;
-        let lock = self.locks.entry(terms.key.clone()).or_default();
         let mut stands = None;
-        if lock.holder(now).is_some() || !lock.queue.is_empty() {
+        if !lock.queue.is_empty() || !lock.admits(terms.kind) {
+            if let Some(permits) = lock.differs(terms.kind) {
+                return Reply::Differs { permits };
+            }
             if !terms.wait.is_try() {
                 let place = place.unwrap_or(now.as_nanos() / 1000);
                 lock.enqueue(now, client, ticket, place);
@@ -81,63 +95,56 @@ impl Server {
             }
             self.dispatch(now, &terms.key);
         }
-        if self.extend(now, ticket) {
+        let lock = self.lock(now, ticket);
+        if lock.extend(now, ticket) {
             return Reply::Granted { fence: self.fence };
         }
-        let line = self.line(now, &terms.key);
-        match (line.owner.is_empty(), stands) {
-            (false, Some(place)) => Reply::Waiting { place, line },
-            (false, None) => Reply::Busy { line },
-            (true, Some(_)) => Reply::Gone,
-            (true, None) => {
-                let fence = self.next();
-                let owner = (ticket.token, now.after(terms.ttl));
-                self.locks.entry(terms.key.clone()).or_default().owner = Some(owner);
-                Reply::Granted { fence }
+        let line = lock.line(now);
+        match stands {
+            Some(_) if lock.holders.is_empty() => Reply::Gone,
+            Some(place) => Reply::Waiting { place, line },
+            None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { line },
+            None => {
+                lock.hold(now, ticket.token, terms.kind, terms.ttl);
+                Reply::Granted { fence: self.next() }
             }
         }
     }
 
     fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
-        let key = &tickets[0].terms.key;
-        self.locks
-            .entry(key.clone())
-            .or_default()
-            .seen
-            .insert(client, now);
-        self.dispatch(now, key);
+        let lock = self.lock(now, &tickets[0]);
+        lock.seen.insert(client, now);
+        self.dispatch(now, &tickets[0].terms.key);
         let mut standings = Vec::new();
         for ticket in tickets {
+            let lock = self.lock(now, ticket);
             let waits = |it: &Member| it.token == ticket.token;
-            standings.push(if self.extend(now, ticket) {
+            standings.push(if lock.extend(now, ticket) {
                 Standing::Granted { fence: self.next() }
-            } else if self.locks[key].queue.values().any(waits) {
+            } else if lock.queue.values().any(waits) {
                 Standing::Waiting
             } else {
                 Standing::Gone
             });
         }
-        let line = self.line(now, key);
+        let line = self.lock(now, &tickets[0]).line(now);
         Reply::Asked { line, standings }
     }
 
-    fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
-        let lock = self.locks.entry(ticket.terms.key.clone()).or_default();
-        let ours = lock.holder(now) == Some(ticket.token);
-        if ours {
-            lock.owner = Some((ticket.token, now.after(ticket.terms.ttl)));
-        }
-        ours
-    }
-
-    fn release(&mut self, now: Moment, key: &LockKey, token: Token) -> bool {
+    fn release(&mut self, now: Moment, key: &LockKey, token: Token, rest: Duration) -> bool {
         let lock = self.locks.entry(key.clone()).or_default();
-        let ours = lock.holder(now) == Some(token);
-        if ours {
-            lock.owner = None;
-            self.dispatch(now, key);
+        lock.sweep(now);
+        let place = lock.holders.iter().position(|it| it.token == Some(token));
+        if let Some(place) = place {
+            if rest.is_zero() {
+                lock.holders.remove(place);
+            } else {
+                lock.holders[place].token = None;
+                lock.holders[place].until = now.after(rest);
+            }
         }
-        ours
+        self.dispatch(now, key);
+        place.is_some()
     }
 
     fn dispatch(&mut self, now: Moment, key: &LockKey) {
@@ -145,29 +152,40 @@ impl Server {
         let Some(lock) = self.locks.get_mut(key) else {
             return;
         };
-        if lock.holder(now).is_some() {
-            return;
-        }
-        while let Some((_, member)) = lock.queue.pop_first() {
+        lock.sweep(now);
+        while let Some(head) = lock.queue.first_entry() {
+            let member = head.get();
             let seen = lock.seen.get(&member.client);
             let silent = seen.is_none_or(|seen| now.since(*seen) > SILENCE);
             if silent || !self.listeners.contains(&member.client) {
+                // A lock that one kind holds skips the dead of every kind.
+                if lock.holders.iter().any(|it| it.kind == Kind::Exclusive) {
+                    return;
+                }
+                head.remove();
                 continue;
             }
+            let (kind, first) = (member.kind, lock.holders.first());
+            if first.is_some_and(|it| it.kind != kind || !kind.admits(lock.holders.len())) {
+                return;
+            }
+            let member = head.remove();
             *fence += 1;
-            lock.owner = Some((member.token, now.after(member.ttl.min(CLAIM_TTL))));
-            self.published
-                .push((member.client, member.token, *fence, key.clone()));
-            return;
+            lock.hold(now, member.token, kind, member.ttl.min(CLAIM_TTL));
+            let grant = Grant {
+                token: member.token,
+                fence: *fence,
+                owner: key.as_str().into(),
+                name: member.token.to_string().into(),
+            };
+            self.published.push((member.client, grant));
         }
     }
 
-    fn line(&self, now: Moment, key: &LockKey) -> Line {
-        let owner = self.locks[key].owner.filter(|(_, until)| now < *until);
-        Line {
-            owner: owner.map_or_else(Box::default, |(token, _)| token.to_string().into()),
-            left: owner.map(|(_, until)| until.since(now)),
-        }
+    fn lock(&mut self, now: Moment, ticket: &Ticket) -> &mut Lock {
+        let lock = self.locks.entry(ticket.terms.key.clone()).or_default();
+        lock.sweep(now);
+        lock
     }
 
     fn next(&mut self) -> u64 {
@@ -177,9 +195,47 @@ impl Server {
 }
 
 impl Lock {
-    fn holder(&self, now: Moment) -> Option<Token> {
-        let (token, until) = self.owner?;
-        (now < until).then_some(token)
+    fn sweep(&mut self, now: Moment) {
+        self.holders.retain(|it| now < it.until);
+    }
+
+    fn admits(&self, kind: Kind) -> bool {
+        let first = self.holders.first();
+        first.is_none_or(|it| it.kind == kind && kind.admits(self.holders.len()))
+    }
+
+    fn differs(&self, kind: Kind) -> Option<u32> {
+        match (kind, self.holders.first()?.kind) {
+            (Kind::Permits(ours), Kind::Permits(theirs)) if ours != theirs => Some(theirs),
+            _ => None,
+        }
+    }
+
+    fn hold(&mut self, now: Moment, token: Token, kind: Kind, ttl: Duration) {
+        self.holders.push(Holder {
+            token: Some(token),
+            kind,
+            until: now.after(ttl),
+        });
+    }
+
+    fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
+        let mut holders = self.holders.iter_mut();
+        let holder = holders.find(|it| it.token == Some(ticket.token));
+        if let Some(holder) = holder {
+            holder.until = now.after(ticket.terms.ttl);
+            return true;
+        }
+        false
+    }
+
+    fn line(&self, now: Moment) -> Line {
+        let first = self.holders.iter().min_by_key(|it| it.until);
+        let name = first.map(|it| it.token.map_or_else(String::new, |it| it.to_string()));
+        Line {
+            owner: name.unwrap_or_default().into(),
+            left: first.map(|it| it.until.since(now)),
+        }
     }
 
     fn enqueue(&mut self, now: Moment, client: usize, ticket: &Ticket, place: u64) {
@@ -188,6 +244,7 @@ impl Lock {
             let member = Member {
                 token: ticket.token,
                 client,
+                kind: ticket.terms.kind,
                 ttl: ticket.terms.ttl,
             };
             self.queue.insert((place, ticket.token.to_string()), member);

@@ -1,6 +1,8 @@
 //! Our side of the lines that the server keeps: what one connection's
 //! acquisitions wait for, and what to send next. A state machine without I/O.
 
+mod claim;
+mod inspect;
 mod replies;
 mod room;
 #[cfg(test)]
@@ -11,12 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Call, Sent, Ticket, Token};
+use super::message::{Grant, Message};
 use super::reply::{Line, ServerSaid, Trouble};
 use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::lease;
-use crate::request::{LeaseId, Terms};
+use crate::query::Query;
+use crate::terms::{LeaseId, Terms};
 
+use claim::{Claim, Stage};
+use inspect::Inspections;
 use room::Rooms;
 
 /// What a grant that was pushed lasts at the most, as in `dispatch.lua`.
@@ -34,45 +40,11 @@ pub(crate) struct Queue {
     rooms: Rooms,
     /// When to send a call again that the server has refused.
     retries: BTreeSet<(Moment, LeaseId)>,
+    inspections: Inspections,
     calls: Vec<Sent>,
     outcomes: VecDeque<Outcome>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
-}
-
-#[derive(Debug)]
-struct Claim {
-    terms: Arc<Terms>,
-    token: Token,
-    stage: Stage,
-    /// Before the last command was sent that may have found the token waiting:
-    /// the server cannot have granted it earlier.
-    since: Moment,
-    place: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
-    /// To be sent as soon as there is a connection.
-    Unsent,
-    /// Its acquire is on the way.
-    Acquiring,
-    /// In line.
-    Waiting,
-    /// The answer to its acquire is lost: only the server knows where it
-    /// stands.
-    Unsure,
-    /// Granted a while ago; a renewal is to show that it still is.
-    Confirming {
-        fence: u64,
-    },
-    Held,
-    /// Nobody wants it any more; until the server says so.
-    Leaving,
-    /// Until the server says so, or its lease has ended by itself.
-    Releasing {
-        until: Moment,
-    },
 }
 
 impl Queue {
@@ -83,6 +55,7 @@ impl Queue {
             ids: HashMap::new(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
+            inspections: Inspections::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
             down: Some(said("not connected yet")),
@@ -102,7 +75,8 @@ impl Queue {
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
         let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
-        retry.into_iter().chain(ask).min()
+        let inspection = self.inspections.next_end();
+        [retry, ask, inspection].into_iter().flatten().min()
     }
 
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {
@@ -111,6 +85,7 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
+            Request::Query(query) => self.inspect(now, query),
         }
     }
 
@@ -120,6 +95,7 @@ impl Queue {
             self.retries.remove(&(at, id));
             self.retry(now, id);
         }
+        self.inspections.tick(now);
         if self.down.is_none() {
             while let Some(tickets) = self.rooms.due(now) {
                 self.send(now, Call::Ask(tickets));
@@ -152,16 +128,29 @@ impl Queue {
         for id in unsettled {
             self.trouble(id, &trouble);
         }
+        self.inspections.fail_all(&trouble);
         self.down = Some(trouble);
     }
 
-    /// A grant was pushed. The order in which it and the reply to a call come
+    /// A message was pushed. The order in which it and the reply to a call come
     /// in says nothing.
-    pub(crate) fn granted(&mut self, now: Moment, token: Token, fence: u64, owner: &str) {
-        let Some(&id) = self.ids.get(&token) else {
+    pub(crate) fn heard(&mut self, now: Moment, message: Message) {
+        match message {
+            Message::Granted(grant) => self.granted(now, grant),
+            Message::Revoked(token) => self.revoked(token),
+            Message::Asked { channel, tokens } => {
+                for token in tokens {
+                    self.report(now, &channel, token);
+                }
+            }
+            Message::Told { token, fence, held } => self.inspections.told(token, fence, held),
+        }
+    }
+
+    fn granted(&mut self, now: Moment, grant: Grant) {
+        let Some(&id) = self.ids.get(&grant.token) else {
             // Of an acquisition that was given up while its connection was gone.
-            let owner = owner.into();
-            self.send(now, Call::Disown { owner, token });
+            self.send(now, Call::Disown(grant));
             return;
         };
         let Some(claim) = self.claims.get(&id) else {
@@ -171,29 +160,48 @@ impl Queue {
             claim.stage,
             Stage::Acquiring | Stage::Waiting | Stage::Unsure
         ) {
-            let ttl = claim.terms.ttl.min(CLAIM_TTL);
-            self.enter(now, id, fence, claim.since, ttl);
+            let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
+            self.enter(now, id, grant.fence, claim.since, ttl);
+        }
+    }
+
+    fn revoked(&mut self, token: Token) {
+        let id = self.ids.get(&token);
+        let claim = id.and_then(|id| self.claims.get(id));
+        if let Some(claim) = claim.filter(|claim| claim.is_held()) {
+            let id = claim.ticket.terms.id;
+            self.outcomes.push_back(Outcome::NotHeld { id });
+        }
+    }
+
+    /// Tells another connection about a lock that is held here.
+    fn report(&mut self, now: Moment, channel: &str, token: Token) {
+        let id = self.ids.get(&token);
+        let claim = id.and_then(|id| self.claims.get(id));
+        if let Some(Stage::Held { fence, granted }) = claim.map(|claim| claim.stage) {
+            let (channel, held) = (channel.into(), now.since(granted));
+            let report = Call::Report {
+                channel,
+                token,
+                fence,
+                held,
+            };
+            self.send(now, report);
         }
     }
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let token = match Token::new() {
-            Ok(token) => token,
+        let ticket = match Ticket::new(terms) {
+            Ok(ticket) => ticket,
             Err(error) => {
                 let cause = said(&format!("no random numbers: {error}")).cause();
                 self.outcomes.push_back(Outcome::Failed { id, cause });
                 return;
             }
         };
-        self.ids.insert(token, id);
-        let claim = Claim {
-            terms,
-            token,
-            stage: Stage::Unsent,
-            since: now,
-            place: None,
-        };
+        self.ids.insert(ticket.token, id);
+        let claim = Claim::new(ticket, now);
         self.claims.insert(id, claim);
         match self.down.clone() {
             None => self.retry(now, id),
@@ -205,7 +213,7 @@ impl Queue {
         match self.claims.get_mut(&id) {
             Some(claim) if claim.stage != Stage::Unsent => {
                 claim.stage = Stage::Leaving;
-                self.rooms.leave(&claim.terms.key, id);
+                self.rooms.leave(&claim.ticket.terms.key, id);
                 self.retry(now, id);
             }
             _ => self.retire(id, Ok(false)),
@@ -213,10 +221,10 @@ impl Queue {
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get(&id).filter(|it| it.stage == Stage::Held) else {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
-        let ticket = claim.ticket();
+        let ticket = claim.ticket.clone();
         match &self.down {
             None => self.send(now, Call::Renew(ticket)),
             Some(trouble) => {
@@ -229,8 +237,7 @@ impl Queue {
     fn release(&mut self, now: Moment, id: LeaseId) {
         match self.claims.get_mut(&id) {
             Some(claim) => {
-                let until = now.after(claim.terms.ttl);
-                claim.stage = Stage::Releasing { until };
+                claim.stage = claim.releasing(now);
                 self.retry(now, id);
             }
             None => self.retire(id, Ok(false)),
@@ -247,12 +254,12 @@ impl Queue {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 Call::Acquire {
-                    ticket: claim.ticket(),
+                    ticket: claim.ticket.clone(),
                     place: claim.place,
                 }
             }
-            Stage::Leaving => Call::Leave(claim.ticket()),
-            Stage::Releasing { until } if now >= until => {
+            Stage::Leaving => Call::Leave(claim.ticket.clone()),
+            Stage::Releasing { until, .. } if now >= until => {
                 let cause = self.down.as_ref().map_or_else(
                     || said("the release was not confirmed before the lease ended").cause(),
                     Trouble::cause,
@@ -260,11 +267,14 @@ impl Queue {
                 self.retire(id, Err(cause));
                 return;
             }
-            Stage::Releasing { until } => {
+            Stage::Releasing { until, rests } => {
                 if self.down.is_some() {
                     self.retries.insert((until, id));
                 }
-                Call::Release(claim.ticket())
+                Call::Release {
+                    ticket: claim.ticket.clone(),
+                    rest: rests.since(now),
+                }
             }
             _ => return,
         };
@@ -279,9 +289,10 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        self.rooms.leave(&claim.terms.key, id);
+        self.rooms.leave(&claim.ticket.terms.key, id);
         if lease::deadline(since, ttl).since(now) >= ttl / 2 {
-            claim.stage = Stage::Held;
+            let granted = now;
+            claim.stage = Stage::Held { fence, granted };
             self.outcomes.push_back(Outcome::Granted {
                 id,
                 fence,
@@ -290,7 +301,7 @@ impl Queue {
             });
         } else {
             claim.stage = Stage::Confirming { fence };
-            let ticket = claim.ticket();
+            let ticket = claim.ticket.clone();
             self.send(now, Call::Renew(ticket));
         }
     }
@@ -300,14 +311,14 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Ok(token) = Token::new() else {
+        let Ok(ticket) = Ticket::new(Arc::clone(&claim.ticket.terms)) else {
             self.retries.insert((now.after(PAUSE), id));
             return;
         };
-        self.rooms.leave(&claim.terms.key, id);
-        self.ids.remove(&claim.token);
-        self.ids.insert(token, id);
-        claim.token = token;
+        self.rooms.leave(&claim.ticket.terms.key, id);
+        self.ids.remove(&claim.ticket.token);
+        self.ids.insert(ticket.token, id);
+        claim.ticket = ticket;
         claim.stage = Stage::Unsent;
     }
 
@@ -326,13 +337,22 @@ impl Queue {
             self.forget(id);
         } else {
             // It may stand in line all the same.
-            self.rooms.leave(&claim.terms.key, id);
+            self.rooms.leave(&claim.ticket.terms.key, id);
             claim.stage = Stage::Leaving;
-            let call = Call::Leave(claim.ticket());
+            let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
                 self.calls.push(Sent { call, at });
             }
+        }
+    }
+
+    fn inspect(&mut self, now: Moment, query: Query) {
+        if let Some(trouble) = &self.down {
+            query.fail(trouble.clone().into());
+        } else {
+            let call = self.inspections.begin(query);
+            self.send(now, call);
         }
     }
 
@@ -348,7 +368,7 @@ impl Queue {
     /// The claim that a ticket was made for, unless it has another token now.
     fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
         let claim = self.claims.get_mut(&ticket.terms.id);
-        claim.filter(|claim| claim.token == ticket.token)
+        claim.filter(|claim| claim.ticket.token == ticket.token)
     }
 
     /// The claim, if it still wants to know where it stands.
@@ -364,17 +384,8 @@ impl Queue {
 
     fn forget(&mut self, id: LeaseId) {
         if let Some(claim) = self.claims.remove(&id) {
-            self.rooms.leave(&claim.terms.key, id);
-            self.ids.remove(&claim.token);
-        }
-    }
-}
-
-impl Claim {
-    fn ticket(&self) -> Ticket {
-        Ticket {
-            terms: Arc::clone(&self.terms),
-            token: self.token,
+            self.rooms.leave(&claim.ticket.terms.key, id);
+            self.ids.remove(&claim.ticket.token);
         }
     }
 }

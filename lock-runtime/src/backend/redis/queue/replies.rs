@@ -17,11 +17,16 @@ impl Queue {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
-            Call::Leave(ticket) | Call::Release(ticket) => {
+            Call::Leave(ticket) | Call::Release { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
-            // What the server kept of it ends with its ttl.
-            Call::Disown { .. } => {}
+            Call::Inspect(number, step) => {
+                let next = self.inspections.replied(now, number, step, result);
+                self.calls.extend(next.map(|call| Sent { call, at: now }));
+            }
+            // What the server kept of a grant ends with its ttl, and who asked
+            // about a lock does not wait for long.
+            Call::Disown(_) | Call::Report { .. } => {}
         }
     }
 
@@ -53,6 +58,10 @@ impl Queue {
                 self.forget(id);
                 let holder = Some(Box::new(line.holder()));
                 self.outcomes.push_back(Outcome::Busy { id, holder });
+            }
+            Ok(Reply::Differs { permits }) => {
+                self.forget(id);
+                self.outcomes.push_back(Outcome::Differs { id, permits });
             }
             Ok(_) => {
                 self.start_over(now, id);
@@ -127,10 +136,10 @@ impl Queue {
         let id = ticket.terms.id;
         let ttl = ticket.terms.ttl;
         match (claim.stage, result) {
-            (Stage::Held | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
+            (Stage::Held { .. } | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
                 self.send(now, Call::Renew(ticket.clone()));
             }
-            (Stage::Held, result) => self.outcomes.push_back(match result {
+            (Stage::Held { .. }, result) => self.outcomes.push_back(match result {
                 Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at },
                 Ok(_) => Outcome::NotHeld { id },
                 Err(trouble) => Outcome::RenewFailed {
@@ -141,7 +150,8 @@ impl Queue {
             (Stage::Confirming { fence }, Ok(Reply::Ours(true)))
                 if now < lease::deadline(at, ttl) =>
             {
-                claim.stage = Stage::Held;
+                let granted = now;
+                claim.stage = Stage::Held { fence, granted };
                 self.outcomes.push_back(Outcome::Granted {
                     id,
                     fence,

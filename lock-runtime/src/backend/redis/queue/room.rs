@@ -7,7 +7,7 @@ use crate::backend::redis::call::Ticket;
 use crate::backend::redis::reply::Line;
 use crate::clock::Moment;
 use crate::key::LockKey;
-use crate::request::LeaseId;
+use crate::terms::LeaseId;
 
 /// Grants are pushed; asking is for those that were lost, and tells the server
 /// that we live. It skips whom it has not heard of for three times as long.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::{Queue, said};
 use crate::backend::redis::call::{Call, Sent, Token};
+use crate::backend::redis::message::{Grant, Message};
 use crate::backend::redis::reply::{Line, Reply, ServerSaid, Standing, Trouble};
 use crate::backend::{Outcome, Request};
 use crate::clock::Moment;
-use crate::key::LockKey;
-use crate::request::{LeaseId, Terms, Wait};
+use crate::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(7);
 const TTL: Duration = Duration::from_secs(10);
@@ -34,12 +34,8 @@ impl Peer {
     fn acquiring(wait: Wait) -> (Self, Sent) {
         let mut peer = Self::connected();
         let terms = Terms {
-            id: ID,
-            key: LockKey::from("k"),
-            ttl: TTL,
             wait,
-            renew: true,
-            function: None,
+            ..Terms::of(ID, "k", TTL)
         };
         peer.queue
             .submit(peer.now, Request::Acquire(Arc::new(terms)));
@@ -92,7 +88,14 @@ impl Peer {
     }
 
     fn push(&mut self, token: Token, fence: u64) {
-        self.queue.granted(self.now, token, fence, "lock:{k}");
+        let (owner, name) = ("lock:{k}".into(), token.to_string().into());
+        let grant = Grant {
+            token,
+            fence,
+            owner,
+            name,
+        };
+        self.queue.heard(self.now, Message::Granted(grant));
     }
 
     fn lose_connection(&mut self, in_flight: Vec<Sent>) {
@@ -133,10 +136,11 @@ fn token(sent: &Sent) -> Token {
     match &sent.call {
         Call::Acquire { ticket, .. }
         | Call::Renew(ticket)
-        | Call::Release(ticket)
+        | Call::Release { ticket, .. }
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,
-        Call::Disown { token, .. } => *token,
+        Call::Disown(grant) => grant.token,
+        Call::Inspect(..) | Call::Report { .. } => panic!("{sent:?} is about no acquisition"),
     }
 }
 
@@ -229,7 +233,7 @@ fn a_grant_after_gone_is_given_back() {
     assert_ne!(token(&again), old, "a token is queued once");
     peer.push(old, 9);
     let disown = peer.call();
-    assert!(matches!(&disown.call, Call::Disown { owner, .. } if &**owner == "lock:{k}"));
+    assert!(matches!(&disown.call, Call::Disown(grant) if &*grant.owner == "lock:{k}"));
     assert_eq!(token(&disown), old);
 
     // Also when the fresh token has been granted meanwhile.
@@ -365,7 +369,7 @@ fn a_release_is_sent_until_it_is_answered_or_the_lease_has_ended() {
     peer.after(1_000);
     peer.queue.connected(peer.now);
     let again = peer.call();
-    assert!(matches!(again.call, Call::Release(_)));
+    assert!(matches!(again.call, Call::Release { .. }));
     peer.lose_connection(vec![again]);
     peer.after(20_000);
     assert!(matches!(
@@ -482,14 +486,7 @@ fn everybody_is_asked_about_as_soon_as_there_is_a_connection() {
 fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
     let (mut peer, _) = Peer::waiting();
     let other = LeaseId(8);
-    let terms = Terms {
-        id: other,
-        key: LockKey::from("k"),
-        ttl: TTL,
-        wait: Wait::Forever,
-        renew: true,
-        function: None,
-    };
+    let terms = Terms::of(other, "k", TTL);
     peer.queue
         .submit(peer.now, Request::Acquire(Arc::new(terms)));
     let sent = peer.call();
@@ -518,4 +515,16 @@ fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
     peer.silent();
     peer.after(1);
     assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn what_the_server_refused_is_not_sent_while_the_connection_is_down() {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    peer.reply(sent, Reply::Gone);
+    peer.lose_connection(Vec::new());
+    // The pause after the refusal ends without a connection.
+    peer.after(1_000);
+    peer.silent();
+    peer.queue.connected(peer.now);
+    assert!(matches!(peer.call().call, Call::Acquire { .. }));
 }

@@ -1,0 +1,246 @@
+//! The future of an acquisition: asks the driver for one key after the other.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
+
+use crate::clock::Moment;
+use crate::current::{self, Standing};
+use crate::driver::Op;
+use crate::error::LockError;
+use crate::guard::LockGuard;
+use crate::key::{Keys, LockKey};
+use crate::manager::{LockManager, Shared};
+use crate::site::Site;
+use crate::terms::{LeaseId, Terms, Wait};
+
+/// The future of an acquisition; see
+/// [`LockRequest::acquire`](crate::LockRequest::acquire).
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquire {
+    stage: Stage,
+}
+
+enum Stage {
+    Refused(LockError),
+    Unasked(Ask),
+    Asked {
+        shared: Arc<Shared>,
+        id: LeaseId,
+        answer: oneshot::Receiver<Result<LockGuard, LockError>>,
+        /// `None` where there is one key.
+        several: Option<Box<Several>>,
+    },
+    Answered,
+}
+
+/// What is going to be asked for.
+struct Ask {
+    shared: Arc<Shared>,
+    terms: Arc<Terms>,
+    several: Option<Box<Several>>,
+    reentrant: bool,
+}
+
+/// Where the acquisition of several keys stands. What is taken already is
+/// renewed like every lock, and released when this is dropped.
+struct Several {
+    terms: Arc<Terms>,
+    /// The next one at the end.
+    rest: Vec<LockKey>,
+    taken: Option<LockGuard>,
+    /// When the wait for all of them ends.
+    ends: Option<Moment>,
+}
+
+impl Acquire {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        terms: Terms,
+        rest: Vec<LockKey>,
+        reentrant: bool,
+    ) -> Self {
+        let terms = Arc::new(terms);
+        let several = (!rest.is_empty()).then(|| Several::new(&terms, rest));
+        Self {
+            stage: Stage::Unasked(Ask {
+                shared,
+                terms,
+                several,
+                reentrant,
+            }),
+        }
+    }
+
+    pub(crate) fn refused(error: LockError) -> Self {
+        Self {
+            stage: Stage::Refused(error),
+        }
+    }
+
+    /// As an annotated function takes its lock.
+    pub(crate) fn at_site(
+        manager: Result<LockManager, LockError>,
+        site: &'static Site,
+        keys: Keys,
+    ) -> Self {
+        let checked = manager.and_then(|manager| keys.check().map(|()| manager));
+        let manager = match checked {
+            Ok(manager) => manager,
+            Err(error) => return Self::refused(error),
+        };
+        let shared = manager.shared();
+        let terms = Terms {
+            id: shared.next_id(),
+            key: keys.first,
+            ttl: site.ttl.unwrap_or(shared.config.ttl),
+            wait: site.wait.unwrap_or(shared.config.wait),
+            renew: site.renew,
+            kind: site.kind,
+            min_hold: site.min_hold,
+            max_hold: site.max_hold,
+            function: Some((site.module, site.function)),
+        };
+        Self::new(Arc::clone(shared), terms, keys.rest, site.reentrant)
+    }
+}
+
+impl Ask {
+    /// Joins what the caller holds already, or sends the first question.
+    fn send(self) -> Result<Stage, Result<LockGuard, LockError>> {
+        let Self {
+            shared,
+            terms,
+            mut several,
+            reentrant,
+        } = self;
+        let rest = several.iter().flat_map(|several| &several.rest);
+        let keys = std::iter::once(&terms.key).chain(rest);
+        match current::standing(&shared, keys, terms.kind) {
+            Standing::Free => {}
+            Standing::Covered(guard) if reentrant => return Err(Ok(guard)),
+            Standing::Covered(_) => {
+                let key = terms.key.clone();
+                return Err(Err(LockError::AlreadyHeld { key }));
+            }
+            Standing::InTheWay(key) => return Err(Err(LockError::AlreadyHeld { key })),
+        }
+        if let (Some(several), Wait::AtMost(wait)) = (&mut several, terms.wait) {
+            several.ends = Some(shared.config.clock.now().after(wait));
+        }
+        Ok(Stage::ask(shared, terms, several))
+    }
+}
+
+impl Several {
+    fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Box<Self> {
+        Box::new(Self {
+            terms: Arc::clone(terms),
+            rest,
+            taken: None,
+            ends: None,
+        })
+    }
+
+    /// Adds the key that was taken last to the others; the terms of the next
+    /// one, or the guard of all of them.
+    fn next(&mut self, shared: &Shared, guard: LockGuard) -> Result<Arc<Terms>, LockGuard> {
+        let guard = guard.on_top_of(self.taken.take());
+        let Some(key) = self.rest.pop() else {
+            return Err(guard);
+        };
+        self.taken = Some(guard);
+        let now = shared.config.clock.now();
+        let wait = match self.ends {
+            Some(ends) => Wait::AtMost(ends.since(now)),
+            None => Wait::Forever,
+        };
+        Ok(Arc::new(Terms {
+            id: shared.next_id(),
+            key,
+            wait,
+            ..Terms::clone(&self.terms)
+        }))
+    }
+}
+
+impl Stage {
+    fn ask(shared: Arc<Shared>, terms: Arc<Terms>, several: Option<Box<Several>>) -> Self {
+        let (reply, answer) = oneshot::channel();
+        let id = terms.id;
+        // A mailbox that is closed drops the reply, which is an answer.
+        let _ = shared.mailbox.send(Op::Acquire { terms, reply });
+        Self::Asked {
+            shared,
+            id,
+            answer,
+            several,
+        }
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<LockGuard, LockError>;
+
+    /// # Panics
+    ///
+    /// Where it is polled again after it has returned, as async functions do.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            if let Stage::Asked { answer, .. } = &mut self.stage {
+                let answer = ready!(Pin::new(answer).poll(cx));
+                let answer = answer.unwrap_or(Err(LockError::ShutDown));
+                let stage = std::mem::replace(&mut self.stage, Stage::Answered);
+                let (guard, shared, mut several) = match (answer, stage) {
+                    (
+                        Ok(guard),
+                        Stage::Asked {
+                            shared,
+                            several: Some(several),
+                            ..
+                        },
+                    ) => (guard, shared, several),
+                    (answer, _) => return Poll::Ready(answer),
+                };
+                match several.next(&shared, guard) {
+                    Ok(terms) => self.stage = Stage::ask(shared, terms, Some(several)),
+                    Err(all) => return Poll::Ready(Ok(all)),
+                }
+                continue;
+            }
+            match std::mem::replace(&mut self.stage, Stage::Answered) {
+                Stage::Unasked(ask) => match ask.send() {
+                    Ok(asked) => self.stage = asked,
+                    Err(answer) => return Poll::Ready(answer),
+                },
+                Stage::Refused(error) => return Poll::Ready(Err(error)),
+                _ => panic!("`Acquire` was polled after it had returned"),
+            }
+        }
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        // A guard that was answered meanwhile is dropped with the receiver,
+        // which releases it.
+        if let Stage::Asked { shared, id, .. } = &self.stage {
+            let _ = shared.mailbox.send(Op::Cancel(*id));
+        }
+    }
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.stage {
+            Stage::Refused(_) => "Acquire(refused)",
+            Stage::Unasked(_) => "Acquire(not asked yet)",
+            Stage::Asked { .. } => "Acquire(asked)",
+            Stage::Answered => "Acquire(answered)",
+        })
+    }
+}

@@ -1,0 +1,14 @@
+-- Takes the lock from whoever holds it and hands it on; the holders are told.
+--
+-- ARGV[1] the channel that every connection listens to
+-- reply   how many held it
+local holders = redis.call('ZRANGE', KEYS[5], 0, -1)
+local owner = redis.call('GET', KEYS[1])
+if owner and string.sub(owner, 1, 1) ~= '*' then holders = {owner} end
+if not owner then holders = {} end
+redis.call('DEL', KEYS[1], KEYS[5])
+for _, name in ipairs(holders) do
+  redis.call('PUBLISH', ARGV[1], 'revoked\n' .. name)
+end
+dispatch()
+return #holders

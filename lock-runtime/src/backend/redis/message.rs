@@ -1,0 +1,118 @@
+//! What is published: grants by the scripts, the rest among the connections.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::call::Token;
+
+/// The lock was handed to one of us.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Grant {
+    pub(crate) token: Token,
+    pub(crate) fence: u64,
+    /// The full name of the owner key.
+    pub(crate) owner: Box<str>,
+    /// As it stands on the server.
+    pub(crate) name: Box<str>,
+}
+
+/// One message: its fields stand on a line each.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    Granted(Grant),
+    /// The lock was taken away by force.
+    Revoked(Token),
+    /// Whoever holds one of these is to tell about it on this channel.
+    Asked {
+        channel: Box<str>,
+        tokens: Vec<Token>,
+    },
+    /// The answer to that.
+    Told {
+        token: Token,
+        fence: u64,
+        held: Duration,
+    },
+}
+
+impl Message {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let mut lines = std::str::from_utf8(text).ok()?.split('\n');
+        let first = lines.next()?;
+        Some(match first {
+            "revoked" => Self::Revoked(Token::parse(lines.next()?)?),
+            "asked" => Self::Asked {
+                channel: lines.next()?.into(),
+                tokens: lines.map(Token::parse).collect::<Option<_>>()?,
+            },
+            "told" => Self::Told {
+                token: Token::parse(lines.next()?)?,
+                fence: lines.next()?.parse().ok()?,
+                held: Duration::from_millis(lines.next()?.parse().ok()?),
+            },
+            fence => {
+                let fence = fence.parse().ok()?;
+                let (owner, name) = (lines.next()?.into(), lines.next()?);
+                Self::Granted(Grant {
+                    token: Token::parse(name)?,
+                    fence,
+                    owner,
+                    name: name.into(),
+                })
+            }
+        })
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted(grant) => {
+                write!(f, "{}\n{}\n{}", grant.fence, grant.owner, grant.name)
+            }
+            Self::Revoked(token) => write!(f, "revoked\n{token}"),
+            Self::Asked { channel, tokens } => {
+                write!(f, "asked\n{channel}")?;
+                tokens.iter().try_for_each(|token| write!(f, "\n{token}"))
+            }
+            Self::Told { token, fence, held } => {
+                write!(f, "told\n{token}\n{fence}\n{}", held.as_millis())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_reads_as_it_was_written() {
+        let token = Token::new().expect("random numbers");
+        let grant = Grant {
+            token,
+            fence: 7,
+            owner: "lock:{a}".into(),
+            name: format!("{token} 1@host shop::buy").into(),
+        };
+        for message in [
+            Message::Granted(grant),
+            Message::Revoked(token),
+            Message::Asked {
+                channel: "lock:grant:1".into(),
+                tokens: vec![token; 3],
+            },
+            Message::Told {
+                token,
+                fence: 7,
+                held: Duration::from_millis(42),
+            },
+        ] {
+            let text = message.to_string();
+            assert_eq!(Message::parse(text.as_bytes()), Some(message));
+        }
+        for text in ["", "7", "7\nlock:{a}\nnobody", "revoked", "told\n1", "?\n?"] {
+            assert_eq!(Message::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! One acquisition, and where it stands.
+
+use std::time::Duration;
+
+use crate::backend::redis::call::Ticket;
+use crate::clock::Moment;
+
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) ticket: Ticket,
+    pub(super) stage: Stage,
+    /// Before the last command was sent that may have found the token waiting:
+    /// the server cannot have granted it earlier.
+    pub(super) since: Moment,
+    pub(super) place: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// To be sent as soon as there is a connection.
+    Unsent,
+    /// Its acquire is on the way.
+    Acquiring,
+    /// In line.
+    Waiting,
+    /// The answer to its acquire is lost: only the server knows where it
+    /// stands.
+    Unsure,
+    /// Granted a while ago; a renewal is to show that it still is.
+    Confirming {
+        fence: u64,
+    },
+    Held {
+        fence: u64,
+        granted: Moment,
+    },
+    /// Nobody wants it any more; until the server says so.
+    Leaving,
+    /// Until the server says so, or its lease has ended by itself.
+    Releasing {
+        until: Moment,
+        /// Until when the lock stays closed.
+        rests: Moment,
+    },
+}
+
+impl Claim {
+    /// Before its first call is sent.
+    pub(super) fn new(ticket: Ticket, now: Moment) -> Self {
+        Self {
+            ticket,
+            stage: Stage::Unsent,
+            since: now,
+            place: None,
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// What the release becomes that begins now.
+    pub(super) fn releasing(&self, now: Moment) -> Stage {
+        let rest = match self.stage {
+            Stage::Held { granted, .. } => self.ticket.terms.rest(granted, now),
+            _ => Duration::ZERO,
+        };
+        Stage::Releasing {
+            until: now.after(self.ticket.terms.ttl),
+            rests: now.after(rest),
+        }
+    }
+}

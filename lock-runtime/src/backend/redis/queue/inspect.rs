@@ -1,0 +1,251 @@
+//! Looking at locks from outside: who holds them, which there are, and taking
+//! them away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use redis::Value;
+
+use crate::backend::redis::call::{Call, Inspect, Token};
+use crate::backend::redis::reply::{Reply, Trouble, number, text};
+use crate::clock::Moment;
+use crate::driver::Answer;
+use crate::error::LockError;
+use crate::guard::FencingToken;
+use crate::holder::{Holder, Status};
+use crate::key::LockKey;
+use crate::query::Query;
+
+/// How long holders have to tell about their locks. Whoever is stopped does not,
+/// and is known by what stands on the server.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The questions that are not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Inspections {
+    next: u64,
+    open: BTreeMap<u64, Inspection>,
+}
+
+#[derive(Debug)]
+enum Inspection {
+    Status {
+        answer: Answer<Status>,
+        status: Status,
+        /// When its answer is due, once the holders were asked.
+        ends: Option<Moment>,
+    },
+    List {
+        answer: Answer<Vec<LockKey>>,
+        found: BTreeSet<LockKey>,
+    },
+    ForceRelease {
+        answer: Answer<usize>,
+    },
+}
+
+impl Inspections {
+    /// The first call of a question.
+    pub(super) fn begin(&mut self, query: Query) -> Call {
+        let (inspection, step) = match query {
+            Query::Status { key, answer } => {
+                let status = Status {
+                    key: key.clone(),
+                    holders: Vec::new(),
+                    waiters: 0,
+                };
+                let inspection = Inspection::Status {
+                    answer,
+                    status,
+                    ends: None,
+                };
+                (inspection, Inspect::Status(key))
+            }
+            Query::List { pattern, answer } => {
+                let found = BTreeSet::new();
+                let glob = pattern.glob().into();
+                let scan = Inspect::Scan { glob, cursor: 0 };
+                (Inspection::List { answer, found }, scan)
+            }
+            Query::ForceRelease { key, answer } => (
+                Inspection::ForceRelease { answer },
+                Inspect::ForceRelease(key),
+            ),
+        };
+        self.next += 1;
+        self.open.insert(self.next, inspection);
+        Call::Inspect(self.next, step)
+    }
+
+    /// What an answer leads to: another call, or the end of the question.
+    pub(super) fn replied(
+        &mut self,
+        now: Moment,
+        id: u64,
+        step: Inspect,
+        result: Result<Reply, Trouble>,
+    ) -> Option<Call> {
+        let value = match result {
+            Ok(Reply::Raw(value)) => Some(value),
+            Err(Trouble::NotRun) => return Some(Call::Inspect(id, step)),
+            Err(trouble) => {
+                if let Some(inspection) = self.open.remove(&id) {
+                    inspection.fail(&trouble);
+                }
+                return None;
+            }
+            Ok(_) => None,
+        };
+        let next = match (self.open.get_mut(&id)?, step) {
+            (Inspection::Status { status, ends, .. }, Inspect::Status(_)) => {
+                *ends = Some(now.after(PATIENCE));
+                read_status(value, status).map(|tokens| {
+                    (!tokens.is_empty()).then(|| Call::Inspect(id, Inspect::Holders(tokens)))
+                })
+            }
+            (Inspection::Status { .. }, _) => return None,
+            (Inspection::List { found, .. }, Inspect::Scan { glob, .. }) => read_keys(value, found)
+                .map(|cursor| {
+                    (cursor != 0).then(|| Call::Inspect(id, Inspect::Scan { glob, cursor }))
+                }),
+            (Inspection::ForceRelease { .. }, Inspect::ForceRelease(_)) => {
+                let count = value.as_ref().and_then(number);
+                let inspection = self.open.remove(&id)?;
+                inspection.force_released(count);
+                return None;
+            }
+            _ => None,
+        };
+        match next {
+            Some(Some(call)) => return Some(call),
+            Some(None) => self.open.remove(&id)?.finish(),
+            None => self.open.remove(&id)?.not_understood(),
+        }
+        None
+    }
+
+    /// A holder has told about its lock.
+    pub(super) fn told(&mut self, token: Token, fence: u64, held: Duration) {
+        let since = SystemTime::now().checked_sub(held);
+        let mut complete = Vec::new();
+        for (id, inspection) in &mut self.open {
+            if let Inspection::Status { status, .. } = inspection {
+                for holder in &mut status.holders {
+                    if Token::parse(&holder.id) == Some(token) {
+                        holder.since = since;
+                        holder.fence = Some(FencingToken::new(fence));
+                    }
+                }
+                if status
+                    .holders
+                    .iter()
+                    .all(|it| it.resting || it.fence.is_some())
+                {
+                    complete.push(*id);
+                }
+            }
+        }
+        for id in complete {
+            if let Some(inspection) = self.open.remove(&id) {
+                inspection.finish();
+            }
+        }
+    }
+
+    pub(super) fn next_end(&self) -> Option<Moment> {
+        let ends = |inspection: &Inspection| match inspection {
+            Inspection::Status { ends, .. } => *ends,
+            _ => None,
+        };
+        self.open.values().filter_map(ends).min()
+    }
+
+    /// Answers those whose holders do not tell.
+    pub(super) fn tick(&mut self, now: Moment) {
+        while self.next_end().is_some_and(|end| end <= now) {
+            let due = |inspection: &Inspection| matches!(inspection, Inspection::Status { ends: Some(end), .. } if *end <= now);
+            let id = self.open.iter().find(|(_, it)| due(it)).map(|(id, _)| *id);
+            if let Some(inspection) = id.and_then(|id| self.open.remove(&id)) {
+                inspection.finish();
+            }
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, trouble: &Trouble) {
+        for inspection in std::mem::take(&mut self.open).into_values() {
+            inspection.fail(trouble);
+        }
+    }
+}
+
+impl Inspection {
+    fn finish(self) {
+        match self {
+            Self::Status { answer, status, .. } => drop(answer.send(Ok(status))),
+            Self::List { answer, found } => drop(answer.send(Ok(found.into_iter().collect()))),
+            Self::ForceRelease { answer } => drop(answer.send(Ok(0))),
+        }
+    }
+
+    fn force_released(self, count: Option<u64>) {
+        match (self, count.and_then(|count| usize::try_from(count).ok())) {
+            (Self::ForceRelease { answer }, Some(count)) => drop(answer.send(Ok(count))),
+            (this, _) => this.not_understood(),
+        }
+    }
+
+    fn fail(self, trouble: &Trouble) {
+        let error = LockError::from(trouble.clone());
+        match self {
+            Self::Status { answer, .. } => drop(answer.send(Err(error))),
+            Self::List { answer, .. } => drop(answer.send(Err(error))),
+            Self::ForceRelease { answer } => drop(answer.send(Err(error))),
+        }
+    }
+
+    fn not_understood(self) {
+        self.fail(&super::said("the answer is none to what was asked"));
+    }
+}
+
+/// The tokens of the holders that can tell more.
+fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> {
+    let Some(Value::Array(items)) = value else {
+        return None;
+    };
+    let (waiters, holders) = items.split_first()?;
+    status.waiters = usize::try_from(number(waiters)?).ok()?;
+    let mut tokens = Vec::new();
+    for pair in holders.chunks_exact(2) {
+        let remaining = match pair[1] {
+            Value::Int(-1) => None,
+            Value::Int(left) => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
+            _ => return None,
+        };
+        let holder = Holder::parse(&text(&pair[0])?, remaining);
+        if !holder.resting && holder.process.is_some() {
+            tokens.extend(Token::parse(&holder.id));
+        }
+        status.holders.push(holder);
+    }
+    Some(tokens)
+}
+
+/// Adds the locks of one page; where the next one begins.
+fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64> {
+    let Some(Value::Array(items)) = value else {
+        return None;
+    };
+    let [cursor, Value::Array(owners)] = &*items else {
+        return None;
+    };
+    for owner in owners {
+        let owner = text(owner)?;
+        // No prefix has a brace in it.
+        let name = owner
+            .split_once(":{")
+            .and_then(|(_, it)| it.strip_suffix('}'));
+        found.extend(name.map(LockKey::stored));
+    }
+    text(cursor)?.parse().ok()
+}

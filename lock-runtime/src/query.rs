@@ -1,0 +1,104 @@
+//! Questions about locks that take none.
+
+use crate::driver::Answer;
+use crate::error::LockError;
+use crate::holder::Status;
+use crate::key::LockKey;
+
+/// One question, and where its answer goes.
+#[derive(Debug)]
+pub(crate) enum Query {
+    Status {
+        key: LockKey,
+        answer: Answer<Status>,
+    },
+    /// The names of the locks that are held and match a pattern.
+    List {
+        pattern: Pattern,
+        answer: Answer<Vec<LockKey>>,
+    },
+    /// Take the lock from its holders; how many there were.
+    ForceRelease { key: LockKey, answer: Answer<usize> },
+}
+
+impl Query {
+    /// There is no answer.
+    pub(crate) fn fail(self, error: LockError) {
+        match self {
+            Self::Status { answer, .. } => drop(answer.send(Err(error))),
+            Self::List { answer, .. } => drop(answer.send(Err(error))),
+            Self::ForceRelease { answer, .. } => drop(answer.send(Err(error))),
+        }
+    }
+}
+
+/// Names with a `*` for any text and a `?` for any character.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern(LockKey);
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(LockKey::from(text))
+    }
+
+    /// The pattern as Redis reads it, where brackets mean something too.
+    #[cfg(feature = "redis")]
+    pub(crate) fn glob(&self) -> String {
+        let mut glob = String::new();
+        for c in self.0.as_str().chars() {
+            if matches!(c, '[' | ']' | '^' | '\\') {
+                glob.push('\\');
+            }
+            glob.push(c);
+        }
+        glob
+    }
+
+    pub(crate) fn matches(&self, key: &LockKey) -> bool {
+        let pattern: Vec<char> = self.0.as_str().chars().collect();
+        let name: Vec<char> = key.as_str().chars().collect();
+        let (mut at, mut to) = (0, 0);
+        // Where the last `*` stands, and how far it reaches.
+        let mut star = None;
+        while to < name.len() {
+            match pattern.get(at) {
+                Some('*') => {
+                    star = Some((at, to));
+                    at += 1;
+                }
+                Some(&c) if c == '?' || c == name[to] => {
+                    at += 1;
+                    to += 1;
+                }
+                _ => match star {
+                    Some((place, reach)) => {
+                        star = Some((place, reach + 1));
+                        at = place + 1;
+                        to = reach + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[at..].iter().all(|c| *c == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_text() {
+        let matches = |pattern, name| Pattern::new(pattern).matches(&LockKey::from(name));
+        for pattern in [
+            "*", "stock:7", "stock:?", "st*7", "*:*", "stock:7*", "s*o*k*",
+        ] {
+            assert!(matches(pattern, "stock:7"), "{pattern}");
+        }
+        for pattern in ["", "stock", "?", "stock:??", "*8", "stock:[7]", "ock:7"] {
+            assert!(!matches(pattern, "stock:7"), "{pattern}");
+        }
+        assert!(matches("a*b", "aXbYb") && matches("{*}", "{7}"));
+    }
+}
