@@ -6,6 +6,8 @@
 mod args;
 #[path = "../../lock-macros/src/boxed.rs"]
 mod boxed;
+#[path = "../../lock-macros/src/conflicts.rs"]
+mod conflicts;
 #[path = "../../lock-macros/src/duration.rs"]
 mod duration;
 #[path = "../../lock-macros/src/errors.rs"]
@@ -16,6 +18,10 @@ mod expand;
 mod function;
 #[path = "../../lock-macros/src/key.rs"]
 mod key;
+#[path = "../../lock-macros/src/keys.rs"]
+mod keys;
+#[path = "../../lock-macros/src/length.rs"]
+mod length;
 #[path = "../../lock-macros/src/output.rs"]
 mod output;
 #[path = "../../lock-macros/src/pieces.rs"]
@@ -29,10 +35,13 @@ mod values;
 
 use args::Args;
 use errors::Errors;
+use key::Key;
+use keys::Keys;
+use length::{Length, Wait};
 use libfuzzer_sys::fuzz_target;
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use values::{Length, Release, Wait};
+use values::{Mode, OnLost, Permits, Release};
 
 fuzz_target!(|text: &str| {
     let Ok(tokens) = text.parse::<TokenStream>() else {
@@ -62,10 +71,14 @@ fn parse(tokens: TokenStream) -> Option<Args> {
 }
 
 fn print(args: &Args) -> TokenStream {
-    let key = args.key.as_ref().map(|key| {
-        let template = key.template.to_string();
-        quote!(key = #template,)
+    let key = args.keys.as_ref().map(|keys| match keys {
+        Keys::One(key) => template(key),
+        Keys::Several(keys) => {
+            let keys = keys.iter().map(template);
+            quote!([#(#keys),*])
+        }
     });
+    let key = key.map(|key| quote!(key = #key,));
     let ttl = args.ttl.as_ref().map(length);
     let ttl = ttl.map(|ttl| quote!(ttl = #ttl,));
     let wait = args.wait.as_ref().map(|wait| match wait {
@@ -74,15 +87,45 @@ fn print(args: &Args) -> TokenStream {
     });
     let wait = wait.map(|wait| quote!(wait = #wait,));
     let renew = args.renew.map(|renew| quote!(renew = #renew,));
+    let min_hold = args.min_hold.as_ref().map(length);
+    let min_hold = min_hold.map(|hold| quote!(min_hold = #hold,));
+    let max_hold = args.max_hold.as_ref().map(length);
+    let max_hold = max_hold.map(|hold| quote!(max_hold = #hold,));
+    let mode = args.mode.map(|mode| match mode {
+        Mode::Exclusive => quote!(mode = "exclusive",),
+        Mode::Read => quote!(mode = "read",),
+        Mode::Write => quote!(mode = "write",),
+    });
+    let permits = args.permits.as_ref().map(|permits| match permits {
+        Permits::Number(number) => {
+            let number = Literal::u32_unsuffixed(*number);
+            quote!(permits = #number,)
+        }
+        Permits::Const(path) => quote!(permits = #path,),
+    });
+    let reentrant = args.reentrant;
+    let reentrant = reentrant.map(|truth| quote!(reentrant = #truth,));
     let release = args.release.map(|release| match release {
         Release::Detached => quote!(release = "detached",),
         Release::Confirmed => quote!(release = "confirmed",),
+    });
+    let on_lost = args.on_lost.map(|on_lost| match on_lost {
+        OnLost::Cancel => quote!(on_lost = "cancel",),
+        OnLost::Notify => quote!(on_lost = "notify",),
     });
     let on_error = args.on_error.as_ref().map(|f| quote!(on_error = #f,));
     let guard = args.guard.as_ref().map(|name| quote!(guard = #name,));
     let manager = args.manager.as_ref().map(|expr| quote!(manager = #expr,));
     let krate = args.krate.as_ref().map(|path| quote!(crate = #path,));
-    quote!(#key #ttl #wait #renew #release #on_error #guard #manager #krate)
+    quote! {
+        #key #ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant #release #on_lost
+        #on_error #guard #manager #krate
+    }
+}
+
+fn template(key: &Key) -> TokenStream {
+    let template = key.template.to_string();
+    quote!(#template)
 }
 
 fn length(length: &Length) -> TokenStream {

@@ -3,30 +3,34 @@ where
     T: Clone,
 {
     #![allow(unused)]
-    let lock_key = {
-        let key_writer = &crate::reexport::lock_runtime::__private::KeyWriter::new();
-        key_writer
-            .write(
-                ::core::format_args!(
-                    "a:{0}:{1}",
-                    key_writer.value(&(a + 1)),
-                    key_writer.value(&self.b),
-                ),
-            )
-    };
+    let lock_keys = [
+        {
+            let key_writer = &crate::reexport::lock_runtime::__private::KeyWriter::new();
+            key_writer
+                .write(
+                    ::core::format_args!(
+                        "a:{0}:{1}",
+                        key_writer.value(&(a + 1)),
+                        key_writer.value(&self.b),
+                    ),
+                )
+        },
+    ];
     let lock_request = crate::reexport::lock_runtime::__private::acquire_with(
         &self.locks,
-        {
-            const LOCK_SITE: &crate::reexport::lock_runtime::__private::Site = &crate::reexport::lock_runtime::__private::Site::new(
+        const {
+            &crate::reexport::lock_runtime::__private::Site::new(
                     ::core::module_path!(),
                     "f",
                 )
                 .ttl(limits::TTL)
                 .wait_forever()
-                .fixed_lease();
-            LOCK_SITE
+                .fixed_lease()
+                .min_hold_ms(1000)
+                .permits(Self::PERMITS)
+                .reentrant()
         },
-        lock_key,
+        lock_keys,
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {
@@ -44,18 +48,14 @@ where
                 { body(lock) }
             }
         };
-        match crate::reexport::lock_runtime::LockGuard::hold(&lock_guard, lock_body)
-            .await
-        {
-            ::core::result::Result::Ok(lock_output) => {
-                let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(
-                        lock_guard,
-                    )
-                    .await;
-                return lock_output;
-            }
-            ::core::result::Result::Err(lock_error) => lock_error,
-        }
+        let lock_output = crate::reexport::lock_runtime::LockGuard::hold_unstopped(
+                &lock_guard,
+                lock_body,
+            )
+            .await;
+        let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(lock_guard)
+            .await;
+        return lock_output;
     };
     crate::reexport::lock_runtime::__private::on_error::<
         Option<_>,

@@ -6,4 +6,7 @@ fn buy(id: u32) {
 ::core::compile_error!(
     "in `wait`, `5` has no unit: write `\"5s\"` for seconds (the units are ms, s, m and h)",
 )
+::core::compile_error!(
+    "`mode = \"read\"` and `permits` exclude each other: readers share without a limit; keep one of them",
+)
 ::core::compile_error!("only an `async fn` can wait for a lock: write `async fn buy`")

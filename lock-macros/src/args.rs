@@ -5,9 +5,11 @@ use syn::ext::IdentExt as _;
 use syn::parse::{End, ParseStream, Parser as _};
 use syn::{Error, Expr, Lit, Path, Result, Token};
 
+use crate::conflicts;
 use crate::errors::Errors;
-use crate::key::Key;
-use crate::values::{self, Length, Release, Wait};
+use crate::keys::Keys;
+use crate::length::{self, Length, Wait};
+use crate::values::{self, Mode, OnLost, Permits, Release};
 
 /// Every argument with an example of its value. A new argument is a line here, a field of
 /// [`Args`], and an arm of [`Args::set`].
@@ -16,7 +18,13 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("ttl", "\"10s\""),
     ("wait", "\"5s\""),
     ("renew", "false"),
+    ("min_hold", "\"1m\""),
+    ("max_hold", "\"10m\""),
+    ("mode", "\"read\""),
+    ("permits", "4"),
+    ("reentrant", "true"),
     ("release", "\"confirmed\""),
+    ("on_lost", "\"notify\""),
     ("on_error", "|error| fallback(error)"),
     ("guard", "lock"),
     ("manager", "self.locks"),
@@ -26,11 +34,17 @@ const ARGUMENTS: &[(&str, &str)] = &[
 /// What was written; `None` where an argument is absent or in error.
 #[derive(Default)]
 pub(crate) struct Args {
-    pub(crate) key: Option<Key>,
+    pub(crate) keys: Option<Keys>,
     pub(crate) ttl: Option<Length>,
     pub(crate) wait: Option<Wait>,
     pub(crate) renew: Option<bool>,
+    pub(crate) min_hold: Option<Length>,
+    pub(crate) max_hold: Option<Length>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) permits: Option<Permits>,
+    pub(crate) reentrant: Option<bool>,
     pub(crate) release: Option<Release>,
+    pub(crate) on_lost: Option<OnLost>,
     pub(crate) on_error: Option<Expr>,
     pub(crate) guard: Option<Ident>,
     pub(crate) manager: Option<Expr>,
@@ -41,11 +55,11 @@ impl Args {
     /// Reads all arguments, past the ones in error.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         let mut args = Args::default();
-        let mut seen = Vec::new();
+        let mut seen: Vec<Ident> = Vec::new();
         let parse_all = |input: ParseStream<'_>| {
             while !input.is_empty() {
                 let parsed = args
-                    .argument(input, &mut seen)
+                    .argument(input, &mut seen, errors)
                     .and_then(|()| end_of_argument(input));
                 if errors.ok(parsed).is_none() {
                     skip_argument(input)?;
@@ -54,18 +68,26 @@ impl Args {
             }
             Ok(())
         };
-        let parsed = parse_all.parse2(tokens);
-        errors.ok(parsed);
+        // What a mistake leaves unread within brackets is no other mistake.
+        if let (Err(error), true) = (parse_all.parse2(tokens), errors.is_empty()) {
+            errors.push(error);
+        }
         if !seen.iter().any(|name| name == "key") {
             errors.push(Error::new(
                 Span::call_site(),
                 "the lock has no name: add `key = \"…\"`, with arguments of the function in braces, as in `key = \"stock:{id}\"`",
             ));
         }
+        conflicts::check(&args, &seen, errors);
         args
     }
 
-    fn argument(&mut self, input: ParseStream<'_>, seen: &mut Vec<String>) -> Result<()> {
+    fn argument(
+        &mut self,
+        input: ParseStream<'_>,
+        seen: &mut Vec<Ident>,
+        errors: &mut Errors,
+    ) -> Result<()> {
         let name = name(input, seen)?;
         let example = example(&name, seen)?;
         let error = |span, message| Err(Error::new(span, message));
@@ -82,20 +104,26 @@ impl Args {
             let message = format!("`{name}` has no value: write `{name} = {example}`");
             return error(equals.span, message);
         }
-        if seen.iter().filter(|seen| name == seen).count() > 1 {
+        if seen.iter().filter(|seen| **seen == name).count() > 1 {
             let message = format!("`{name}` is given more than once: keep one of them");
             return error(name.span(), message);
         }
-        self.set(&name, input)
+        self.set(&name, input, errors)
     }
 
-    fn set(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
+    fn set(&mut self, name: &Ident, input: ParseStream<'_>, errors: &mut Errors) -> Result<()> {
         match name.to_string().as_str() {
-            "key" => self.key = Some(values::key(input)?),
-            "ttl" => self.ttl = Some(values::ttl(input)?),
-            "wait" => self.wait = Some(values::wait(input)?),
+            "key" => self.keys = Some(Keys::parse(input, errors)?),
+            "ttl" => self.ttl = Some(length::length("ttl", input)?),
+            "wait" => self.wait = Some(length::wait(input)?),
             "renew" => self.renew = Some(values::renew(input)?),
+            "min_hold" => self.min_hold = Some(length::length("min_hold", input)?),
+            "max_hold" => self.max_hold = Some(length::length("max_hold", input)?),
+            "mode" => self.mode = Some(values::mode(input)?),
+            "permits" => self.permits = Some(values::permits(input)?),
+            "reentrant" => self.reentrant = Some(values::reentrant(input)?),
             "release" => self.release = Some(values::release(input)?),
+            "on_lost" => self.on_lost = Some(values::on_lost(input)?),
             "on_error" => self.on_error = Some(values::on_error(input)?),
             "guard" => self.guard = Some(values::guard(input)?),
             "manager" => self.manager = Some(input.parse()?),
@@ -106,13 +134,13 @@ impl Args {
     }
 }
 
-fn name(input: ParseStream<'_>, seen: &mut Vec<String>) -> Result<Ident> {
+fn name(input: ParseStream<'_>, seen: &mut Vec<Ident>) -> Result<Ident> {
     if input.peek(Ident::peek_any) {
         return input.call(Ident::parse_any);
     }
     let advice = match input.fork().parse() {
         Ok(Lit::Str(text)) => {
-            seen.push("key".to_owned());
+            seen.push(Ident::new("key", text.span()));
             format!("arguments have names: write `key = {}`", text.token())
         }
         _ => "expected an argument with its name, as in `key = \"stock:{id}\"`".to_owned(),
@@ -121,15 +149,15 @@ fn name(input: ParseStream<'_>, seen: &mut Vec<String>) -> Result<Ident> {
 }
 
 /// An example for this argument. What a misspelt name meant counts as seen: it is not missing.
-fn example(name: &Ident, seen: &mut Vec<String>) -> Result<&'static str> {
+fn example(name: &Ident, seen: &mut Vec<Ident>) -> Result<&'static str> {
     let written = name.to_string();
     if let Some((_, example)) = ARGUMENTS.iter().find(|(known, _)| written == *known) {
-        seen.push(written);
+        seen.push(name.clone());
         return Ok(example);
     }
     let names = ARGUMENTS.iter().map(|(known, _)| *known);
     let advice = if let Some(meant) = similar(&written, names.clone()) {
-        seen.push(meant.to_owned());
+        seen.push(Ident::new(meant, name.span()));
         format!("did you mean `{meant}`?")
     } else {
         let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();

@@ -20,6 +20,10 @@ impl Errors {
         result.map_err(|error| self.push(error)).ok()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// A `compile_error!` for each mistake; `None` if there is no mistake.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
         self.0.map(Error::into_compile_error)

@@ -8,10 +8,11 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::Function;
 use crate::key::Scope;
+use crate::keys::Keys;
 use crate::output::{self, nameable};
 use crate::pieces::{borrow, crate_at, default_crate, shown_at};
 use crate::site;
-use crate::values::Release;
+use crate::values::{OnLost, Release};
 
 /// The expansion of the attribute; after a mistake the item as it was, so that an editor keeps
 /// working in the body, and the mistakes.
@@ -74,16 +75,15 @@ impl<'a> Expansion<'a> {
             errors.ok(output::check(self.function));
         }
         errors.ok(self.check_guard());
-        errors.ok(site::check(self.args, self.function));
-        let krate = &self.krate;
-        let key = errors.ok(self.key());
+        site::check(self.args, self.function, errors);
+        let keys = self.keys(errors);
         let acquire = self.acquire();
         let body = self.body();
-        let finish = self.finish();
+        let run = self.run();
         let failure = self.failure();
         self.function
             .with_body(&quote_spanned! {Span::mixed_site()=>
-                let lock_key = #key;
+                #keys
                 let lock_request = #acquire;
                 let lock_error = 'locked: {
                     let lock_guard = match lock_request.await {
@@ -91,10 +91,7 @@ impl<'a> Expansion<'a> {
                         ::core::result::Result::Err(lock_error) => break 'locked lock_error,
                     };
                     let lock_body = #body;
-                    match #krate::LockGuard::hold(&lock_guard, lock_body).await {
-                        ::core::result::Result::Ok(lock_output) => #finish
-                        ::core::result::Result::Err(lock_error) => lock_error,
-                    }
+                    #run
                 };
                 #failure
             })
@@ -118,13 +115,16 @@ impl Expansion<'_> {
         matches!(self.function.output, Type::Never(_))
     }
 
-    fn key(&self) -> syn::Result<Option<TokenStream>> {
+    /// `let lock_key = { … };` or `let lock_keys = [{ … }, { … }];`
+    fn keys(&self, errors: &mut Errors) -> Option<TokenStream> {
+        let keys = self.args.keys.as_ref()?;
         let scope = Scope::Function {
             name: &self.function.sig.ident,
             bindings: &self.function.bindings,
         };
-        let key = self.args.key.as_ref();
-        key.map(|key| key.expand(&self.krate, scope)).transpose()
+        let variable = keys.variable();
+        let keys = keys.expand(&self.krate, scope, errors);
+        Some(quote_spanned!(Span::mixed_site()=> let #variable = #keys;))
     }
 
     /// The future that takes the lock. It is awaited in another statement: what the manager's
@@ -132,14 +132,15 @@ impl Expansion<'_> {
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
         let site = site::expand(self.args, self.function, krate);
+        let keys = self.args.keys.as_ref().map(Keys::variable);
         match &self.args.manager {
             None => quote_spanned! {Span::mixed_site()=>
-                #krate::__private::acquire(#site, lock_key)
+                #krate::__private::acquire(#site, #keys)
             },
             Some(manager) => {
                 let manager = borrow(manager.clone(), shown_at(manager));
                 quote_spanned! {Span::mixed_site()=>
-                    #krate::__private::acquire_with(#manager, #site, lock_key)
+                    #krate::__private::acquire_with(#manager, #site, #keys)
                 }
             }
         }
@@ -193,23 +194,49 @@ impl Expansion<'_> {
         }
     }
 
-    /// What follows the body: nothing may come between its end and the release.
-    fn finish(&self) -> TokenStream {
+    /// Runs the body, and releases the lock: nothing may come between its end and that.
+    fn run(&self) -> TokenStream {
         let krate = &self.krate;
-        let release = match self.args.release.unwrap_or(Release::Detached) {
-            _ if self.never_returns() => return quote_spanned!(Span::mixed_site()=> lock_output,),
+        let release = self.release();
+        match self.args.on_lost.unwrap_or(OnLost::Cancel) {
+            OnLost::Cancel => {
+                let finish = if self.never_returns() {
+                    quote_spanned!(Span::mixed_site()=> lock_output,)
+                } else {
+                    quote_spanned!(Span::mixed_site()=> { #release return lock_output; })
+                };
+                quote_spanned! {Span::mixed_site()=>
+                    match #krate::LockGuard::hold(&lock_guard, lock_body).await {
+                        ::core::result::Result::Ok(lock_output) => #finish
+                        ::core::result::Result::Err(lock_error) => lock_error,
+                    }
+                }
+            }
+            OnLost::Notify => {
+                let output = quote_spanned! {Span::mixed_site()=>
+                    #krate::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+                };
+                if self.never_returns() {
+                    return output;
+                }
+                quote_spanned! {Span::mixed_site()=>
+                    let lock_output = #output;
+                    #release
+                    return lock_output;
+                }
+            }
+        }
+    }
+
+    fn release(&self) -> TokenStream {
+        let krate = &self.krate;
+        match self.args.release.unwrap_or(Release::Detached) {
             Release::Detached => quote_spanned! {Span::mixed_site()=>
                 #krate::LockGuard::release(lock_guard);
             },
             Release::Confirmed => quote_spanned! {Span::mixed_site()=>
                 let _ = #krate::LockGuard::release_confirmed(lock_guard).await;
             },
-        };
-        quote_spanned! {Span::mixed_site()=>
-            {
-                #release
-                return lock_output;
-            }
         }
     }
 

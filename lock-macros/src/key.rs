@@ -11,7 +11,7 @@ use crate::template::{Part, Placeholder, Template, escape_braces};
 
 /// The user's literal, and what it says.
 pub(crate) struct Key {
-    literal: LitStr,
+    pub(crate) literal: LitStr,
     pub(crate) template: Template,
 }
 

@@ -4,11 +4,14 @@
 
 mod args;
 mod boxed;
+mod conflicts;
 mod duration;
 mod errors;
 mod expand;
 mod function;
 mod key;
+mod keys;
+mod length;
 mod output;
 mod pieces;
 mod site;

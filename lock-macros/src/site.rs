@@ -1,35 +1,34 @@
 //! What the runtime is told about the function at compile time.
 
-use proc_macro2::{Literal, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
-use syn::{Error, ExprPath, Path, Result};
+use syn::{Error, ExprPath, Path};
 
 use crate::args::Args;
+use crate::errors::Errors;
 use crate::function::Function;
+use crate::length::{Length, Wait};
 use crate::pieces::{crate_at, shown_at};
-use crate::values::{Length, Wait, not_constant};
+use crate::values::{Mode, Permits, not_constant};
 
 /// An expression of type `&'static Site`.
 pub(crate) fn expand(args: &Args, function: &Function, krate: &Path) -> TokenStream {
-    let constant = constants(args).map(|(_, path)| path).next();
-    let span = constant
-        .and_then(|path| path.path.segments.last())
-        .map_or_else(Span::mixed_site, shown_at);
+    let constants: Vec<_> = constants(args).collect();
+    // Of several constants, nobody knows yet which one an error would be about.
+    let span = match *constants {
+        [(_, path)] => end_of(path),
+        _ => Span::mixed_site(),
+    };
     let krate = crate_at(krate, span);
     let name = function.sig.ident.unraw().to_string();
-    let ttl = args.ttl.as_ref().map(|ttl| length("ttl", ttl, span));
-    let wait = args.wait.as_ref().map(|wait| match wait {
-        Wait::For(wait) => length("wait", wait, span),
-        Wait::Forever => quote!(.wait_forever()),
-    });
-    let renew = (args.renew == Some(false)).then(|| quote!(.fixed_lease()));
+    let settings = settings(args);
     let site = quote_spanned! {span=>
-        &#krate::__private::Site::new(::core::module_path!(), #name) #ttl #wait #renew
+        &#krate::__private::Site::new(::core::module_path!(), #name) #settings
     };
     // `cargo check` evaluates no `const` block of a function that is not called, but every item:
     // there it puts the user's constants to the test. Where none can fail, a block is shorter.
-    if constant.is_none() || constants(args).any(may_be_generic) {
+    if constants.is_empty() || constants.iter().any(|(_, path)| may_be_generic(path)) {
         return quote_spanned!(Span::mixed_site()=> const { #site });
     }
     quote_spanned! {span=>
@@ -40,50 +39,90 @@ pub(crate) fn expand(args: &Args, function: &Function, krate: &Path) -> TokenStr
     }
 }
 
-/// `.ttl_ms(10000)`, or `.ttl(TTL)`.
-fn length(setter: &str, length: &Length, span: Span) -> TokenStream {
-    match length {
-        Length::Millis(millis) => {
-            let setter = format_ident!("{setter}_ms");
-            let millis = Literal::u64_unsuffixed(millis.0);
-            quote_spanned!(span=> .#setter(#millis))
-        }
-        Length::Const(path) => {
-            let setter = format_ident!("{setter}");
-            quote_spanned!(span=> .#setter(#path))
+/// Refuses arguments of the function as constants: nobody knows them when the program is compiled.
+pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
+    for (name, path) in constants(args) {
+        let argument = path.path.get_ident();
+        if argument.is_some_and(|argument| function.bindings.contains(argument)) {
+            errors.push(Error::new_spanned(path, not_constant(name)));
         }
     }
 }
 
-/// The durations that are paths, with the names of their arguments.
+/// The calls that depart from what `Site::new` takes for granted.
+fn settings(args: &Args) -> TokenStream {
+    let ttl = args.ttl.as_ref().map(|ttl| length("ttl", ttl));
+    let wait = args.wait.as_ref().map(|wait| match wait {
+        Wait::For(wait) => length("wait", wait),
+        Wait::Forever => quote!(.wait_forever()),
+    });
+    let renew = (args.renew == Some(false)).then(|| quote!(.fixed_lease()));
+    let min_hold = args.min_hold.as_ref().map(|hold| length("min_hold", hold));
+    let max_hold = args.max_hold.as_ref().map(|hold| length("max_hold", hold));
+    let mode = (args.mode == Some(Mode::Read)).then(|| quote!(.read()));
+    let permits = args.permits.as_ref().map(|permits| match permits {
+        Permits::Number(number) => number_of("permits", Literal::u32_unsuffixed(*number)),
+        Permits::Const(path) => constant("permits", path),
+    });
+    let reentrant = (args.reentrant == Some(true)).then(|| quote!(.reentrant()));
+    quote!(#ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant)
+}
+
+/// `.ttl_ms(10000)`, or `.ttl(TTL)`.
+fn length(setter: &str, length: &Length) -> TokenStream {
+    match length {
+        Length::Millis(millis) => {
+            number_of(&format!("{setter}_ms"), Literal::u64_unsuffixed(millis.0))
+        }
+        Length::Const(path) => constant(setter, path),
+    }
+}
+
+fn number_of(setter: &str, number: Literal) -> TokenStream {
+    let setter = Ident::new(setter, Span::mixed_site());
+    quote_spanned!(Span::mixed_site()=> .#setter(#number))
+}
+
+/// The call, where the constant stands: that is where its value is refused.
+fn constant(setter: &str, path: &ExprPath) -> TokenStream {
+    let span = end_of(path);
+    let setter = Ident::new(setter, span);
+    quote_spanned!(span=> .#setter(#path))
+}
+
+/// The values that are paths, with the names of their arguments.
 fn constants(args: &Args) -> impl Iterator<Item = (&'static str, &ExprPath)> {
     let wait = match &args.wait {
         Some(Wait::For(wait)) => Some(wait),
         Some(Wait::Forever) | None => None,
     };
-    [("ttl", args.ttl.as_ref()), ("wait", wait)]
-        .into_iter()
-        .filter_map(|(name, length)| match length {
-            Some(Length::Const(path)) => Some((name, path)),
-            Some(Length::Millis(_)) | None => None,
-        })
+    let permits = match &args.permits {
+        Some(Permits::Const(path)) => Some(("permits", path)),
+        Some(Permits::Number(_)) | None => None,
+    };
+    [
+        ("ttl", args.ttl.as_ref()),
+        ("wait", wait),
+        ("min_hold", args.min_hold.as_ref()),
+        ("max_hold", args.max_hold.as_ref()),
+    ]
+    .into_iter()
+    .filter_map(|(name, length)| match length {
+        Some(Length::Const(path)) => Some((name, path)),
+        Some(Length::Millis(_)) | None => None,
+    })
+    .chain(permits)
 }
 
-/// Refuses arguments of the function as durations: nobody knows them when the program is compiled.
-pub(crate) fn check(args: &Args, function: &Function) -> Result<()> {
-    let argument = constants(args).find(|(_, path)| {
-        let name = path.path.get_ident();
-        name.is_some_and(|name| function.bindings.contains(name))
-    });
-    match argument {
-        None => Ok(()),
-        Some((name, path)) => Err(Error::new_spanned(path, not_constant(name))),
-    }
+/// The last name of a path: of a whole one, stable compilers underline the first alone.
+fn end_of(path: &ExprPath) -> Span {
+    let last = path.path.segments.last();
+    last.map_or_else(Span::mixed_site, shown_at)
 }
 
 /// Whether the path may start from a type parameter or from `Self`, which no item can name. By
 /// custom only types start with a capital letter.
-fn may_be_generic((_, path): (&str, &ExprPath)) -> bool {
+fn may_be_generic(path: &ExprPath) -> bool {
     let segments = &path.path.segments;
     let of_type = segments.first().is_some_and(|first| {
         segments.len() > 1 && first.ident.to_string().starts_with(char::is_uppercase)

@@ -26,9 +26,54 @@ const CASES: &[(&str, &str, &str)] = &[
         "async fn f(id: u32, r#type: &str) -> io::Result<()> { Ok(()) }",
     ),
     (
+        "several_keys",
+        r#"key = ["acct:{from}", "acct:{to.id}:{shop}", "bank"]"#,
+        "async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
+            from.pay(to).await
+        }",
+    ),
+    (
+        "array_of_one",
+        r#"key = ["acct:{from}"], manager = bank.locks"#,
+        "async fn close(from: u32, bank: &Bank) -> Result<(), BankError> { bank.close(from).await }",
+    ),
+    (
+        "settings",
+        r#"key = "report", min_hold = "1m", max_hold = "10m", mode = "read", reentrant = true"#,
+        "async fn report() -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "defaults",
+        r#"key = "report", renew = true, mode = "exclusive", reentrant = false,
+           release = "detached", on_lost = "cancel""#,
+        "async fn report() -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "permits",
+        r#"key = "printer", permits = 4"#,
+        "async fn print() -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "constants",
+        r#"key = "printer", ttl = TTL, min_hold = limits::MIN_HOLD, max_hold = limits::MAX_HOLD,
+           permits = limits::PRINTERS"#,
+        "async fn print() -> io::Result<()> { Ok(()) }",
+    ),
+    (
+        "notify",
+        r#"key = "stock:{id}", on_lost = "notify", release = "confirmed", guard = lock"#,
+        "async fn count(id: u32) -> Result<u32, ShopError> { count(id, lock).await }",
+    ),
+    (
+        "notify_never",
+        r#"key = "leader", on_lost = "notify", on_error = stop"#,
+        "async fn lead() -> ! { loop { work().await } }",
+    ),
+    (
         "every_argument",
-        r#"key = "a:{a + 1}:{self.b}", ttl = limits::TTL, wait = "forever", renew = false,
-           release = "confirmed", on_error = |error| fallback(&c, error), guard = lock,
+        r#"key = ["a:{a + 1}:{self.b}"], ttl = limits::TTL, wait = "forever", renew = false,
+           min_hold = "1s", permits = Self::PERMITS, reentrant = true, release = "confirmed",
+           on_lost = "notify", on_error = |error| fallback(&c, error), guard = lock,
            manager = self.locks, crate = crate::reexport::lock_runtime"#,
         "pub(crate) async unsafe fn f<T>(self: Pin<&mut Self>, a: u64, c: T) -> Option<impl Debug>
          where T: Clone { #![allow(unused)] body(lock) }",
@@ -60,8 +105,21 @@ const CASES: &[(&str, &str, &str)] = &[
         }",
     ),
     (
+        "notify_async_trait",
+        r#"key = ["{self.shop}:{a}", "{self.shop}:{b}"], on_lost = "notify""#,
+        "fn f<'life0, 'async_trait>(&'life0 mut self, __arg1: (A, B))
+            -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send + 'async_trait>> {
+            Box::pin(async move {
+                let __self = self;
+                let (a, b) = { let __arg1 = __arg1; __arg1 };
+                let __ret: Result<u32, E> = { __self.run(a, b).await };
+                __ret
+            })
+        }",
+    ),
+    (
         "mistakes",
-        r#"kye = "stock:{id}", ttl = 10, wait = "5""#,
+        r#"kye = "stock:{id}", ttl = 10, wait = "5", permits = 2, mode = "read""#,
         "fn buy(id: u32) { body() }",
     ),
 ];

@@ -1,25 +1,20 @@
-//! The values of the arguments, one function for each form.
+//! The values of the other arguments, one function for each form.
 
 use proc_macro2::Ident;
 use syn::parse::ParseStream;
-use syn::{Error, Expr, ExprPath, Lit, LitStr, Path, Result};
+use syn::{Error, Expr, ExprLit, ExprPath, Lit, LitStr, Path, Result, UnOp};
 
-use crate::duration::Millis;
-use crate::key::Key;
-
-/// Below this a renewal cannot be in time.
-const MIN_TTL: Millis = Millis(100);
-const MAX: Millis = Millis(24 * 3_600_000);
-
-/// A duration, known now or to the compiler.
-pub(crate) enum Length {
-    Millis(Millis),
-    Const(ExprPath),
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Exclusive,
+    Read,
+    Write,
 }
 
-pub(crate) enum Wait {
-    For(Length),
-    Forever,
+/// How many may hold the lock at once, known now or to the compiler.
+pub(crate) enum Permits {
+    Number(u32),
+    Const(ExprPath),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,123 +23,101 @@ pub(crate) enum Release {
     Confirmed,
 }
 
-pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
-    match input.fork().parse() {
-        Ok(Lit::Str(_)) => Key::new(input.parse()?),
-        _ => refuse(
-            input,
-            "`key` is one string literal, with expressions in braces: write `key = \"stock:{id}\"`",
-        ),
-    }
-}
-
-pub(crate) fn ttl(input: ParseStream<'_>) -> Result<Length> {
-    let span = input.span();
-    let ttl = length("ttl", input)?;
-    match ttl {
-        Length::Millis(millis) if millis < MIN_TTL => Err(Error::new(
-            span,
-            format!(
-                "a `ttl` of {millis} is too short to be renewed in time: write at least `\"{MIN_TTL}\"`"
-            ),
-        )),
-        _ => Ok(ttl),
-    }
-}
-
-pub(crate) fn wait(input: ParseStream<'_>) -> Result<Wait> {
-    if let Ok(Lit::Str(text)) = input.fork().parse()
-        && text.value() == "forever"
-    {
-        input.parse::<LitStr>()?;
-        return Ok(Wait::Forever);
-    }
-    length("wait", input).map(Wait::For)
-}
-
-fn length(name: &str, input: ParseStream<'_>) -> Result<Length> {
-    match input.fork().parse() {
-        Ok(Lit::Str(_)) => literal_length(name, &input.parse()?).map(Length::Millis),
-        Ok(Lit::Int(number)) => {
-            let unit = match number.suffix() {
-                unit @ ("ms" | "s" | "m" | "h") => unit,
-                _ => "s",
-            };
-            let digits = number.base10_digits();
-            refuse(
-                input,
-                &format!(
-                    "`{name}` is a text with a number and a unit: write `{name} = \"{digits}{unit}\"`"
-                ),
-            )
-        }
-        Ok(_) => refuse(
-            input,
-            &format!("`{name}` is a text with a number and a unit: write `{name} = \"10s\"`"),
-        ),
-        Err(_) => match expression(input)? {
-            Expr::Path(path) => Ok(Length::Const(path)),
-            other => Err(Error::new_spanned(other, not_constant(name))),
-        },
-    }
-}
-
-/// What to say about a duration that is not known yet.
-pub(crate) fn not_constant(name: &str) -> String {
-    format!(
-        "`{name}` must be known when the program is compiled: write `{name} = \"10s\"`, or the name of a constant of type `Duration`"
-    )
-}
-
-fn literal_length(name: &str, text: &LitStr) -> Result<Millis> {
-    let error = |message: String| Error::new(text.span(), message);
-    if name == "ttl" && text.value() == "forever" {
-        return Err(error(
-            "a `ttl` cannot be `\"forever\"`, or a crash would lock for ever: write for example `\"10s\"`, which is renewed while the function runs".to_owned(),
-        ));
-    }
-    let millis: Millis = text
-        .value()
-        .parse()
-        .map_err(|wrong| error(format!("in `{name}`, {wrong}")))?;
-    if millis > MAX {
-        let forever = match name {
-            "wait" => ", or `\"forever\"`",
-            _ => "",
-        };
-        return Err(error(format!(
-            "a `{name}` of {millis} is too long: write at most `\"24h\"`{forever}"
-        )));
-    }
-    Ok(millis)
+/// What becomes of the body when the lock is lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnLost {
+    Cancel,
+    Notify,
 }
 
 pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {
-    match input.fork().parse() {
-        Ok(Lit::Bool(renew)) => {
-            input.parse::<Lit>()?;
-            Ok(renew.value)
-        }
-        _ => refuse(
-            input,
-            "`renew` is `true` or `false`: write `renew = false` for a lease of fixed length",
-        ),
-    }
+    truth(
+        input,
+        "`renew` is `true` or `false`: write `renew = false` for a lease of fixed length",
+    )
+}
+
+pub(crate) fn reentrant(input: ParseStream<'_>) -> Result<bool> {
+    truth(
+        input,
+        "`reentrant` is `true` or `false`: write `reentrant = true` to let the body take its own lock again",
+    )
+}
+
+pub(crate) fn mode(input: ParseStream<'_>) -> Result<Mode> {
+    let modes = [
+        ("exclusive", Mode::Exclusive),
+        ("read", Mode::Read),
+        ("write", Mode::Write),
+    ];
+    one_of(
+        &modes,
+        input,
+        "`mode` is `\"exclusive\"` (one at a time), `\"read\"` (readers share) or `\"write\"` (a writer is alone)",
+    )
 }
 
 pub(crate) fn release(input: ParseStream<'_>) -> Result<Release> {
-    let release = match input.fork().parse() {
-        Ok(Lit::Str(text)) if text.value() == "detached" => Release::Detached,
-        Ok(Lit::Str(text)) if text.value() == "confirmed" => Release::Confirmed,
-        _ => {
-            return refuse(
-                input,
-                "`release` is `\"detached\"` (return at once) or `\"confirmed\"` (wait for the server's answer)",
-            );
+    let releases = [
+        ("detached", Release::Detached),
+        ("confirmed", Release::Confirmed),
+    ];
+    one_of(
+        &releases,
+        input,
+        "`release` is `\"detached\"` (return at once) or `\"confirmed\"` (wait for the server's answer)",
+    )
+}
+
+pub(crate) fn on_lost(input: ParseStream<'_>) -> Result<OnLost> {
+    let reactions = [("cancel", OnLost::Cancel), ("notify", OnLost::Notify)];
+    one_of(
+        &reactions,
+        input,
+        "`on_lost` is `\"cancel\"` (stop the body) or `\"notify\"` (let it run on, and ask its guard)",
+    )
+}
+
+pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
+    let too_few =
+        "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`";
+    let value = expression(input)?;
+    let message = match &value {
+        Expr::Path(path) => return Ok(Permits::Const(path.clone())),
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => match number.base10_parse() {
+            Ok(0) => too_few.to_owned(),
+            Ok(permits) if number.suffix().is_empty() => return Ok(Permits::Number(permits)),
+            Ok(permits) => {
+                format!("`permits` takes its number without a suffix: write `permits = {permits}`")
+            }
+            Err(_) => format!("these are too many `permits`: write at most {}", u32::MAX),
+        },
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) if text.value().parse::<u32>().is_ok() => {
+            let number = text.value();
+            format!("`permits` is a number without quotes: write `permits = {number}`")
         }
+        Expr::Lit(_) => "`permits` is a number: write for example `permits = 4`".to_owned(),
+        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => too_few.to_owned(),
+        _ => not_constant("permits"),
     };
-    input.parse::<LitStr>()?;
-    Ok(release)
+    Err(Error::new_spanned(value, message))
+}
+
+/// What to say about a value that is not known yet.
+pub(crate) fn not_constant(name: &str) -> String {
+    let (example, ty) = match name {
+        "permits" => ("4", "u32"),
+        _ => ("\"10s\"", "Duration"),
+    };
+    format!(
+        "`{name}` must be known when the program is compiled: write `{name} = {example}`, or the name of a constant of type `{ty}`"
+    )
 }
 
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
@@ -177,8 +150,29 @@ pub(crate) fn krate(input: ParseStream<'_>) -> Result<Path> {
     Path::parse_mod_style(input)
 }
 
+/// What one of these words in quotes means.
+fn one_of<T: Copy>(words: &[(&str, T)], input: ParseStream<'_>, message: &str) -> Result<T> {
+    if let Ok(Lit::Str(text)) = input.fork().parse()
+        && let Some((_, meant)) = words.iter().find(|(word, _)| text.value() == *word)
+    {
+        input.parse::<LitStr>()?;
+        return Ok(*meant);
+    }
+    refuse(input, message)
+}
+
+fn truth(input: ParseStream<'_>, message: &str) -> Result<bool> {
+    match input.fork().parse() {
+        Ok(Lit::Bool(truth)) => {
+            input.parse::<Lit>()?;
+            Ok(truth.value)
+        }
+        _ => refuse(input, message),
+    }
+}
+
 /// The next expression, out of the invisible group that `macro_rules!` may have put it in.
-fn expression(input: ParseStream<'_>) -> Result<Expr> {
+pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
     let mut expr = input.parse()?;
     while let Expr::Group(group) = expr {
         expr = *group.expr;
@@ -187,7 +181,7 @@ fn expression(input: ParseStream<'_>) -> Result<Expr> {
 }
 
 /// An error about the whole value, not only its first token.
-fn refuse<T>(input: ParseStream<'_>, message: &str) -> Result<T> {
+pub(crate) fn refuse<T>(input: ParseStream<'_>, message: &str) -> Result<T> {
     let start = input.span();
     Err(match input.parse::<Expr>() {
         Ok(value) => Error::new_spanned(value, message),

@@ -3,6 +3,9 @@
 use super::*;
 use crate::duration::Millis;
 
+mod keys;
+mod values;
+
 fn parse(tokens: &str) -> (Args, Vec<String>) {
     let mut errors = Errors::default();
     let args = Args::parse(tokens.parse().unwrap(), &mut errors);
@@ -24,18 +27,26 @@ fn mistake(argument: &str) -> String {
 fn reads_every_argument() {
     let (args, mistakes) = parse(
         r#"key = "a:{b}", ttl = "1m 30s", wait = "0s", renew = false, release = "confirmed",
+           min_hold = "1m", mode = "read", reentrant = true, on_lost = "notify",
            on_error = |error| fallback::<A, B>(error), guard = lock,
            manager = &state.locks, crate = ::other::lock_runtime,"#,
     );
     assert_eq!(mistakes, [""; 0]);
-    assert!(args.key.is_some());
+    assert!(matches!(args.keys, Some(Keys::One(_))));
     assert!(matches!(args.ttl, Some(Length::Millis(Millis(90_000)))));
     assert!(matches!(
         args.wait,
         Some(Wait::For(Length::Millis(Millis(0))))
     ));
     assert_eq!(args.renew, Some(false));
+    assert!(matches!(
+        args.min_hold,
+        Some(Length::Millis(Millis(60_000)))
+    ));
+    assert!(matches!(args.mode, Some(Mode::Read)));
+    assert_eq!(args.reentrant, Some(true));
     assert!(matches!(args.release, Some(Release::Confirmed)));
+    assert!(matches!(args.on_lost, Some(OnLost::Notify)));
     assert!(matches!(args.on_error, Some(Expr::Closure(_))));
     assert_eq!(args.guard.unwrap(), "lock");
     assert!(matches!(args.manager, Some(Expr::Reference(_))));
@@ -44,75 +55,25 @@ fn reads_every_argument() {
 
 #[test]
 fn reads_constants_and_forever() {
-    let (args, mistakes) = parse(r#"key = "a", ttl = Self::TTL, wait = "forever""#);
+    let (args, mistakes) = parse(
+        r#"key = "a", ttl = Self::TTL, wait = "forever", min_hold = MIN, max_hold = MAX,
+           permits = limits::PERMITS"#,
+    );
     assert_eq!(mistakes, [""; 0]);
     assert!(matches!(args.ttl, Some(Length::Const(_))));
+    assert!(matches!(args.min_hold, Some(Length::Const(_))));
+    assert!(matches!(args.max_hold, Some(Length::Const(_))));
+    assert!(matches!(args.permits, Some(Permits::Const(_))));
     assert!(matches!(args.wait, Some(Wait::Forever)));
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn says_how_arguments_are_written() {
     for (argument, message) in [
-        (
-            "ttl = 10",
-            "`ttl` is a text with a number and a unit: write `ttl = \"10s\"`",
-        ),
-        (
-            "ttl = 500ms",
-            "`ttl` is a text with a number and a unit: write `ttl = \"500ms\"`",
-        ),
-        (
-            "wait = true",
-            "`wait` is a text with a number and a unit: write `wait = \"10s\"`",
-        ),
-        (
-            "ttl = \"10\"",
-            "in `ttl`, `10` has no unit: write `\"10s\"` for seconds (the units are ms, s, m and h)",
-        ),
-        (
-            "ttl = \"99ms\"",
-            "a `ttl` of 99ms is too short to be renewed in time: write at least `\"100ms\"`",
-        ),
-        (
-            "ttl = \"25h\"",
-            "a `ttl` of 25h is too long: write at most `\"24h\"`",
-        ),
-        (
-            "wait = \"25h\"",
-            "a `wait` of 25h is too long: write at most `\"24h\"`, or `\"forever\"`",
-        ),
-        (
-            "ttl = Duration::from_secs(1)",
-            "`ttl` must be known when the program is compiled: write `ttl = \"10s\"`, or the name of a constant of type `Duration`",
-        ),
-        (
-            "renew = \"no\"",
-            "`renew` is `true` or `false`: write `renew = false` for a lease of fixed length",
-        ),
-        (
-            "release = \"async\"",
-            "`release` is `\"detached\"` (return at once) or `\"confirmed\"` (wait for the server's answer)",
-        ),
-        (
-            "on_error = Ok(())",
-            "`on_error` is a function from `LockError` to what this function returns: write `on_error = |error| …` or its path",
-        ),
-        (
-            "guard = \"lock\"",
-            "`guard` is the name that the lock gets in the body: write `guard = lock`",
-        ),
-        (
-            "crate = \"other\"",
-            "`crate` is a path without quotes: write `crate = my_crate::lock_runtime`",
-        ),
         ("guard", "`guard` needs a value: write `guard = lock`"),
         (
             "ttl: \"1s\"",
             "expected `=` after `ttl`, as in `ttl = \"10s\"`",
-        ),
-        (
-            "ttl = \"forever\"",
-            "a `ttl` cannot be `\"forever\"`, or a crash would lock for ever: write for example `\"10s\"`, which is renewed while the function runs",
         ),
         (
             "manager =",
@@ -131,8 +92,36 @@ fn says_what_is_wrong() {
             "unknown argument `tlt`: did you mean `ttl`?",
         ),
         (
+            "permit = 4",
+            "unknown argument `permit`: did you mean `permits`?",
+        ),
+        (
+            "reentrent = true",
+            "unknown argument `reentrent`: did you mean `reentrant`?",
+        ),
+        (
+            "max_hodl = \"1m\"",
+            "unknown argument `max_hodl`: did you mean `max_hold`?",
+        ),
+        (
+            "min_held = \"1m\"",
+            "unknown argument `min_held`: did you mean `min_hold`?",
+        ),
+        (
+            "moed = \"read\"",
+            "unknown argument `moed`: did you mean `mode`?",
+        ),
+        (
+            "on_loss = \"notify\"",
+            "unknown argument `on_loss`: did you mean `on_lost`?",
+        ),
+        (
+            "on_err = fallback",
+            "unknown argument `on_err`: did you mean `on_error`?",
+        ),
+        (
             "timeout = \"1s\"",
-            "unknown argument `timeout`: the arguments are `key`, `ttl`, `wait`, `renew`, `release`, `on_error`, `guard`, `manager`, `crate`",
+            "unknown argument `timeout`: the arguments are `key`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
         ),
         (
             "renew = true false",
@@ -162,7 +151,9 @@ fn wants_a_key() {
     );
     assert_eq!(
         mistakes("key = format!(\"{a}\")"),
-        ["`key` is one string literal, with expressions in braces: write `key = \"stock:{id}\"`"]
+        [
+            "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`"
+        ]
     );
 }
 

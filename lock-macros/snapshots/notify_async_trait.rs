@@ -1,0 +1,63 @@
+fn f<'life0, 'async_trait>(
+    &'life0 mut self,
+    __arg1: (A, B),
+) -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send + 'async_trait>> {
+    Box::pin(async move {
+        let (a, b) = {
+            let __arg1 = __arg1;
+            __arg1
+        };
+        let lock_keys = [
+            {
+                let key_writer = &::lock_runtime::__private::KeyWriter::new();
+                key_writer
+                    .write(
+                        ::core::format_args!(
+                            "{0}:{1}",
+                            key_writer.value(&self.shop),
+                            key_writer.value(&a),
+                        ),
+                    )
+            },
+            {
+                let key_writer = &::lock_runtime::__private::KeyWriter::new();
+                key_writer
+                    .write(
+                        ::core::format_args!(
+                            "{0}:{1}",
+                            key_writer.value(&self.shop),
+                            key_writer.value(&b),
+                        ),
+                    )
+            },
+        ];
+        let lock_request = ::lock_runtime::__private::acquire(
+            const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+            lock_keys,
+        );
+        let lock_error = 'locked: {
+            let lock_guard = match lock_request.await {
+                ::core::result::Result::Ok(lock_guard) => lock_guard,
+                ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+            };
+            let lock_body = async move {
+                if false {
+                    return ::lock_runtime::__private::output::<Result<u32, E>>();
+                }
+                {
+                    let __self = self;
+                    let __ret: Result<u32, E> = { __self.run(a, b).await };
+                    __ret
+                }
+            };
+            let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
+                    &lock_guard,
+                    lock_body,
+                )
+                .await;
+            ::lock_runtime::LockGuard::release(lock_guard);
+            return lock_output;
+        };
+        <Result<u32, E> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+    })
+}

@@ -1,0 +1,23 @@
+async fn lead() -> ! {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer.write(::core::format_args!("leader"))
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "lead") },
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        let lock_body = async move {
+            loop {
+                work().await
+            }
+        };
+        ::lock_runtime::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+    };
+    ::lock_runtime::__private::on_error(lock_error, stop)
+}

@@ -1,0 +1,59 @@
+//! Arguments that contradict each other.
+
+use proc_macro2::Ident;
+use syn::Error;
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::length::Length;
+use crate::values::Mode;
+
+/// Says at the later one of two arguments that they cannot both be meant; `names` are those that
+/// were written, in their order.
+pub(crate) fn check(args: &Args, names: &[Ident], errors: &mut Errors) {
+    let conflicts = [mode(args), lease(args), holds(args)];
+    for (pair, message) in conflicts.into_iter().flatten() {
+        let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
+        if let Some(later) = names.iter().rev().find(is_of_pair) {
+            errors.push(Error::new(later.span(), message));
+        }
+    }
+}
+
+type Conflict = ([&'static str; 2], String);
+
+fn mode(args: &Args) -> Option<Conflict> {
+    args.permits.as_ref()?;
+    let (mode, why) = match args.mode? {
+        Mode::Exclusive => ("exclusive", "permits let several in"),
+        Mode::Read => ("read", "readers share without a limit"),
+        Mode::Write => ("write", "a writer is alone, and permits let several in"),
+    };
+    let message = format!("`mode = \"{mode}\"` and `permits` {}", exclude(why));
+    Some((["mode", "permits"], message))
+}
+
+fn lease(args: &Args) -> Option<Conflict> {
+    args.max_hold
+        .as_ref()
+        .filter(|_| args.renew == Some(false))?;
+    let why = exclude("a fixed lease ends at its `ttl`");
+    let message = format!("`renew = false` and `max_hold` {why}");
+    Some((["renew", "max_hold"], message))
+}
+
+fn holds(args: &Args) -> Option<Conflict> {
+    match (args.min_hold.as_ref()?, args.max_hold.as_ref()?) {
+        (Length::Millis(min), Length::Millis(max)) if min > max => {
+            let message = format!(
+                "a `min_hold` of {min} is longer than a `max_hold` of {max}: shorten the one or lengthen the other"
+            );
+            Some((["min_hold", "max_hold"], message))
+        }
+        _ => None,
+    }
+}
+
+fn exclude(why: &str) -> String {
+    format!("exclude each other: {why}; keep one of them")
+}
