@@ -13,7 +13,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(90);
 
 mod limits {
-    pub(super) const WAIT: std::time::Duration = super::MINUTE;
+    use std::time::Duration;
+
+    pub(super) const WAIT: Duration = super::MINUTE;
+    pub(super) const MIN_HOLD: Duration = Duration::from_millis(50);
 }
 
 /// Functions that return how long their lock would last, by the text of their `ttl`.
@@ -138,6 +141,29 @@ async fn fixed() -> Result<(), LockError> {
 fn a_lease_that_is_not_renewed() {
     let error = shape("renew = false", "fixed", fixed()).unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }));
+}
+
+#[distributed_lock(key = "kept", min_hold = "50ms", max_hold = "1m 30s")]
+async fn kept() -> Result<u32> {
+    pause().await;
+    Ok(1)
+}
+
+#[test]
+fn bounds_of_the_time_that_a_lock_is_held() {
+    assert_eq!(shape("min_hold and max_hold", "kept", kept()).unwrap(), 1);
+}
+
+#[distributed_lock(key = "bounded", min_hold = limits::MIN_HOLD, max_hold = MINUTE, ttl = TTL)]
+async fn bounded() -> Result<u32> {
+    pause().await;
+    Ok(1)
+}
+
+#[test]
+fn bounds_that_are_constants() {
+    let name = "min_hold = limits::MIN_HOLD, max_hold = MINUTE";
+    assert_eq!(shape(name, "bounded", bounded()).unwrap(), 1);
 }
 
 #[distributed_lock(key = "confirmed", renew = true, release = "confirmed")]
