@@ -1,0 +1,11 @@
+//! A reaction that there is not.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "stock:{id}", on_lost = "ignore")]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A call for a constant.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+const fn limit() -> u32 {
+    4
+}
+
+#[distributed_lock(key = "stock:{id}", permits = limit())]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    Ok(1)
+}
+
+fn main() {}
