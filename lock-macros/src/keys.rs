@@ -60,7 +60,6 @@ impl Keys {
 fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {
     let elements;
     let brackets = bracketed!(elements in input);
-    let elements = elements.parse_terminated(expression, Token![,])?;
     if elements.is_empty() {
         return Err(Error::new(
             brackets.span.join(),
@@ -68,17 +67,13 @@ fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {
         ));
     }
     let mut keys: Vec<Key> = Vec::new();
-    for element in elements {
-        let Some(key) = errors.ok(template(element)) else {
-            continue;
-        };
-        if keys.iter().any(|earlier| earlier.template == key.template) {
-            errors.push(Error::new(
-                key.literal.span(),
-                "this key is in the array already: name another lock, or remove it",
-            ));
+    while !elements.is_empty() {
+        let key = template(expression(&elements)?);
+        keys.extend(errors.ok(key.and_then(|key| distinct(key, &keys))));
+        if !elements.is_empty() && !elements.peek(Token![,]) {
+            return Err(elements.error("expected `,` before the next key"));
         }
-        keys.push(key);
+        elements.parse::<Option<Token![,]>>()?;
     }
     Ok(keys)
 }
@@ -94,4 +89,15 @@ fn template(element: Expr) -> Result<Key> {
             "each key is a string literal, with expressions in braces: write for example `\"acct:{from}\"`",
         )),
     }
+}
+
+/// The key, unless it can only be a slip.
+fn distinct(key: Key, earlier: &[Key]) -> Result<Key> {
+    if earlier.iter().any(|one| one.template == key.template) {
+        return Err(Error::new(
+            key.literal.span(),
+            "this key is in the array already: name another lock, or remove it",
+        ));
+    }
+    Ok(key)
 }

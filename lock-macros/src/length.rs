@@ -82,7 +82,7 @@ fn literal(name: &str, text: &LitStr) -> Result<Millis> {
             "a `ttl` of {millis} is too short to be renewed in time: write at least `\"{MIN_TTL}\"`"
         )),
         "min_hold" if millis == ZERO => error(format!(
-            "a `min_hold` of {millis} keeps nothing: write for example `\"1m\"`, or leave it out"
+            "a `min_hold` of {millis} changes nothing: write for example `\"1m\"`, or leave it out"
         )),
         "max_hold" if millis == ZERO => error(format!(
             "a `max_hold` of {millis} would end before the body begins: write for example `\"10m\"`, or leave it out"

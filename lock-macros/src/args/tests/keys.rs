@@ -29,8 +29,8 @@ fn says_what_is_wrong_with_several_keys() {
         ("[\"a\", [\"b\"]]", &[not_literal]),
         ("[\"a\", #[cfg(test)] \"b\"]", &[not_literal]),
         ("[\"a:{b}\", \"c\", r\"a:{b}\"]", &[twice]),
-        ("[\"a\" \"b\"]", &["expected `,`"]),
-        ("[\"a\"; 2]", &["expected `,`"]),
+        ("[\"a\" \"b\"]", &["expected `,` before the next key"]),
+        ("[\"a\"; 2]", &["expected `,` before the next key"]),
         (
             "[\"{\", \"a\", \"{}\", b]",
             &[

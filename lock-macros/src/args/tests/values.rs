@@ -87,7 +87,7 @@ fn says_what_is_wrong() {
         ),
         (
             "min_hold = \"0ms\"",
-            "a `min_hold` of 0s keeps nothing: write for example `\"1m\"`, or leave it out",
+            "a `min_hold` of 0s changes nothing: write for example `\"1m\"`, or leave it out",
         ),
         (
             "max_hold = \"0s\"",
