@@ -116,11 +116,17 @@ pub use lock_macros::key;
 ///
 /// | argument | form | default |
 /// |---|---|---|
-/// | `key` | a string; in braces expressions over the arguments, with or without a format spec | required |
+/// | `key` | a string; in braces expressions over the arguments, with or without a format spec; or several in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
+/// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too; the caller does not wait | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is renewed at most; the body is stopped at the end of its lease | none |
+/// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
+/// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
+/// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
 /// | `release` | `"detached"`, or `"confirmed"`: return after the server's answer | `"detached"` |
+/// | `on_lost` | `"cancel"`: the body is stopped, or `"notify"`: it runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
 /// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
