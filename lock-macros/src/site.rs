@@ -61,7 +61,7 @@ fn settings(args: &Args) -> TokenStream {
     let max_hold = args.max_hold.as_ref().map(|hold| length("max_hold", hold));
     let mode = (args.mode == Some(Mode::Read)).then(|| quote!(.read()));
     let permits = args.permits.as_ref().map(|permits| match permits {
-        Permits::Number(number) => number_of("permits", Literal::u32_unsuffixed(*number)),
+        Permits::Number(number) => literal("permits", &Literal::u32_unsuffixed(*number)),
         Permits::Const(path) => constant("permits", path),
     });
     let reentrant = (args.reentrant == Some(true)).then(|| quote!(.reentrant()));
@@ -72,13 +72,13 @@ fn settings(args: &Args) -> TokenStream {
 fn length(setter: &str, length: &Length) -> TokenStream {
     match length {
         Length::Millis(millis) => {
-            number_of(&format!("{setter}_ms"), Literal::u64_unsuffixed(millis.0))
+            literal(&format!("{setter}_ms"), &Literal::u64_unsuffixed(millis.0))
         }
         Length::Const(path) => constant(setter, path),
     }
 }
 
-fn number_of(setter: &str, number: Literal) -> TokenStream {
+fn literal(setter: &str, number: &Literal) -> TokenStream {
     let setter = Ident::new(setter, Span::mixed_site());
     quote_spanned!(Span::mixed_site()=> .#setter(#number))
 }

@@ -1,6 +1,6 @@
 //! Keys in an array: every shape that one key takes.
 
-use std::rc::Rc;
+use std::{fmt, rc::Rc};
 
 use async_trait::async_trait;
 use lock_runtime::{LockError, distributed_lock, key};
@@ -75,15 +75,12 @@ fn literals_of_all_kinds() {
 }
 
 #[distributed_lock(key = ["from:{from}", "to:{to}:{N}"])]
-async fn generic<T, const N: usize>(
-    from: T,
-    to: impl ToString + Copy + std::fmt::Display,
-) -> Result<String>
+async fn generic<T, const N: usize>(from: T, to: impl fmt::Display + Send + Sync) -> Result<String>
 where
-    T: std::fmt::Display + Clone,
+    T: fmt::Display + Sync,
 {
     pause().await;
-    Ok(format!("{from}{}{N}", to.to_string()))
+    Ok(format!("{from}{to}{N}"))
 }
 
 #[test]
