@@ -63,10 +63,11 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 	if $(call limited,60) cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
 	else echo 'NOTICE: advisories not checked: their database is out of reach'; fi
 
+# The network is one of namespaces where this user may make them and iproute2 is there, else TCP proxies: it says which.
 .PHONY: torture
-torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s) and checks what happened
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=proxies: no namespaces) and checks
 	cargo build -q -p tests --bin torture
-	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60)
+	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) $(if $(NETWORK),--network $(NETWORK))
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)

@@ -7,21 +7,29 @@
 )]
 
 mod body;
+mod compiler;
 mod fixtures;
 mod line;
 mod monitor;
 mod net;
+mod peer;
 mod process;
+mod protocol;
 mod proxy;
 mod register;
 mod server;
+mod steps;
 pub mod torture;
 mod worker;
 
 pub use body::{Polls, Pulse, begin, boottime};
+pub use compiler::compiler_is_pinned;
 pub use fixtures::{eventually, unique, within};
 pub use monitor::Monitor;
+pub use peer::Peer;
+pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{RedisServer, RedisServerBuilder};
+pub use steps::{connect, granted, leaves_nothing, queue, release, take, work};
 pub use worker::Worker;

@@ -2,23 +2,23 @@
 
 use redis::{FromRedisValue, from_redis_value};
 
-use crate::RedisServer;
+use crate::{RedisServer, eventually, protocol::token_of, server::PATIENCE};
 
 impl RedisServer {
-    /// The key of the owner of lock `name`, under the default prefix.
-    pub fn owner_key(name: &str) -> String {
-        format!("lock:{{{name}}}")
-    }
-
-    /// The value of the owner of lock `name`.
+    /// The token of the owner of lock `name`.
     pub async fn owner(&self, name: &str) -> Option<String> {
-        read(self.cmd(&["GET", &Self::owner_key(name)]).await)
+        let value: Option<String> = read(self.cmd(&["GET", &Self::owner_key(name)]).await);
+        value.map(|value| token_of(&value).to_owned())
     }
 
     /// How many wait for lock `name`.
     pub async fn waiting(&self, name: &str) -> u64 {
-        let queue = format!("{}:q", Self::owner_key(name));
-        read(self.cmd(&["ZCARD", &queue]).await)
+        read(self.cmd(&["ZCARD", &Self::queue_key(name)]).await)
+    }
+
+    /// Returns when so many wait for lock `name`.
+    pub async fn in_line(&self, name: &str, waiters: u64) {
+        eventually(PATIENCE, async || self.waiting(name).await == waiters).await;
     }
 
     /// Everything the server has of lock `name`.

@@ -33,6 +33,21 @@ impl Worker {
         }
     }
 
+    /// Starts one that takes and releases locks as the test says.
+    pub async fn locker(program: &str, url: &str) -> Self {
+        let mut worker = Self::spawn(program, ["locker", url]).await;
+        assert_eq!(worker.line().await, "connected");
+        worker
+    }
+
+    /// The fence of the grant that a locker tells of next.
+    pub async fn fence(&mut self) -> u64 {
+        let line = self.line().await;
+        let fence = line.split_once(" granted ");
+        let (_, fence) = fence.unwrap_or_else(|| panic!("no grant: {line}"));
+        fence.parse().expect("a number")
+    }
+
     /// The next line that the worker says; panics after 20 s, or when the worker has ended.
     pub async fn line(&mut self) -> String {
         within(PATIENCE, self.lines.next_line())

@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockManager};
-use tests::{Proxy, RedisServer, begin, eventually, unique, within};
+use tests::{Proxy, RedisServer, begin, eventually, leaves_nothing, unique, within};
 
 /// Far longer than any test: what is gone in time has not just expired.
 const TTL: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(5);
 const ROUNDS: u32 = 300;
 
 async fn connect(url: String) -> LockManager {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = tests::connect(url).await;
     comes_after_all(&locks).await;
     locks
 }
@@ -43,11 +43,6 @@ fn spin(time: Duration) {
 /// Polls a future once.
 async fn is_ready<F: Future>(mut future: Pin<&mut F>) -> bool {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await
-}
-
-async fn leaves_nothing(server: &RedisServer, key: &str) {
-    let gone = async || server.traces(key).await.is_empty();
-    eventually(SOON, gone).await;
 }
 
 #[tokio::test]
@@ -75,7 +70,7 @@ async fn an_acquire_whose_reply_is_late() {
     assert!(server.owner(&key).await.is_some(), "it was done");
     drop(acquire);
     proxy.replies().pass();
-    leaves_nothing(&server, &key).await;
+    leaves_nothing(&server, &key, SOON).await;
 }
 
 #[tokio::test]
@@ -94,7 +89,7 @@ async fn an_acquire_whose_reply_and_leave_are_lost() {
     proxy.cut().await;
     proxy.requests().pass();
     proxy.replies().pass();
-    leaves_nothing(&server, &key).await;
+    leaves_nothing(&server, &key, SOON).await;
 }
 
 #[tokio::test]
@@ -112,7 +107,7 @@ async fn an_acquire_that_is_still_on_its_way() {
     proxy.requests().pass();
     let done = async || server.calls("evalsha").await >= calls + 2;
     eventually(SOON, done).await;
-    leaves_nothing(&server, &key).await;
+    leaves_nothing(&server, &key, SOON).await;
 }
 
 #[tokio::test]
@@ -124,34 +119,32 @@ async fn a_waiter_leaves_the_line() {
     let key = unique("line");
     let guard = holder.lock(&key).ttl(TTL).acquire().await;
     let guard = guard.expect("the lock is free");
-    let waiting = async || server.waiting(&key).await == 1;
-    let left = async || server.waiting(&key).await == 0;
 
     let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
     begin(&mut acquire.as_mut()).await;
-    eventually(SOON, waiting).await;
+    server.in_line(&key, 1).await;
     drop(acquire);
-    eventually(SOON, left).await;
+    server.in_line(&key, 0).await;
 
     // The leave is lost with its connection, and said again.
     let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
     begin(&mut acquire.as_mut()).await;
-    eventually(SOON, waiting).await;
+    server.in_line(&key, 1).await;
     proxy.requests().hold();
     drop(acquire);
     within(SOON, proxy.requests().held()).await;
     proxy.cut().await;
     proxy.requests().pass();
-    eventually(SOON, left).await;
+    server.in_line(&key, 0).await;
 
     let gave_up = waiter.lock(&key).ttl(TTL).wait(Duration::from_millis(100));
     let error = gave_up.acquire().await.expect_err("the lock is held");
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    eventually(SOON, left).await;
+    server.in_line(&key, 0).await;
 
     assert_eq!(server.traces(&key).await, [RedisServer::owner_key(&key)]);
     guard.release();
-    leaves_nothing(&server, &key).await;
+    leaves_nothing(&server, &key, SOON).await;
 }
 
 #[tokio::test]
@@ -166,7 +159,7 @@ async fn a_waiter_that_leaves_while_its_grant_is_on_the_way() {
         let guard = guard.expect("the lock is free");
         let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
         begin(&mut acquire.as_mut()).await;
-        eventually(SOON, async || server.waiting(&key).await == 1).await;
+        server.in_line(&key, 1).await;
 
         proxy.replies().hold();
         guard.release();
@@ -178,8 +171,7 @@ async fn a_waiter_that_leaves_while_its_grant_is_on_the_way() {
         }
         proxy.replies().pass();
         // A grant lasts 3 s if nobody claims it: this one is given back.
-        let gone = async || server.traces(&key).await.is_empty();
-        eventually(Duration::from_secs(2), gone).await;
+        leaves_nothing(&server, &key, Duration::from_secs(2)).await;
     }
 }
 
@@ -196,7 +188,7 @@ async fn a_waiter_that_leaves_around_its_grant() {
         let mut acquire = pin!(waiter.lock(&key).ttl(TTL).acquire());
         begin(&mut acquire).await;
         if round % 2 == 0 {
-            eventually(SOON, async || server.waiting(&key).await == 1).await;
+            server.in_line(&key, 1).await;
         }
         drop(guard);
         // A hand-over takes some hundred microseconds.
@@ -205,7 +197,7 @@ async fn a_waiter_that_leaves_around_its_grant() {
     }
     assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
     comes_after_all(&waiter).await;
-    leaves_nothing(&server, &key).await;
+    leaves_nothing(&server, &key, SOON).await;
 }
 
 #[tokio::test]
@@ -278,5 +270,5 @@ async fn an_acquire_dropped_while_its_grant_comes_in() {
     assert!(server.owner(&keys[3]).await.is_some(), "four is granted");
     drop(four);
     drop(next);
-    leaves_nothing(&server, &keys[3]).await;
+    leaves_nothing(&server, &keys[3], SOON).await;
 }

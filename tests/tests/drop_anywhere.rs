@@ -8,7 +8,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockGuard, LockManager};
-use tests::{Pulse, RedisServer, eventually, unique, within};
+use tests::{Pulse, RedisServer, connect, eventually, leaves_nothing, take, unique, within};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
@@ -33,24 +33,22 @@ impl Scene {
     fn new() -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let server = runtime.block_on(RedisServer::start());
-        let locks = runtime.block_on(LockManager::connect(server.url()));
+        let locks = runtime.block_on(connect(server.url()));
         Self {
             runtime,
             server,
-            locks: locks.expect("connected"),
+            locks,
             key: unique("drop"),
         }
     }
 
     fn take(&self) -> LockGuard {
-        let acquire = self.locks.lock(&self.key).ttl(TTL).acquire();
-        let guard = self.runtime.block_on(within(SOON, acquire));
-        guard.expect("the lock is free")
+        self.runtime.block_on(take(&self.locks, &self.key, TTL))
     }
 
     fn assert_free(&self) {
-        let free = async || self.server.traces(&self.key).await.is_empty();
-        self.runtime.block_on(eventually(SOON, free));
+        let free = leaves_nothing(&self.server, &self.key, SOON);
+        self.runtime.block_on(free);
     }
 }
 

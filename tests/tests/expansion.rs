@@ -2,22 +2,16 @@
 //!
 //! `UPDATE_SNAPSHOTS=1` writes the code anew.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compilers print expansions differently: they are compared on this one.
-const PINNED: &str = "1.95.";
+use tests::compiler_is_pinned;
 
 const FENCE: &str = "```";
 
 #[test]
 fn the_document_shows_what_is_compiled() {
-    let version = rustc(&["--version"]).expect("a compiler has a version");
-    if !version.contains(PINNED) {
-        // Not through `println!`, which is shown of failed tests alone.
-        let notice = "NOTICE: expansions not compared: they are those of rustc";
-        writeln!(io::stderr(), "{notice} {PINNED}x, and this is {version}").unwrap();
+    if !compiler_is_pinned("expansions") {
         return;
     }
     let (document, expanded) = (Document::read(), expand("buy"));

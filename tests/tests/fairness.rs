@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockGuard, LockManager};
-use tests::{Proxy, RedisServer, Worker, eventually, within};
+use lock_runtime::{LockError, LockGuard};
+use tests::{Proxy, RedisServer, Worker, connect, eventually, take, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -14,41 +14,25 @@ const LEASE: Duration = Duration::from_secs(60);
 /// Shorter than any grant that nobody takes.
 const SOON: Duration = Duration::from_secs(2);
 
+const KEY: &str = "key";
+
 async fn process(url: &str) -> Worker {
-    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), ["locker", url]).await;
-    assert_eq!(worker.line().await, "connected");
-    worker
+    Worker::locker(env!("CARGO_BIN_EXE_worker"), url).await
 }
 
-/// Holds `key` on a manager of its own.
+/// Holds the lock on a manager of its own.
 async fn hold(server: &RedisServer) -> LockGuard {
-    let locks = LockManager::connect(server.url()).await.unwrap();
-    within(PATIENCE, locks.lock("key").ttl(LEASE).acquire())
-        .await
-        .unwrap()
+    take(&connect(server.url()).await, KEY, LEASE).await
 }
 
-/// Waits until so many stand in line for `key`.
-async fn line(server: &RedisServer, waiters: u64) {
-    eventually(PATIENCE, async || server.waiting("key").await == waiters).await;
-}
-
-/// The fence of the grant that the worker tells of next.
-async fn fence(worker: &mut Worker) -> u64 {
-    let line = worker.line().await;
-    let (_, fence) = line
-        .split_once(" granted ")
-        .unwrap_or_else(|| panic!("{line}"));
-    fence.parse().unwrap()
-}
-
-/// The server's numbers of the connections that are ready for grants.
-async fn subscribers(server: &RedisServer) -> Vec<String> {
-    let clients: String = redis::from_redis_value(server.cmd(&["CLIENT", "LIST"]).await).unwrap();
-    let subscribed = clients.lines().filter(|line| line.contains(" sub=1 "));
-    subscribed
-        .map(|line| line.split(' ').next().unwrap().to_owned())
-        .collect()
+/// Lets `first` wait so many times, and then `second` once.
+async fn line_up(server: &RedisServer, first: &mut Worker, times: u64, second: &mut Worker) {
+    for place in 1..=times {
+        first.send(&format!("pass {place} {KEY}")).await;
+        server.in_line(KEY, place).await;
+    }
+    second.send(&format!("pass b {KEY}")).await;
+    server.in_line(KEY, times + 1).await;
 }
 
 #[tokio::test]
@@ -66,7 +50,7 @@ async fn three_processes_are_served_in_the_order_in_which_they_came() {
         for worker in &mut workers {
             worker.send(&format!("pass {round} key")).await;
             place += 1;
-            line(&server, place).await;
+            server.in_line(KEY, place).await;
         }
     }
     guard.release();
@@ -88,14 +72,14 @@ async fn a_lock_that_became_free_by_itself_goes_to_the_first_in_line() {
     let mut first = process(&server.url()).await;
     let _guard = hold(&server).await;
     first.send("acquire a key 60000").await;
-    line(&server, 1).await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    server.in_line(KEY, 1).await;
+    let locks = connect(server.url()).await;
     // As when its lease had ended: nobody is told.
-    server.cmd(&["DEL", &RedisServer::owner_key("key")]).await;
-    let newcomer = locks.lock("key").wait(Duration::ZERO).acquire();
+    server.cmd(&["DEL", &RedisServer::owner_key(KEY)]).await;
+    let newcomer = locks.lock(KEY).wait(Duration::ZERO).acquire();
     let error = within(PATIENCE, newcomer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    within(SOON, fence(&mut first)).await;
+    within(SOON, first.fence()).await;
 }
 
 #[tokio::test]
@@ -115,10 +99,10 @@ async fn nobody_starves_under_load() {
         assert_eq!(worker.line().await, "running");
     }
     // Everybody is in line but the one whose turn it is, and those who have just had theirs.
-    eventually(PATIENCE, async || server.waiting("key").await >= 6).await;
-    let locks = LockManager::connect(server.url()).await.unwrap();
+    eventually(PATIENCE, async || server.waiting(KEY).await >= 6).await;
+    let locks = connect(server.url()).await;
     for _ in 0..TURNS {
-        let request = locks.lock("key").wait(PATIENCE);
+        let request = locks.lock(KEY).wait(PATIENCE);
         request.acquire().await.unwrap().release();
     }
     for worker in &mut workers {
@@ -141,14 +125,14 @@ async fn a_waiter_that_gives_up_does_not_hold_up_the_rest() {
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
     first.send("acquire a key 500").await;
-    line(&server, 1).await;
+    server.in_line(KEY, 1).await;
     second.send("pass b key").await;
-    line(&server, 2).await;
+    server.in_line(KEY, 2).await;
     let refused = first.line().await;
     assert!(refused.contains("is held by somebody else"), "{refused}");
-    line(&server, 1).await;
+    server.in_line(KEY, 1).await;
     guard.release();
-    within(SOON, fence(&mut second)).await;
+    within(SOON, second.fence()).await;
 }
 
 #[tokio::test]
@@ -157,14 +141,14 @@ async fn a_waiter_that_is_dropped_does_not_hold_up_the_rest() {
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
     first.send("acquire a key 60000").await;
-    line(&server, 1).await;
+    server.in_line(KEY, 1).await;
     second.send("pass b key").await;
-    line(&server, 2).await;
+    server.in_line(KEY, 2).await;
     first.send("drop a").await;
     assert_eq!(first.line().await, "a dropped");
-    line(&server, 1).await;
+    server.in_line(KEY, 1).await;
     guard.release();
-    within(SOON, fence(&mut second)).await;
+    within(SOON, second.fence()).await;
 }
 
 #[tokio::test]
@@ -172,16 +156,11 @@ async fn a_waiter_that_is_killed_does_not_hold_up_the_rest() {
     let server = RedisServer::start().await;
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    for place in 1..=3 {
-        first.send(&format!("pass {place} key")).await;
-        line(&server, place).await;
-    }
-    second.send("pass b key").await;
-    line(&server, 4).await;
+    line_up(&server, &mut first, 3, &mut second).await;
     first.kill().await;
     eventually(PATIENCE, async || server.listeners().await == 2).await;
     guard.release();
-    within(SOON, fence(&mut second)).await;
+    within(SOON, second.fence()).await;
 }
 
 #[tokio::test]
@@ -190,21 +169,16 @@ async fn a_waiter_that_is_disconnected_does_not_hold_up_the_rest() {
     let mut proxy = Proxy::start(server.addr());
     let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    for place in 1..=3 {
-        first.send(&format!("pass {place} key")).await;
-        line(&server, place).await;
-    }
-    second.send("pass b key").await;
-    line(&server, 4).await;
+    line_up(&server, &mut first, 3, &mut second).await;
     proxy.refuse().await;
     proxy.cut().await;
     eventually(PATIENCE, async || server.listeners().await == 2).await;
     guard.release();
-    let second = within(SOON, fence(&mut second)).await;
+    let second = within(SOON, second.fence()).await;
     // Those who were skipped have not given up.
     proxy.admit();
     for _ in 0..3 {
-        assert!(fence(&mut first).await > second);
+        assert!(first.fence().await > second);
     }
 }
 
@@ -214,19 +188,16 @@ async fn a_waiter_that_comes_back_in_time_keeps_its_place() {
     let proxy = Proxy::start(server.addr());
     let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    first.send("pass a key").await;
-    line(&server, 1).await;
-    second.send("pass b key").await;
-    line(&server, 2).await;
-    let before = subscribers(&server).await;
+    line_up(&server, &mut first, 1, &mut second).await;
+    let before = server.subscribers().await;
     proxy.cut().await;
     let back = async || {
-        let now = subscribers(&server).await;
+        let now = server.subscribers().await;
         now.len() == before.len() && now != before
     };
     eventually(PATIENCE, back).await;
     guard.release();
-    let (first, second) = (fence(&mut first).await, fence(&mut second).await);
+    let (first, second) = (first.fence().await, second.fence().await);
     assert!(first < second, "served second, at {first} after {second}");
 }
 
@@ -235,18 +206,13 @@ async fn waiters_of_a_paused_process_cost_one_grant_and_not_one_each() {
     let server = RedisServer::start().await;
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    for place in 1..=5 {
-        first.send(&format!("pass {place} key")).await;
-        line(&server, place).await;
-    }
-    second.send("pass b key").await;
-    line(&server, 6).await;
+    line_up(&server, &mut first, 5, &mut second).await;
     first.pause();
     guard.release();
     // The grant lasts 3 s, and five would 15 s.
-    let second = within(Duration::from_secs(10), fence(&mut second)).await;
+    let second = within(Duration::from_secs(10), second.fence()).await;
     first.resume();
     for _ in 0..5 {
-        assert!(fence(&mut first).await > second);
+        assert!(first.fence().await > second);
     }
 }

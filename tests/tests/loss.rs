@@ -7,7 +7,7 @@ use std::{
 };
 
 use lock_runtime::{FencingToken, LockError, LockGuard, LockManager};
-use tests::{Polls, Proxy, Pulse, RedisServer, eventually, unique, within};
+use tests::{Polls, Proxy, Pulse, RedisServer, connect, take, unique, within};
 use tokio::task::JoinHandle;
 
 const TTL: Duration = Duration::from_secs(1);
@@ -35,8 +35,8 @@ impl Scene {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr());
         Self {
-            ours: LockManager::connect(proxy.url()).await.expect("connected"),
-            theirs: LockManager::connect(server.url()).await.expect("connected"),
+            ours: connect(proxy.url()).await,
+            theirs: connect(server.url()).await,
             key: unique("loss"),
             server,
             proxy,
@@ -45,8 +45,7 @@ impl Scene {
 
     /// Loses the lock to `fault` while a body runs under it.
     async fn lose(&mut self, fault: impl AsyncFnOnce(&mut Self)) -> Loss {
-        let guard = self.ours.lock(&self.key).ttl(TTL).acquire().await;
-        let guard = guard.expect("the lock is free");
+        let guard = take(&self.ours, &self.key, TTL).await;
         let fence = guard.fencing_token();
         let others = self.wait_in_line().await;
 
@@ -79,7 +78,7 @@ impl Scene {
             let guard = request.acquire().await.expect("an answer at last");
             (guard, Instant::now())
         });
-        eventually(SOON, async || self.server.waiting(&self.key).await == 1).await;
+        self.server.in_line(&self.key, 1).await;
         others
     }
 

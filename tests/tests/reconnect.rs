@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
-use tests::{Proxy, Pulse, RedisServer, eventually, unique, within};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, timeout},
+use lock_runtime::{LockConfig, LockError, LockManager};
+use tests::{
+    Proxy, Pulse, RedisServer, connect, eventually, granted, leaves_nothing, queue, release, take,
+    unique, within, work,
 };
+use tokio::time::{Instant, sleep, timeout};
 
 /// Longer than a server needs to start.
 const TTL: Duration = Duration::from_secs(3);
@@ -16,55 +16,20 @@ const SOON: Duration = Duration::from_secs(10);
 /// A grant that is lost with its connection is found again in this time; one that nobody looks for lasts for 3 s.
 const FOUND: Duration = Duration::from_secs(2);
 
-async fn connect(url: String) -> LockManager {
-    LockManager::connect(url).await.expect("connected")
-}
-
-async fn take(locks: &LockManager, key: &str) -> LockGuard {
-    let acquire = locks.lock(key).ttl(TTL).acquire();
-    acquire.await.expect("the lock is free")
-}
-
-/// Waits in the line of `key`, at last for its head.
-async fn queue(server: &RedisServer, locks: &LockManager, key: &str) -> JoinHandle<LockGuard> {
-    let acquire = locks.lock(key).ttl(TTL).wait_forever().acquire();
-    let waiter = tokio::spawn(async move { acquire.await.expect("an answer at last") });
-    eventually(SOON, async || server.waiting(key).await == 1).await;
-    waiter
-}
-
-/// Runs a body under the lock for so long, and releases it.
-fn work(guard: LockGuard, pulse: &Pulse, time: Duration) -> JoinHandle<Result<bool, LockError>> {
-    let pulse = pulse.clone();
-    tokio::spawn(async move {
-        let body = timeout(time, pulse.beat(&guard));
-        guard.hold(body).await.map(|outcome| outcome.is_err())
-    })
-}
-
-async fn granted(limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
-    let guard = within(limit, waiter).await.expect("the waiter goes on");
-    assert!(guard.is_held());
-    guard
-}
-
 #[tokio::test]
 async fn a_restart_that_keeps_the_data() {
     let mut server = RedisServer::builder().append_only().start().await;
     let (holder, other) = (connect(server.url()).await, connect(server.url()).await);
     let key = unique("kept");
-    let guard = take(&holder, &key).await;
+    let guard = take(&holder, &key, TTL).await;
     let fence = guard.fencing_token();
     let pulse = Pulse::default();
     let body = work(guard, &pulse, TTL + TTL / 2);
-    let waiter = queue(&server, &other, &key).await;
+    let waiter = queue(&server, &other, &key, TTL, 1).await;
 
     server.restart().await;
     let outcome = within(3 * TTL, body).await.expect("no panic");
-    assert!(
-        outcome.expect("renewed in time"),
-        "the body ended by itself"
-    );
+    outcome.expect("renewed in time");
     let guard = granted(FOUND, waiter).await;
     assert!(guard.fencing_token() > fence);
     assert_eq!(pulse.polls().late, 0);
@@ -75,11 +40,11 @@ async fn a_restart_that_loses_the_data() {
     let mut server = RedisServer::start().await;
     let (holder, other) = (connect(server.url()).await, connect(server.url()).await);
     let key = unique("lost");
-    let guard = take(&holder, &key).await;
+    let guard = take(&holder, &key, TTL).await;
     let fence = guard.fencing_token();
     let pulse = Pulse::default();
     let body = work(guard, &pulse, 2 * TTL);
-    let waiter = queue(&server, &other, &key).await;
+    let waiter = queue(&server, &other, &key, TTL, 1).await;
 
     server.restart().await;
     let outcome = within(TTL + SOON, body).await.expect("no panic");
@@ -98,25 +63,21 @@ async fn every_connection_is_killed_again_and_again() {
     let other = connect(server.url()).await;
     let key = unique("killed");
     let pulse = Pulse::default();
-    let body = work(take(&holder, &key).await, &pulse, TTL + TTL / 2);
-    let waiter = queue(&server, &other, &key).await;
+    let body = work(take(&holder, &key, TTL).await, &pulse, TTL + TTL / 2);
+    let waiter = queue(&server, &other, &key, TTL, 1).await;
     let end = Instant::now() + TTL;
     while Instant::now() < end {
         server.kill_all_clients().await;
         eventually(SOON, async || server.listeners().await == 3).await;
     }
     let outcome = within(2 * TTL, body).await.expect("no panic");
-    assert!(
-        outcome.expect("renewed in time"),
-        "the body ended by itself"
-    );
+    outcome.expect("renewed in time");
     let guard = granted(FOUND, waiter).await;
 
     // What is released without a connection is released later.
     server.kill_all_clients().await;
     guard.release();
-    let free = async || server.traces(&key).await.is_empty();
-    eventually(FOUND, free).await;
+    leaves_nothing(&server, &key, FOUND).await;
 }
 
 #[tokio::test]
@@ -126,8 +87,8 @@ async fn a_grant_is_lost_with_its_connection() {
     let (holder, other) = (connect(server.url()).await, connect(proxy.url()).await);
     let key = unique("grant");
     for round in 0..20 {
-        let guard = take(&holder, &key).await;
-        let waiter = queue(&server, &other, &key).await;
+        let guard = take(&holder, &key, TTL).await;
+        let waiter = queue(&server, &other, &key, TTL, 1).await;
         match round % 4 {
             // It is on the wire.
             0 => {
@@ -150,11 +111,7 @@ async fn a_grant_is_lost_with_its_connection() {
                 cut.await;
             }
         }
-        granted(FOUND, waiter)
-            .await
-            .release_confirmed()
-            .await
-            .expect("released");
+        release(granted(FOUND, waiter).await).await;
     }
 }
 
@@ -164,8 +121,8 @@ async fn a_connection_that_is_killed_while_its_grant_is_made() {
     let (holder, other) = (connect(server.url()).await, connect(server.url()).await);
     let key = unique("kill");
     for early in [true, false, true, false] {
-        let guard = take(&holder, &key).await;
-        let waiter = queue(&server, &other, &key).await;
+        let guard = take(&holder, &key, TTL).await;
+        let waiter = queue(&server, &other, &key, TTL, 1).await;
         if early {
             server.kill_all_clients().await;
             guard.release();
@@ -173,11 +130,7 @@ async fn a_connection_that_is_killed_while_its_grant_is_made() {
             guard.release();
             server.kill_all_clients().await;
         }
-        granted(FOUND, waiter)
-            .await
-            .release_confirmed()
-            .await
-            .expect("released");
+        release(granted(FOUND, waiter).await).await;
     }
 }
 
@@ -189,9 +142,9 @@ async fn the_server_forgets_the_scripts() {
     for _ in 0..10 {
         let flush = async || server.cmd(&["SCRIPT", "FLUSH"]).await;
         flush().await;
-        let guard = within(FOUND, take(&holder, &key)).await;
+        let guard = within(FOUND, take(&holder, &key, TTL)).await;
         flush().await;
-        let waiter = queue(&server, &other, &key).await;
+        let waiter = queue(&server, &other, &key, TTL, 1).await;
         flush().await;
         guard.release();
         let guard = granted(FOUND, waiter).await;
@@ -203,14 +156,14 @@ async fn the_server_forgets_the_scripts() {
     assert!(errors >= 20, "only {errors} calls found their script gone");
 
     let pulse = Pulse::default();
-    let mut body = work(take(&holder, &key).await, &pulse, TTL + TTL / 2);
+    let mut body = work(take(&holder, &key, TTL).await, &pulse, TTL + TTL / 2);
     let outcome = loop {
         server.cmd(&["SCRIPT", "FLUSH"]).await;
         if let Ok(outcome) = timeout(TTL / 10, &mut body).await {
             break outcome.expect("no panic");
         }
     };
-    assert!(outcome.expect("renewed"), "the body ended by itself");
+    outcome.expect("renewed");
 }
 
 #[tokio::test]
@@ -222,7 +175,11 @@ async fn an_error_that_passes() {
         server.cmd(&set).await;
     };
     let pulse = Pulse::default();
-    let body = work(take(&locks, &unique("held")).await, &pulse, TTL + TTL / 2);
+    let body = work(
+        take(&locks, &unique("held"), TTL).await,
+        &pulse,
+        TTL + TTL / 2,
+    );
     refuse("1").await;
     let key = unique("new");
     let acquire = tokio::spawn(locks.lock(&key).ttl(TTL).wait(SOON).acquire());
@@ -238,5 +195,5 @@ async fn an_error_that_passes() {
     let guard = within(FOUND, acquire).await.expect("no panic");
     assert!(guard.expect("the error is gone").is_held());
     let outcome = within(2 * TTL, body).await.expect("no panic");
-    assert!(outcome.expect("renewed"), "the body ended by itself");
+    outcome.expect("renewed");
 }

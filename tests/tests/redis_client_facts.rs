@@ -11,20 +11,12 @@ use std::{
 };
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
-use tests::{Proxy, RedisServer, begin, eventually, unique, within};
+use tests::{Proxy, RedisServer, begin, connect, eventually, unique, within};
 use tokio::{task::JoinSet, time::sleep};
 
 /// Far longer than any test; then one call may take a second.
 const TTL: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(5);
-
-async fn connect(url: String) -> LockManager {
-    LockManager::connect(url).await.expect("connected")
-}
-
-async fn queue(server: &RedisServer, key: &str) {
-    eventually(SOON, async || server.waiting(key).await == 1).await;
-}
 
 #[tokio::test]
 async fn a_command_that_nobody_waits_for_still_runs() {
@@ -158,10 +150,10 @@ async fn a_new_connection_is_subscribed_again() {
     let guard = guard.expect("the lock is free");
     let acquire = other.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    queue(&server, &key).await;
+    server.in_line(&key, 1).await;
 
     let seen = async || {
-        let key = format!("{}:s", RedisServer::owner_key(&key));
+        let key = RedisServer::seen_key(&key);
         server.cmd(&["HVALS", &key]).await
     };
     let before = seen().await;

@@ -2,14 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockError, LockGuard, LockManager, distributed_lock};
+use lock_runtime::{LockError, LockManager, distributed_lock};
 use redis::from_redis_value;
-use tests::{Proxy, RedisServer, begin, eventually, unique, within};
-use tokio::{
-    sync::Barrier,
-    task::{JoinHandle, JoinSet},
-    time::sleep,
-};
+use tests::{Proxy, RedisServer, begin, connect, granted, queue, take, unique, within};
+use tokio::{sync::Barrier, task::JoinSet, time::sleep};
 
 /// Far longer than any test: what is free in time has not just expired.
 const LONG: Duration = Duration::from_secs(60);
@@ -17,28 +13,6 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Sooner than a grant that was missed would be found by asking twice.
 const FOUND: Duration = Duration::from_secs(2);
-
-async fn connect(url: String) -> LockManager {
-    LockManager::connect(url).await.expect("connected")
-}
-
-async fn take(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
-    let acquire = locks.lock(key).ttl(ttl).wait(SOON).acquire();
-    within(SOON, acquire).await.expect("the lock is free")
-}
-
-/// Begins to wait; returns when so many stand in line.
-async fn queue(
-    server: &RedisServer,
-    locks: &LockManager,
-    key: &str,
-    place: u64,
-) -> JoinHandle<LockGuard> {
-    let acquire = locks.lock(key).ttl(LONG).wait_forever().acquire();
-    let waiter = tokio::spawn(async move { acquire.await.expect("an answer at last") });
-    eventually(SOON, async || server.waiting(key).await == place).await;
-    waiter
-}
 
 #[tokio::test]
 async fn an_old_guard_neither_renews_nor_releases_a_later_lock_of_its_own_process() {
@@ -232,8 +206,7 @@ async fn a_release_is_not_answered_by_everybody_who_waits() {
         }
     }
     let hand_overs = PROCESSES * EACH;
-    let in_line = async || server.waiting(&key).await == hand_overs;
-    eventually(SOON, in_line).await;
+    server.in_line(&key, hand_overs).await;
     let (before, start) = (server.calls("evalsha").await, Instant::now());
     guard.release();
     within(SOON, waiters.join_all()).await;
@@ -251,10 +224,10 @@ async fn a_waiter_that_lives_is_never_evicted() {
     let (first, second) = (connect(server.url()).await, connect(server.url()).await);
     let key = unique("evicted");
     let guard = take(&holder, &key, LONG).await;
-    let first = queue(&server, &first, &key, 1).await;
-    let second = queue(&server, &second, &key, 2).await;
+    let first = queue(&server, &first, &key, LONG, 1).await;
+    let second = queue(&server, &second, &key, LONG, 2).await;
     let line = async || {
-        let queue = format!("{}:q", RedisServer::owner_key(&key));
+        let queue = RedisServer::queue_key(&key);
         server
             .cmd(&["ZRANGE", &queue, "0", "-1", "WITHSCORES"])
             .await
@@ -264,10 +237,10 @@ async fn a_waiter_that_lives_is_never_evicted() {
     sleep(Duration::from_millis(4_500)).await;
     assert_eq!(line().await, before, "the line is another one");
     guard.release();
-    let first = within(FOUND, first).await.expect("no panic");
+    let first = granted(FOUND, first).await;
     assert!(!second.is_finished());
     first.release();
-    within(FOUND, second).await.expect("no panic").release();
+    granted(FOUND, second).await.release();
 }
 
 #[distributed_lock(key = "shared:{id}", manager = locks)]
@@ -284,7 +257,7 @@ async fn two(locks: &LockManager, id: u32) -> Result<(), LockError> {
 
 #[tokio::test]
 async fn functions_of_other_names_may_share_a_lock() {
-    let locks = connect("memory:".to_owned()).await;
+    let locks = connect("memory:").await;
     let gate = Barrier::new(2);
     let meanwhile = async {
         gate.wait().await;

@@ -1,144 +1,6 @@
 //! Each script does what `docs/protocol.md` says of it, also when memory is full, data is lost or others misbehave.
 
-use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
-use tests::{RedisServer, unique};
-
-const DISPATCH: &str = include_str!("../../lock-runtime/src/backend/redis/dispatch.lua");
-const ACQUIRE: &str = include_str!("../../lock-runtime/src/backend/redis/acquire.lua");
-const ASK: &str = include_str!("../../lock-runtime/src/backend/redis/ask.lua");
-const RELEASE: &str = include_str!("../../lock-runtime/src/backend/redis/release.lua");
-const RENEW: &str = include_str!("../../lock-runtime/src/backend/redis/renew.lua");
-const OPEN: &str = include_str!("../../lock-runtime/src/backend/redis/open.lua");
-
-/// A connection that speaks the protocol by hand, on one lock.
-struct Peer {
-    connection: MultiplexedConnection,
-    owner: String,
-    channel: String,
-}
-
-/// A token that says whose it is.
-fn token(number: u32) -> String {
-    format!("{number:032x}")
-}
-
-impl Peer {
-    /// A peer that listens on its channel, unless it is to be dead.
-    async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
-        let info = redis::Client::open(format!("{}?protocol=resp3", server.url())).expect("a URL");
-        let mut connection = info
-            .get_multiplexed_async_connection()
-            .await
-            .expect("connected");
-        let channel = unique("lock:grant");
-        if listens {
-            connection.subscribe(&channel).await.expect("subscribed");
-        }
-        Self {
-            connection,
-            owner: format!("lock:{{{lock}}}"),
-            channel,
-        }
-    }
-
-    async fn eval<T: FromRedisValue>(
-        &mut self,
-        script: &str,
-        args: &[String],
-    ) -> redis::RedisResult<T> {
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(format!("{DISPATCH}{script}"))
-            .arg(4)
-            .arg(&self.owner)
-            .arg(format!("{}:q", self.owner))
-            .arg(format!("{}:s", self.owner))
-            .arg("lock:fence");
-        for arg in args {
-            cmd.arg(arg);
-        }
-        cmd.query_async(&mut self.connection).await
-    }
-
-    async fn acquire(&mut self, number: u32, ttl: u32, wait: bool) -> Vec<String> {
-        let answer = self.try_acquire(number, ttl, wait).await;
-        answer.expect("the script runs")
-    }
-
-    async fn try_acquire(
-        &mut self,
-        number: u32,
-        ttl: u32,
-        wait: bool,
-    ) -> redis::RedisResult<Vec<String>> {
-        let wait = u8::from(wait).to_string();
-        let args = [
-            token(number),
-            ttl.to_string(),
-            self.channel.clone(),
-            wait,
-            String::new(),
-        ];
-        self.eval(ACQUIRE, &args).await
-    }
-
-    fn member(&self, number: u32, ttl: u32) -> String {
-        format!("{}:x:{ttl}:{}", token(number), self.channel)
-    }
-
-    /// The standing of one token: `granted`, `waiting` or `gone`.
-    async fn ask(&mut self, number: u32, ttl: u32) -> String {
-        let args = [self.channel.clone(), self.member(number, ttl)];
-        let answer: Vec<Value> = self.eval(ASK, &args).await.expect("the script runs");
-        let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
-        assert_eq!(standing[0], token(number), "every reply carries its token");
-        standing[1].clone()
-    }
-
-    async fn release(&mut self, number: u32) -> bool {
-        let args = [token(number), String::new()];
-        let (who, done): (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
-        assert_eq!(who, token(number));
-        done
-    }
-
-    async fn leave(&mut self, number: u32, ttl: u32) -> bool {
-        let args = [token(number), self.member(number, ttl)];
-        let answer: (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
-        answer.1
-    }
-
-    async fn renew(&mut self, number: u32, ttl: u32) -> bool {
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(RENEW).arg(1).arg(&self.owner);
-        cmd.arg(token(number)).arg(ttl);
-        let answer: (String, bool) = cmd.query_async(&mut self.connection).await.expect("runs");
-        answer.1
-    }
-
-    async fn open(&mut self) -> u64 {
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(OPEN).arg(1).arg("lock:fence");
-        cmd.query_async(&mut self.connection).await.expect("runs")
-    }
-
-    async fn cmd<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
-        let mut cmd = redis::cmd(words[0]);
-        for word in &words[1..] {
-            cmd.arg(word);
-        }
-        cmd.query_async(&mut self.connection).await.expect("runs")
-    }
-
-    async fn holder(&mut self) -> Option<String> {
-        let owner = self.owner.clone();
-        self.cmd(&["GET", &owner]).await
-    }
-
-    async fn ttl(&mut self) -> i64 {
-        let owner = self.owner.clone();
-        self.cmd(&["PTTL", &owner]).await
-    }
-}
+use tests::{Peer, RedisServer, token};
 
 #[tokio::test]
 async fn acquiring_again_with_the_same_token_extends() {
@@ -170,7 +32,7 @@ async fn a_newcomer_does_not_pass_the_queue_after_an_expiry() {
     for wait in [false, true] {
         waiter.acquire(1, 60_000, true).await;
         assert_eq!(waiter.acquire(2, 60_000, true).await[1], "waiting");
-        let owner = waiter.owner.clone();
+        let owner = RedisServer::owner_key(&waiter.lock);
         // What the server does when a holder has crashed.
         let _: i64 = waiter.cmd(&["DEL", &owner]).await;
         let answer = newcomer.acquire(3, 60_000, wait).await;
@@ -206,7 +68,7 @@ async fn the_silent_are_skipped() {
     // As if it had asked for the last time four seconds ago.
     let (seconds, micros): (u64, u64) = living.cmd(&["TIME"]).await;
     let before = (seconds - 4) * 1_000_000 + micros;
-    let seen = format!("{}:s", living.owner);
+    let seen = RedisServer::seen_key(&living.lock);
     let channel = silent.channel.clone();
     let _: i64 = living
         .cmd(&["HSET", &seen, &channel, &before.to_string()])
@@ -221,7 +83,7 @@ async fn ten_thousand_dead_waiters_are_cleared_in_bounded_steps() {
     let mut living = Peer::new(&server, "crowd", true).await;
     let dead = Peer::new(&server, "crowd", false).await;
     living.acquire(1, 60_000, true).await;
-    let queue = format!("{}:q", living.owner);
+    let queue = RedisServer::queue_key(&living.lock);
     let mut pipeline = redis::pipe();
     for number in 2..10_002_u32 {
         pipeline
@@ -291,7 +153,7 @@ async fn a_full_memory_does_not_number_grants_that_are_not_made() {
     peer.open().await;
     peer.acquire(1, 60_000, true).await;
     peer.acquire(2, 60_000, true).await;
-    let owner = peer.owner.clone();
+    let owner = RedisServer::owner_key(&peer.lock);
     let _: i64 = peer.cmd(&["DEL", &owner]).await;
     let _: () = peer.cmd(&["CONFIG", "SET", "maxmemory", "1"]).await;
     // The head is taken out of the queue first, so what follows passes too.
@@ -310,7 +172,7 @@ async fn all_digits_of_the_fence_are_kept_and_it_grows_across_data_loss() {
             let _: () = peer.cmd(&["FLUSHALL"]).await;
         }
         let answer = peer.acquire(number, 60_000, true).await;
-        let stored: String = peer.cmd(&["GET", "lock:fence"]).await;
+        let stored: String = peer.cmd(&["GET", RedisServer::FENCE_KEY]).await;
         assert_eq!(answer[2], stored, "reply and server differ");
         let fence: u64 = stored.parse().expect("digits only");
         assert!(fence > last, "{fence} after {last}");
@@ -323,7 +185,7 @@ async fn all_digits_of_the_fence_are_kept_and_it_grows_across_data_loss() {
 async fn a_foreign_holder_is_respected_and_never_touched() {
     let server = RedisServer::start().await;
     let mut peer = Peer::new(&server, "foreign", true).await;
-    let owner = peer.owner.clone();
+    let owner = RedisServer::owner_key(&peer.lock);
     for ttl in [&["PX", "60000"][..], &[]] {
         let mut words = vec!["SET", &owner, "somebody else", "NX"];
         words.extend(ttl);

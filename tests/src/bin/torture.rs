@@ -1,8 +1,9 @@
-//! `torture [--seconds N] [PROFILE…]`: breaks things for a while, checks what happened, and prints a table.
+//! `torture [--seconds N] [--network namespaces|proxies] [PROFILE…]`: breaks things for a while, checks what happened,
+//! and prints a table.
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use tests::torture::{Outcome, Profile, RECOVERY, load, torture};
+use tests::torture::{Medium, Outcome, Profile, RECOVERY, load, reach, torture};
 use tokio::io::{AsyncReadExt, stdin};
 
 #[tokio::main]
@@ -20,29 +21,85 @@ async fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        ["--seconds", seconds, profiles @ ..] => {
-            let seconds = seconds.parse().expect("a number of seconds");
-            run(Duration::from_secs(seconds), profiles).await
-        }
-        profiles => run(Duration::from_secs(60), profiles).await,
+        ["reach", address] => ExitCode::from(u8::from(!reach(address))),
+        words => run(&Wish::read(words)).await,
     }
 }
 
-async fn run(time: Duration, wanted: &[&str]) -> ExitCode {
+/// What the command line asks for.
+struct Wish<'a> {
+    time: Duration,
+    medium: Option<Medium>,
+    profiles: Vec<&'a str>,
+}
+
+impl<'a> Wish<'a> {
+    fn read(words: &[&'a str]) -> Self {
+        let mut wish = Self {
+            time: Duration::from_secs(60),
+            medium: None,
+            profiles: Vec::new(),
+        };
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "--seconds" => {
+                    let seconds = words.next().and_then(|it| it.parse().ok());
+                    wish.time = Duration::from_secs(seconds.expect("a number of seconds"));
+                }
+                "--network" => {
+                    wish.medium = Some(match words.next() {
+                        Some("namespaces") => Medium::Namespaces,
+                        Some("proxies") => Medium::Proxies,
+                        other => panic!("no such network: {other:?}"),
+                    });
+                }
+                profile => wish.profiles.push(profile),
+            }
+        }
+        wish
+    }
+
+    fn includes(&self, profile: &str) -> bool {
+        self.profiles.is_empty() || self.profiles.contains(&profile)
+    }
+}
+
+/// Namespaces where they can be made, unless proxies are wished for; says which.
+fn network(wish: Option<Medium>, program: &str) -> Medium {
+    if wish == Some(Medium::Proxies) {
+        println!("network: TCP proxies");
+        return Medium::Proxies;
+    }
+    match Medium::probe(program) {
+        Ok(medium) => {
+            println!("network: namespaces, each with a cable that loses packets");
+            medium
+        }
+        Err(error) if wish.is_none() => {
+            println!("network: TCP proxies, since namespaces cannot be had ({error})");
+            Medium::Proxies
+        }
+        Err(error) => panic!("namespaces cannot be had: {error}"),
+    }
+}
+
+async fn run(wish: &Wish<'_>) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let program = program.to_string_lossy();
+    let medium = network(wish.medium, &program);
     println!(
         "{:<12} {:>7} {:>7} {:>6} {:>9}  faults",
         "profile", "grants", "losses", "stale", "recovery"
     );
     let mut failed = false;
     for (name, profile) in Profile::ALL {
-        if !wanted.is_empty() && !wanted.contains(&name) {
+        if !wish.includes(name) {
             continue;
         }
-        let outcome = torture(profile, time, &program).await;
+        let outcome = torture(profile, medium, wish.time, &program).await;
         print(name, &outcome);
-        for complaint in complaints(&outcome, time) {
+        for complaint in complaints(&outcome, wish.time) {
             println!("  {complaint}");
             failed = true;
         }

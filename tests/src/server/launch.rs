@@ -1,6 +1,6 @@
 //! Starts a Redis server on a free port and waits until it accepts connections.
 
-use std::{env, ffi::OsString, io, process::Command, sync::OnceLock};
+use std::{env, ffi::OsString, io, net::Ipv4Addr, process::Command, sync::OnceLock};
 
 use tempfile::TempDir;
 use tokio::{
@@ -24,6 +24,7 @@ const ATTEMPTS: u32 = 10;
 pub struct RedisServerBuilder {
     args: Vec<String>,
     password: Option<String>,
+    addresses: Vec<Ipv4Addr>,
 }
 
 impl RedisServerBuilder {
@@ -37,6 +38,12 @@ impl RedisServerBuilder {
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self.arg("--requirepass", password)
+    }
+
+    /// Listens on this address of the machine too, at the same port.
+    pub fn listen(mut self, address: Ipv4Addr) -> Self {
+        self.addresses.push(address);
+        self
     }
 
     /// Makes every acknowledged write survive [`RedisServer::restart`].
@@ -69,9 +76,15 @@ impl RedisServerBuilder {
     }
 
     fn command_line(&self, port: u16, directory: &TempDir) -> Vec<OsString> {
-        let mut args: Vec<OsString> = ["--bind", "127.0.0.1", "--save", "", "--port"]
-            .map(OsString::from)
-            .into();
+        let mut args: Vec<OsString> = vec!["--bind".into()];
+        for address in [Ipv4Addr::LOCALHOST].iter().chain(&self.addresses) {
+            args.push(address.to_string().into());
+        }
+        if !self.addresses.is_empty() {
+            // Else it would serve loopback alone, as it asks for no password.
+            args.extend(["--protected-mode", "no"].map(OsString::from));
+        }
+        args.extend(["--save", "", "--port"].map(OsString::from));
         args.push(port.to_string().into());
         args.extend(["--dir".into(), directory.path().into()]);
         args.extend(["--unixsocket".into(), directory.path().join(SOCKET).into()]);

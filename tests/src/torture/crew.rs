@@ -4,8 +4,11 @@ use std::path::Path;
 
 use redis::Value;
 
-use super::PROCESSES;
-use crate::{Proxy, RedisServer, Worker};
+use super::{
+    PROCESSES,
+    network::{Medium, Way},
+};
+use crate::{RedisServer, Worker};
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
@@ -15,7 +18,7 @@ pub struct Crew {
     /// Where the locks are.
     pub server: RedisServer,
     /// The ways to it, each of some workers.
-    pub proxies: Vec<Proxy>,
+    pub(super) ways: Vec<Way>,
     /// What was seen that must not be.
     pub violations: Vec<String>,
     register: RedisServer,
@@ -25,12 +28,12 @@ pub struct Crew {
 
 impl Crew {
     /// Starts everything; `program` is run again for each worker.
-    pub async fn start(program: &str) -> Self {
-        let server = RedisServer::start().await;
+    pub async fn start(medium: Medium, program: &str) -> Self {
+        let (server, ways) = Way::lay(medium).await;
         let mut crew = Self {
             workers: Vec::new(),
-            proxies: (0..2).map(|_| Proxy::start(server.addr())).collect(),
             server,
+            ways,
             violations: Vec::new(),
             register: RedisServer::start().await,
             program: program.to_owned(),
@@ -80,9 +83,11 @@ impl Crew {
     }
 
     async fn hire(&self, number: usize) -> Worker {
-        let proxy = &self.proxies[number % self.proxies.len()];
+        let way = &self.ways[number % self.ways.len()];
         let directory = self.directory.path().to_string_lossy();
-        let args = ["load", &proxy.url(), &self.register.url(), &directory].map(str::to_owned);
-        Worker::spawn(&self.program, args).await
+        // Not through the network, which is tortured.
+        let register = self.register.unix_url();
+        let args = ["load", &way.url(), &register, &directory];
+        way.spawn(&self.program, &args).await
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::{KEYS, TTL, crew::Crew};
+use crate::RedisServer;
 
 /// A kind of fault, tortured with for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum Profile {
     Clients,
     /// The server is stopped.
     Server,
-    /// The network is cut one way, both ways, or for good.
+    /// The network loses what goes one way or both ways, and breaks connections.
     Network,
     /// Scripts, subscriptions and connections are dropped, the server pauses.
     Connections,
@@ -78,35 +79,8 @@ async fn server(crew: &mut Crew) -> &'static str {
 }
 
 async fn network(crew: &mut Crew) -> &'static str {
-    let proxy = &crew.proxies[fastrand::usize(..crew.proxies.len())];
-    let (requests, replies) = (proxy.requests(), proxy.replies());
-    let name = match fastrand::u8(..4) {
-        0 => {
-            requests.hold();
-            "requests held"
-        }
-        1 => {
-            replies.hold();
-            "replies held"
-        }
-        2 => {
-            requests.hold();
-            replies.hold();
-            "both held"
-        }
-        _ => {
-            proxy.cut().await;
-            return "cut";
-        }
-    };
-    sleep(about_a_lease()).await;
-    if fastrand::bool() {
-        // What was held is lost, else it comes late.
-        proxy.cut().await;
-    }
-    requests.pass();
-    replies.pass();
-    name
+    let way = fastrand::usize(..crew.ways.len());
+    crew.ways[way].strike(about_a_lease()).await
 }
 
 async fn connections(crew: &mut Crew) -> &'static str {
@@ -135,7 +109,7 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    let key = format!("lock:{{torture-{}}}", fastrand::usize(..KEYS));
+    let key = RedisServer::owner_key(&format!("torture-{}", fastrand::usize(..KEYS)));
     if fastrand::bool() {
         crew.server.cmd(&["DEL", &key]).await;
         sleep(Duration::from_millis(100)).await;

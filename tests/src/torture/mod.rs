@@ -5,6 +5,9 @@ mod crew;
 mod fault;
 mod history;
 mod load;
+mod namespace;
+mod network;
+mod probe;
 
 use std::time::Duration;
 
@@ -13,6 +16,8 @@ use tokio::time::sleep;
 pub use check::Report;
 pub use fault::Profile;
 pub use load::run as load;
+pub use network::Medium;
+pub use probe::reach;
 
 use crew::Crew;
 
@@ -36,9 +41,9 @@ pub struct Outcome {
     pub faults: std::collections::BTreeMap<&'static str, usize>,
 }
 
-/// Tortures with one profile; `program load …` is a worker.
-pub async fn torture(profile: Profile, time: Duration, program: &str) -> Outcome {
-    let mut crew = Crew::start(program).await;
+/// Tortures with one profile over such a network; `program load …` is a worker.
+pub async fn torture(profile: Profile, medium: Medium, time: Duration, program: &str) -> Outcome {
+    let mut crew = Crew::start(medium, program).await;
     let mut faults = std::collections::BTreeMap::new();
     let mut healed = Vec::new();
     let end = history::monotonic() + time;

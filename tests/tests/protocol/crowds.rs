@@ -3,29 +3,15 @@
 use std::time::{Duration, Instant};
 
 use redis::{Value, from_redis_value};
-use tests::{RedisServer, Worker, eventually, within};
+use tests::{RedisServer, Worker, connect, eventually, leaves_nothing, take, within};
 
-use crate::{LONG, SECOND, SOON, connect, take};
+use crate::{LONG, SECOND, SOON};
 
 /// A grant that nobody claims lasts so long.
 const GRANT: Duration = Duration::from_secs(3);
 
 async fn process(server: &RedisServer) -> Worker {
-    let url = server.url();
-    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), ["locker", &url]).await;
-    assert_eq!(worker.line().await, "connected");
-    worker
-}
-
-async fn in_line(server: &RedisServer, waiters: u64) {
-    eventually(SOON, async || server.waiting("key").await == waiters).await;
-}
-
-/// Waits for the worker's next grant; when it came, and its fence.
-async fn grant(worker: &mut Worker) -> (Instant, u64) {
-    let line = worker.line().await;
-    let (_, fence) = line.split_once(" granted ").expect("a grant");
-    (Instant::now(), fence.parse().expect("a number"))
+    Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await
 }
 
 #[tokio::test]
@@ -36,23 +22,22 @@ async fn a_stopped_process_with_fifty_waiters_costs_one_grant() {
     let locks = connect(&server.url()).await;
     let holder = take(&locks, "key", LONG).await;
     stopped.send(&format!("crowd {WAITERS} key")).await;
-    in_line(&server, WAITERS).await;
+    server.in_line("key", WAITERS).await;
     living.send("pass last key").await;
-    in_line(&server, WAITERS + 1).await;
+    server.in_line("key", WAITERS + 1).await;
     stopped.pause();
     let released = Instant::now();
     holder.release();
-    let (at, last) = within(SOON, grant(&mut living)).await;
-    let took = at - released;
+    let last = within(SOON, living.fence()).await;
+    let took = released.elapsed();
     assert!(took < GRANT + SECOND, "{took:?}");
     assert!(took > GRANT / 2, "{took:?}: nobody was in the way");
     // They have lost their turn and not their wait.
     stopped.resume();
     for _ in 0..WAITERS {
-        let (_, fence) = within(SOON, grant(&mut stopped)).await;
-        assert!(fence > last);
+        assert!(within(SOON, stopped.fence()).await > last);
     }
-    eventually(SOON, async || server.traces("key").await.is_empty()).await;
+    leaves_nothing(&server, "key", SOON).await;
 }
 
 /// The longest of the scripts since `SLOWLOG RESET` that took more than 10 ms.
@@ -77,18 +62,18 @@ async fn a_killed_process_with_ten_thousand_waiters_is_cleared_away() {
     let locks = connect(&server.url()).await;
     let holder = take(&locks, "key", LONG).await;
     killed.send(&format!("crowd {WAITERS} key")).await;
-    in_line(&server, WAITERS).await;
+    server.in_line("key", WAITERS).await;
     living.send("pass last key").await;
-    in_line(&server, WAITERS + 1).await;
+    server.in_line("key", WAITERS + 1).await;
     killed.kill().await;
     eventually(SOON, async || server.listeners().await == 2).await;
     server.cmd(&["SLOWLOG", "RESET"]).await;
     let released = Instant::now();
     holder.release();
-    let (at, _) = within(SOON, grant(&mut living)).await;
-    let took = at - released;
+    within(SOON, living.fence()).await;
+    let took = released.elapsed();
     assert!(took < GRANT + SECOND, "{took:?}");
-    eventually(SOON, async || server.traces("key").await.is_empty()).await;
+    leaves_nothing(&server, "key", SOON).await;
     let slowest = slowest_script(&server).await;
     println!("served after {took:?}, the slowest script took {slowest:?}");
     assert!(slowest < SECOND / 5, "others waited {slowest:?} for us");

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::{RedisServer, unique, within};
+use tests::{RedisServer, connect, granted, leaves_nothing, queue, release, unique, within};
 use tokio::time::Instant;
 
-use crate::{FOUND, LONG, SECOND, SOON, connect, granted, leaves_nothing, queue, release};
+use crate::{FOUND, LONG, SECOND, SOON};
 
 #[tokio::test]
 async fn its_key_is_waited_for_until_it_expires() {

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use tests::{Proxy, RedisServer, begin, eventually, unique, within};
+use tests::{
+    Proxy, RedisServer, begin, connect, granted, leaves_nothing, queue, release, take, unique,
+    within,
+};
 use tokio::time::sleep;
 
-use crate::{FOUND, LONG, SECOND, SOON, connect, granted, leaves_nothing, queue, release, take};
+use crate::{FOUND, LONG, SECOND, SOON};
 
 #[tokio::test]
 async fn a_grant_comes_after_its_end_and_that_of_another() {
@@ -29,7 +32,7 @@ async fn a_grant_comes_after_its_end_and_that_of_another() {
         let next = granted(SOON, next).await;
         proxy.replies().pass();
         // Whatever it makes of the grant, it has asked the server since.
-        eventually(SOON, async || server.waiting(&key).await == 1).await;
+        server.in_line(&key, 1).await;
         assert!(!waiter.is_finished(), "it began on a grant that is over");
         assert!(next.is_held());
         late += u32::from(server.subscribers().await == before);
@@ -54,7 +57,7 @@ async fn a_grant_and_the_leave_are_lost() {
         let holder = take(&theirs, &key, LONG).await;
         let mut acquire = Box::pin(ours.lock(&key).ttl(LONG).wait_forever().acquire());
         begin(&mut acquire.as_mut()).await;
-        eventually(SOON, async || server.waiting(&key).await == 1).await;
+        server.in_line(&key, 1).await;
         let next = if others {
             Some(queue(&server, &theirs, &key, LONG, 2).await)
         } else {

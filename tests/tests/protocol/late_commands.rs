@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use redis::Value;
-use tests::{RedisServer, unique};
+use tests::{RedisServer, connect, granted, leaves_nothing, queue, release, take, unique};
 
-use crate::{FOUND, LONG, SECOND, SOON, connect, granted, leaves_nothing, queue, release, take};
+use crate::{FOUND, LONG, SECOND, SOON};
 
 /// All calls about `key` that a manager ever sends: take, renew, release, wait, ask, leave, claim.
 async fn everything(server: &RedisServer, url: &str, key: &str) -> Vec<Vec<String>> {
@@ -92,5 +92,8 @@ async fn a_late_acquire_costs_one_ttl_at_the_most() {
     assert!(start.elapsed() < SECOND, "{:?}", start.elapsed());
     release(guard).await;
     leaves_nothing(&server, &key, FOUND).await;
-    assert_ne!(server.cmd(&["GET", "lock:fence"]).await, Value::Nil);
+    assert_ne!(
+        server.cmd(&["GET", RedisServer::FENCE_KEY]).await,
+        Value::Nil
+    );
 }

@@ -6,10 +6,10 @@ use std::{
 };
 
 use lock_runtime::LockError;
-use tests::{Proxy, RedisServer, eventually, unique, within};
+use tests::{Proxy, RedisServer, connect, leaves_nothing, queue, release, take, unique, within};
 use tokio::time::sleep;
 
-use crate::{FOUND, LONG, SECOND, SOON, connect, leaves_nothing, queue, release, take};
+use crate::{FOUND, LONG, SECOND, SOON};
 
 #[tokio::test]
 async fn a_reply_is_cut_and_the_retry_is_slow() {
@@ -24,7 +24,7 @@ async fn a_reply_is_cut_and_the_retry_is_slow() {
         let acquire = tokio::spawn(ours.lock(&key).ttl(ttl).wait(SOON).acquire());
         within(SOON, proxy.replies().held()).await;
         let lost = server.owner(&key).await.expect("it was done");
-        let fence = server.cmd(&["GET", "lock:fence"]).await;
+        let fence = server.cmd(&["GET", RedisServer::FENCE_KEY]).await;
         let fence: u64 = redis::from_redis_value(fence).expect("a number");
         let next = (slow > ttl).then(|| theirs.lock(&key).ttl(ttl).wait(SOON).acquire());
         let next = next.map(tokio::spawn);
@@ -38,7 +38,7 @@ async fn a_reply_is_cut_and_the_retry_is_slow() {
             let next = within(FOUND, next).await.expect("no panic");
             let next = next.expect("the lease of the lost grant has ended");
             proxy.requests().pass();
-            eventually(SOON, async || server.waiting(&key).await == 1).await;
+            server.in_line(&key, 1).await;
             assert!(!acquire.is_finished(), "two at once");
             release(next).await;
         } else {

@@ -6,10 +6,10 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockGuard};
-use tests::{Monitor, RedisServer, unique, within};
+use tests::{Monitor, RedisServer, connect, granted, queue, release, take, unique, within};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{FOUND, SECOND, SOON, connect, granted, queue, release, take};
+use crate::{FOUND, SECOND, SOON};
 
 /// The smallest ttl.
 const TTL: Duration = Duration::from_millis(100);

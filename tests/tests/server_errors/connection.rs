@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::from_redis_value;
-use tests::{RedisServer, eventually, unique, within};
+use tests::{RedisServer, eventually, granted, leaves_nothing, release, unique, within};
 
 use crate::{FOUND, SOON, Scene, TTL};
 
@@ -32,9 +32,8 @@ async fn the_subscription_is_killed() {
         // Who has asked again is granted the lock by a push.
         assert!(guard.is_held());
         guard.release();
-        let next = within(FOUND, waiter).await.expect("no panic");
-        let released = within(SOON, next.release_confirmed()).await;
-        assert!(released.expect("an answer"));
+        let next = granted(FOUND, waiter).await;
+        release(next).await;
     }
     scene.works().await;
 }
@@ -58,9 +57,8 @@ async fn the_output_buffer_overruns() {
         }
         // Its grant may be lost with the old connection, too.
         guard.release();
-        let next = within(FOUND, waiter).await.expect("no panic");
-        let released = within(SOON, next.release_confirmed()).await;
-        assert!(released.expect("an answer"));
+        let next = granted(FOUND, waiter).await;
+        release(next).await;
         back(&scene.server, &before).await;
     }
     scene.works().await;
@@ -93,15 +91,14 @@ async fn the_scripts_are_flushed_before_every_call() {
     flush().await;
     let released = within(FOUND, guard.release_confirmed()).await;
     assert!(released.expect("an answer"));
-    let next = within(FOUND, waiter).await.expect("no panic");
+    let next = granted(FOUND, waiter).await;
     flush().await;
     let gives_up = scene.locks.lock(&key).ttl(TTL).wait(ttl / 3).acquire();
     let text = gives_up.await.expect_err("held").to_string();
     assert!(text.contains("held by somebody else"), "{text}");
     flush().await;
     next.release();
-    let nothing = async || scene.server.traces(&key).await.is_empty();
-    eventually(FOUND, nothing).await;
+    leaves_nothing(&scene.server, &key, FOUND).await;
     let errors = scene.server.errors("NOSCRIPT").await;
     assert!(errors >= 8, "only {errors} calls found their script gone");
 }

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockError;
-use tests::{Pulse, RedisServer, eventually, unique, within};
+use tests::{Pulse, RedisServer, eventually, leaves_nothing, unique, within, work};
 use tokio::time::sleep;
 
-use crate::{FOUND, SECOND, SOON, Scene, TTL, work};
+use crate::{FOUND, SECOND, SOON, Scene, TTL};
 
 /// Nothing was waited for.
 const AT_ONCE: Duration = SECOND;
@@ -35,8 +35,7 @@ async fn a_key_that_becomes_one_of_another_type() {
     let guard = scene.take(&key).await;
     let acquire = scene.others.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    let in_line = async || scene.server.waiting(&key).await == 1;
-    eventually(SOON, in_line).await;
+    scene.server.in_line(&key, 1).await;
     scene.server.cmd(&["DEL", &owner]).await;
     let fill = ["RPUSH", &owner, "somebody's"];
     scene.server.cmd(&fill).await;
@@ -47,8 +46,7 @@ async fn a_key_that_becomes_one_of_another_type() {
     within(TTL, guard.lost()).await;
     scene.server.cmd(&["DEL", &owner]).await;
     scene.works().await;
-    let nothing = async || scene.server.traces(&key).await.is_empty();
-    eventually(SOON, nothing).await;
+    leaves_nothing(&scene.server, &key, SOON).await;
 }
 
 /// A scene whose processes are a user that may lose rights.
@@ -111,8 +109,7 @@ async fn a_channel_that_is_forbidden_and_allowed_again() {
     let guard = scene.take(&key).await;
     let acquire = scene.others.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    let in_line = async || scene.server.waiting(&key).await == 1;
-    eventually(SOON, in_line).await;
+    scene.server.in_line(&key, 1).await;
     // The server ends the connections that listen to it.
     rights(&scene, &["resetchannels"]).await;
     let outcome = within(FOUND, waiter).await.expect("no panic");
@@ -127,6 +124,5 @@ async fn a_channel_that_is_forbidden_and_allowed_again() {
     assert!(guard.is_held(), "a connection came back in time");
     scene.works().await;
     // Who was refused has left the line.
-    let left = async || scene.server.waiting(&key).await == 0;
-    eventually(SOON, left).await;
+    scene.server.in_line(&key, 0).await;
 }

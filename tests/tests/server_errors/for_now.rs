@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tests::{Pulse, RedisServer, eventually, unique, within};
+use tests::{Pulse, RedisServer, eventually, granted, release, unique, within, work};
 use tokio::{net::TcpSocket, time::sleep};
 
-use crate::{FOUND, SECOND, SOON, Scene, TTL, says, work};
+use crate::{FOUND, SECOND, SOON, Scene, TTL, says};
 
 /// Goes through everything while the server answers with `code`, from `begin` to `end`.
 async fn passes(scene: &Scene, code: &str, begin: impl AsyncFnOnce(), end: impl AsyncFnOnce()) {
@@ -40,7 +40,7 @@ async fn passes(scene: &Scene, code: &str, begin: impl AsyncFnOnce(), end: impl 
         outcome.unwrap_or_else(|error| panic!("{error}, after {lasted:?}"));
     }
     assert_eq!(pulse.polls().late, 0);
-    let next = within(FOUND, waiter).await.expect("no panic");
+    let next = granted(FOUND, waiter).await;
     assert!(next.fencing_token() > fence);
     scene.works().await;
 }
@@ -151,12 +151,10 @@ async fn full_memory_stops_newcomers_alone() {
     // Longer than the ttl: it is renewed.
     let outcome = within(2 * TTL, body).await.expect("no panic");
     outcome.expect("renewed");
-    let next = within(FOUND, waiter).await.expect("handed over");
-    assert!(next.is_held());
+    let next = granted(FOUND, waiter).await;
     let (text, _) = scene.unavailable(&key, SECOND / 2).await;
     assert!(text.contains("OOM"), "{text}");
-    let released = within(SOON, next.release_confirmed()).await;
-    assert!(released.expect("an answer"));
+    release(next).await;
     assert_eq!(scene.server.keys("lock:{*").await, [""; 0]);
     memory(&scene.server, "0").await;
     scene.works().await;

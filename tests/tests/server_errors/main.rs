@@ -7,8 +7,8 @@ mod for_now;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockError, LockGuard, LockManager};
-use tests::{Pulse, RedisServer, eventually, unique, within};
-use tokio::{task::JoinHandle, time::timeout};
+use tests::{RedisServer, connect, granted, leaves_nothing, queue, release, take, unique, within};
+use tokio::task::JoinHandle;
 
 /// A holder outlives a fault of half as long.
 const TTL: Duration = Duration::from_secs(4);
@@ -33,23 +33,19 @@ impl Scene {
 
     async fn at(server: RedisServer, url: &str) -> Self {
         Self {
-            locks: LockManager::connect(url).await.expect("connected"),
-            others: LockManager::connect(url).await.expect("connected"),
+            locks: connect(url).await,
+            others: connect(url).await,
             server,
         }
     }
 
     async fn take(&self, key: &str) -> LockGuard {
-        let acquire = self.locks.lock(key).ttl(TTL).wait(SOON).acquire();
-        within(SOON, acquire).await.expect("the lock is free")
+        take(&self.locks, key, TTL).await
     }
 
     /// The others wait in the line of `key`, at last for its head.
     async fn queue(&self, key: &str) -> JoinHandle<LockGuard> {
-        let acquire = self.others.lock(key).ttl(TTL).wait_forever().acquire();
-        let waiter = tokio::spawn(async move { acquire.await.expect("an answer at last") });
-        eventually(SOON, async || self.server.waiting(key).await == 1).await;
-        waiter
+        queue(&self.server, &self.others, key, TTL, 1).await
     }
 
     /// Why a lock could not be taken within `wait`, and how long it took to say so.
@@ -70,22 +66,11 @@ impl Scene {
         let fence = guard.fencing_token();
         let waiter = self.queue(&key).await;
         guard.release();
-        let next = within(FOUND, waiter).await.expect("no panic");
+        let next = granted(FOUND, waiter).await;
         assert!(next.fencing_token() > fence);
-        let released = within(SOON, next.release_confirmed()).await;
-        assert!(released.expect("an answer"));
-        let nothing = async || self.server.traces(&key).await.is_empty();
-        eventually(SOON, nothing).await;
+        release(next).await;
+        leaves_nothing(&self.server, &key, SOON).await;
     }
-}
-
-/// Runs a body under the lock for so long, and releases it.
-fn work(guard: LockGuard, pulse: &Pulse, time: Duration) -> JoinHandle<Result<(), LockError>> {
-    let pulse = pulse.clone();
-    tokio::spawn(async move {
-        let body = timeout(time, pulse.beat(&guard));
-        guard.hold(body).await.map(|_| ())
-    })
 }
 
 /// The text of what the server says to a command.

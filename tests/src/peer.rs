@@ -1,0 +1,162 @@
+//! A client that calls the scripts of the protocol by hand.
+
+use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
+
+use crate::{
+    RedisServer,
+    protocol::{self, token, token_of},
+    unique,
+};
+
+const DISPATCH: &str = include_str!("../../lock-runtime/src/backend/redis/dispatch.lua");
+const ACQUIRE: &str = include_str!("../../lock-runtime/src/backend/redis/acquire.lua");
+const ASK: &str = include_str!("../../lock-runtime/src/backend/redis/ask.lua");
+const RELEASE: &str = include_str!("../../lock-runtime/src/backend/redis/release.lua");
+const RENEW: &str = include_str!("../../lock-runtime/src/backend/redis/renew.lua");
+const OPEN: &str = include_str!("../../lock-runtime/src/backend/redis/open.lua");
+
+/// A connection that speaks the protocol by hand, on one lock.
+#[derive(Debug)]
+pub struct Peer {
+    /// Where everything is sent.
+    pub connection: MultiplexedConnection,
+    /// The lock.
+    pub lock: String,
+    /// Where the peer hears of its grants.
+    pub channel: String,
+}
+
+impl Peer {
+    /// A peer that listens on its channel, unless it is to be dead.
+    pub async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
+        let info = redis::Client::open(format!("{}?protocol=resp3", server.url())).expect("a URL");
+        let mut connection = info
+            .get_multiplexed_async_connection()
+            .await
+            .expect("connected");
+        let channel = unique("lock:grant");
+        if listens {
+            connection.subscribe(&channel).await.expect("subscribed");
+        }
+        Self {
+            connection,
+            lock: lock.to_owned(),
+            channel,
+        }
+    }
+
+    async fn eval<T: FromRedisValue>(
+        &mut self,
+        script: &str,
+        args: &[String],
+    ) -> redis::RedisResult<T> {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(format!("{DISPATCH}{script}"))
+            .arg(4)
+            .arg(RedisServer::owner_key(&self.lock))
+            .arg(RedisServer::queue_key(&self.lock))
+            .arg(RedisServer::seen_key(&self.lock))
+            .arg(RedisServer::FENCE_KEY);
+        for arg in args {
+            cmd.arg(arg);
+        }
+        cmd.query_async(&mut self.connection).await
+    }
+
+    /// The answer of `acquire`, to wait or to try.
+    pub async fn acquire(&mut self, number: u32, ttl: u32, wait: bool) -> Vec<String> {
+        let answer = self.try_acquire(number, ttl, wait).await;
+        answer.expect("the script runs")
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// What the server says where the script fails.
+    pub async fn try_acquire(
+        &mut self,
+        number: u32,
+        ttl: u32,
+        wait: bool,
+    ) -> redis::RedisResult<Vec<String>> {
+        let wait = u8::from(wait).to_string();
+        let args = [
+            token(number),
+            ttl.to_string(),
+            self.channel.clone(),
+            wait,
+            String::new(),
+        ];
+        self.eval(ACQUIRE, &args).await
+    }
+
+    /// How a token of this peer stands in line.
+    pub fn member(&self, number: u32, ttl: u32) -> String {
+        protocol::member(&token(number), ttl, &self.channel)
+    }
+
+    /// The standing of one token: `granted`, `waiting` or `gone`.
+    pub async fn ask(&mut self, number: u32, ttl: u32) -> String {
+        let args = [self.channel.clone(), self.member(number, ttl)];
+        let answer: Vec<Value> = self.eval(ASK, &args).await.expect("the script runs");
+        let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
+        assert_eq!(standing[0], token(number), "every reply carries its token");
+        standing[1].clone()
+    }
+
+    /// Whether the lock was this token's.
+    pub async fn release(&mut self, number: u32) -> bool {
+        let args = [token(number), String::new()];
+        let (who, done): (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
+        assert_eq!(who, token(number));
+        done
+    }
+
+    /// Takes a token out of the line; whether it owned the lock meanwhile.
+    pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
+        let args = [token(number), self.member(number, ttl)];
+        let answer: (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
+        answer.1
+    }
+
+    /// Whether the lock was this token's, and has that ttl now.
+    pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(RENEW)
+            .arg(1)
+            .arg(RedisServer::owner_key(&self.lock));
+        cmd.arg(token(number)).arg(ttl);
+        let answer: (String, bool) = cmd.query_async(&mut self.connection).await.expect("runs");
+        answer.1
+    }
+
+    /// Raises the counter to the server's clock.
+    pub async fn open(&mut self) -> u64 {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(OPEN).arg(1).arg(RedisServer::FENCE_KEY);
+        cmd.query_async(&mut self.connection).await.expect("runs")
+    }
+
+    /// Any other command.
+    pub async fn cmd<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let mut cmd = redis::cmd(words[0]);
+        for word in &words[1..] {
+            cmd.arg(word);
+        }
+        cmd.query_async(&mut self.connection).await.expect("runs")
+    }
+
+    /// The token of the owner.
+    pub async fn holder(&mut self) -> Option<String> {
+        let owner = RedisServer::owner_key(&self.lock);
+        let value: Option<String> = self.cmd(&["GET", &owner]).await;
+        value.map(|value| token_of(&value).to_owned())
+    }
+
+    /// `PTTL` of the owner.
+    pub async fn ttl(&mut self) -> i64 {
+        let owner = RedisServer::owner_key(&self.lock);
+        self.cmd(&["PTTL", &owner]).await
+    }
+}
