@@ -36,6 +36,7 @@ impl Site {
     }
 
     /// `ttl = "…"`, in milliseconds.
+    #[track_caller]
     pub const fn ttl_ms(self, milliseconds: u64) -> Self {
         self.ttl(Duration::from_millis(milliseconds))
     }
@@ -45,6 +46,7 @@ impl Site {
     /// # Panics
     ///
     /// In constant evaluation, where the value is out of range.
+    #[track_caller]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         assert!(
             ttl.as_nanos() >= MIN_TTL.as_nanos(),
@@ -92,6 +94,7 @@ impl Site {
     /// # Panics
     ///
     /// In constant evaluation, where it is zero.
+    #[track_caller]
     pub const fn permits(mut self, permits: u32) -> Self {
         assert!(permits >= 1, "`permits` must be at least 1");
         self.kind = Kind::Permits(permits);
@@ -105,6 +108,7 @@ impl Site {
     }
 
     /// `min_hold = "…"`, in milliseconds.
+    #[track_caller]
     pub const fn min_hold_ms(self, milliseconds: u64) -> Self {
         self.min_hold(Duration::from_millis(milliseconds))
     }
@@ -113,13 +117,20 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where it is longer than `max_hold`.
+    /// In constant evaluation, where it is out of range or longer than `max_hold`.
+    #[track_caller]
     pub const fn min_hold(mut self, time: Duration) -> Self {
+        assert!(!time.is_zero(), "`min_hold` must be more than 0s");
+        assert!(
+            time.as_nanos() <= MAX_TTL.as_nanos(),
+            "`min_hold` must be at most 24h"
+        );
         self.min_hold = Some(time);
         self.check_holds()
     }
 
     /// `max_hold = "…"`, in milliseconds.
+    #[track_caller]
     pub const fn max_hold_ms(self, milliseconds: u64) -> Self {
         self.max_hold(Duration::from_millis(milliseconds))
     }
@@ -128,12 +139,19 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where it is shorter than `min_hold`.
+    /// In constant evaluation, where it is out of range or shorter than `min_hold`.
+    #[track_caller]
     pub const fn max_hold(mut self, time: Duration) -> Self {
+        assert!(!time.is_zero(), "`max_hold` must be more than 0s");
+        assert!(
+            time.as_nanos() <= MAX_TTL.as_nanos(),
+            "`max_hold` must be at most 24h"
+        );
         self.max_hold = Some(time);
         self.check_holds()
     }
 
+    #[track_caller]
     const fn check_holds(self) -> Self {
         if let (Some(least), Some(most)) = (self.min_hold, self.max_hold) {
             assert!(

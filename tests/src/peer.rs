@@ -8,12 +8,18 @@ use crate::{
     unique,
 };
 
-const DISPATCH: &str = include_str!("../../lock-runtime/src/backend/redis/dispatch.lua");
-const ACQUIRE: &str = include_str!("../../lock-runtime/src/backend/redis/acquire.lua");
-const ASK: &str = include_str!("../../lock-runtime/src/backend/redis/ask.lua");
-const RELEASE: &str = include_str!("../../lock-runtime/src/backend/redis/release.lua");
-const RENEW: &str = include_str!("../../lock-runtime/src/backend/redis/renew.lua");
-const OPEN: &str = include_str!("../../lock-runtime/src/backend/redis/open.lua");
+/// The text of a script, of the files that it is made of.
+macro_rules! script {
+    ($($file:literal),+) => {
+        concat!($(include_str!(concat!("../../lock-runtime/src/backend/redis/", $file))),+)
+    };
+}
+
+const ACQUIRE: &str = script!("acquire_free.lua", "dispatch.lua", "acquire.lua");
+const ASK: &str = script!("dispatch.lua", "ask.lua");
+const RELEASE: &str = script!("release_alone.lua", "dispatch.lua", "release.lua");
+const RENEW: &str = script!("renew_alone.lua", "dispatch.lua", "renew.lua");
+const OPEN: &str = script!("open.lua");
 
 /// A connection that speaks the protocol by hand, on one lock.
 #[derive(Debug)]
@@ -24,6 +30,8 @@ pub struct Peer {
     pub lock: String,
     /// Where the peer hears of its grants.
     pub channel: String,
+    /// In which kind it takes the lock: `x`, `r`, or `p` and a number.
+    pub kind: String,
 }
 
 impl Peer {
@@ -42,7 +50,14 @@ impl Peer {
             connection,
             lock: lock.to_owned(),
             channel,
+            kind: "x".to_owned(),
         }
+    }
+
+    /// The same, but it takes the lock in that kind.
+    pub fn of_kind(mut self, kind: &str) -> Self {
+        kind.clone_into(&mut self.kind);
+        self
     }
 
     async fn eval<T: FromRedisValue>(
@@ -51,12 +66,13 @@ impl Peer {
         args: &[String],
     ) -> redis::RedisResult<T> {
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(format!("{DISPATCH}{script}"))
-            .arg(4)
+        cmd.arg(script)
+            .arg(5)
             .arg(RedisServer::owner_key(&self.lock))
             .arg(RedisServer::queue_key(&self.lock))
             .arg(RedisServer::seen_key(&self.lock))
-            .arg(RedisServer::FENCE_KEY);
+            .arg(RedisServer::FENCE_KEY)
+            .arg(RedisServer::holders_key(&self.lock));
         for arg in args {
             cmd.arg(arg);
         }
@@ -87,13 +103,14 @@ impl Peer {
             self.channel.clone(),
             wait,
             String::new(),
+            self.kind.clone(),
         ];
         self.eval(ACQUIRE, &args).await
     }
 
     /// How a token of this peer stands in line.
     pub fn member(&self, number: u32, ttl: u32) -> String {
-        protocol::member(&token(number), ttl, &self.channel)
+        protocol::member(&token(number), &self.kind, ttl, &self.channel)
     }
 
     /// The standing of one token: `granted`, `waiting` or `gone`.
@@ -107,7 +124,12 @@ impl Peer {
 
     /// Whether the lock was this token's.
     pub async fn release(&mut self, number: u32) -> bool {
-        let args = [token(number), String::new()];
+        self.release_to_rest(number, 0).await
+    }
+
+    /// The same, and the lock stays closed for so many milliseconds.
+    pub async fn release_to_rest(&mut self, number: u32, rest: u32) -> bool {
+        let args = [token(number), String::new(), rest.to_string()];
         let (who, done): (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
         assert_eq!(who, token(number));
         done
@@ -115,19 +137,15 @@ impl Peer {
 
     /// Takes a token out of the line; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
-        let args = [token(number), self.member(number, ttl)];
+        let args = [token(number), self.member(number, ttl), "0".to_owned()];
         let answer: (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
         answer.1
     }
 
     /// Whether the lock was this token's, and has that ttl now.
     pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(RENEW)
-            .arg(1)
-            .arg(RedisServer::owner_key(&self.lock));
-        cmd.arg(token(number)).arg(ttl);
-        let answer: (String, bool) = cmd.query_async(&mut self.connection).await.expect("runs");
+        let args = [token(number), ttl.to_string(), self.kind.clone()];
+        let answer: (String, bool) = self.eval(RENEW, &args).await.expect("it runs");
         answer.1
     }
 

@@ -23,6 +23,11 @@ impl RedisServer {
     pub fn seen_key(name: &str) -> String {
         format!("{}:s", Self::owner_key(name))
     }
+
+    /// The key of those who share lock `name`.
+    pub fn holders_key(name: &str) -> String {
+        format!("{}:h", Self::owner_key(name))
+    }
 }
 
 /// A token that says whose it is.
@@ -38,7 +43,7 @@ pub fn token_of(owner: &str) -> &str {
     }
 }
 
-/// A member of a queue.
-pub fn member(token: &str, ttl: u32, channel: &str) -> String {
-    format!("{token}:x:{ttl}:{channel}")
+/// A member of a queue; the kind is `x`, `r`, or `p` and a number.
+pub fn member(name: &str, kind: &str, ttl: u32, channel: &str) -> String {
+    format!("{kind}:{ttl}:{channel}\n{name}")
 }

@@ -8,7 +8,7 @@ use tests::{RedisServer, within};
 use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
 
 /// What the scripts and the connections use; `client|id`, `client|kill` and `script|load` may be refused.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 23] = [
     "+eval",
     "+evalsha",
     "+get",
@@ -25,6 +25,10 @@ const COMMANDS: [&str; 19] = [
     "+zpopmin",
     "+zscore",
     "+zrem",
+    "+zrange",
+    "+zcard",
+    "+zremrangebyscore",
+    "+scan",
     "+hset",
     "+hget",
     "+hello",
