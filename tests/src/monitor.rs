@@ -55,7 +55,7 @@ impl Monitor {
             let mut words: Vec<_> = words
                 .expect("quoted words")
                 .split(r#"" ""#)
-                .map(ToOwned::to_owned)
+                .map(|word| word.replace(r"\n", "\n"))
                 .collect();
             if words.last() == Some(&end) {
                 return commands;

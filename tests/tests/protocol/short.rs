@@ -86,10 +86,10 @@ async fn hundreds_of_hand_overs_of_the_shortest_leases() {
 /// How many renewals there were since the last time.
 async fn renewals(monitor: &mut Monitor, server: &RedisServer) -> usize {
     let commands = monitor.commands(server).await;
-    // The one script of one key.
+    // The one script whose third and last argument is a kind.
     let renewals = commands
         .iter()
-        .filter(|it| it[0] == "evalsha" && it[2] == "1");
+        .filter(|it| it[0] == "evalsha" && it.len() == 3 + 5 + 3 && it[10] == "x");
     renewals.count()
 }
 

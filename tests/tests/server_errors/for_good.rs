@@ -119,8 +119,10 @@ async fn a_channel_that_is_forbidden_and_allowed_again() {
     assert!(text.contains("no permissions"), "{text}");
     assert!(took < AT_ONCE, "{took:?}");
     rights(&scene, &["&lock:*"]).await;
-    let connected = async || scene.server.listeners().await == 2;
-    eventually(FOUND, connected).await;
+    for locks in [&scene.locks, &scene.others] {
+        let connected = async || locks.lock(unique("free")).acquire().await.is_ok();
+        eventually(FOUND, connected).await;
+    }
     assert!(guard.is_held(), "a connection came back in time");
     scene.works().await;
     // Who was refused has left the line.
