@@ -121,7 +121,7 @@ pub use lock_macros::key;
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
 /// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too; the caller does not wait | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is renewed at most; the body is stopped at the end of its lease | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then | none |
 /// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
 /// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
