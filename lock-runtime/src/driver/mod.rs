@@ -167,5 +167,6 @@ impl Driver {
         for request in self.operations.requests() {
             self.backend.submit(now, request);
         }
+        self.operations.deliver();
     }
 }

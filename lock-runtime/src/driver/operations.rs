@@ -37,6 +37,13 @@ pub(super) struct Operations {
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
+    answers: Vec<Delivery>,
+}
+
+/// An answer on its way to a caller.
+enum Delivery {
+    Guard(Answer<LockGuard>, Result<LockGuard, LockError>),
+    Release(Answer<bool>, Result<bool, LockError>),
 }
 
 struct Acquiring {
@@ -77,6 +84,19 @@ impl Operations {
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Gives the callers their answers, all that there are at once: callers
+    /// that are woken together cost less than one after the other.
+    pub(super) fn deliver(&mut self) {
+        for answer in self.answers.drain(..) {
+            // Where nobody takes a guard, its drop releases the lock.
+            match answer {
+                Delivery::Guard(to, result) => drop(to.send(result)),
+                Delivery::Release(to, result) => drop(to.send(result)),
+            }
         }
     }
 
@@ -116,8 +136,8 @@ impl Operations {
                     if let Some(lease) = self.lease(&acquiring.terms, fence, deadline) {
                         observe::granted(&lease, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
-                        // Where nobody takes it, the guard's drop releases it.
-                        let _ = acquiring.reply.send(Ok(LockGuard::new(lease)));
+                        let guard = Ok(LockGuard::new(lease));
+                        self.answers.push(Delivery::Guard(acquiring.reply, guard));
                     }
                 }
             }
@@ -255,7 +275,8 @@ impl Operations {
         if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
             observe::released(&terms, &result);
             if let Some(answer) = answer {
-                let _ = answer.send(result.map_err(LockError::unavailable));
+                let result = result.map_err(LockError::unavailable);
+                self.answers.push(Delivery::Release(answer, result));
             }
         }
     }

@@ -1,49 +1,18 @@
 //! What is sent to the server, as values and as commands.
 
-use std::fmt;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Cmd;
+use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::message::{Grant, Message};
 use super::scripts::{self, Script};
+use super::token::Token;
 use crate::clock::Moment;
 use crate::holder;
 use crate::key::LockKey;
 use crate::terms::Terms;
-
-/// Names one acquisition on the server: 128 bits from the operating system, so
-/// that nobody else ever has the same. Each stands in a queue at most once.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Token(u128);
-
-impl Token {
-    /// A fresh token.
-    pub(crate) fn new() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(u128::from_be_bytes(bytes)))
-    }
-
-    /// The token that a name begins with.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let digits = name.split(' ').next().filter(|it| it.len() == 32)?;
-        u128::from_str_radix(digits, 16).ok().map(Self)
-    }
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// An acquisition under the token that it has at the moment.
 #[derive(Clone, Debug)]
@@ -55,10 +24,9 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub(crate) fn new(terms: Arc<Terms>) -> Result<Self, getrandom::Error> {
-        let token = Token::new()?;
+    pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
         let name = holder::name(token, &terms).into();
-        Ok(Self { terms, token, name })
+        Self { terms, token, name }
     }
 }
 
@@ -137,10 +105,6 @@ impl Names {
         format!("{}:fence", self.prefix)
     }
 
-    fn owner(&self, key: &LockKey) -> String {
-        format!("{}:{{{key}}}", self.prefix)
-    }
-
     /// What matches the owners of the locks whose names match.
     fn owners(&self, glob: &str) -> String {
         let mut all = String::new();
@@ -153,22 +117,40 @@ impl Names {
         format!("{all}:{{{glob}}}")
     }
 
-    fn member(&self, ticket: &Ticket) -> String {
-        let Terms { kind, ttl, .. } = &*ticket.terms;
-        format!("{kind}:{}:{}\n{}", millis(*ttl), self.channel, ticket.name)
+    /// A call of a script about a key.
+    fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+        self.script(script, format_args!("{}:{{{key}}}", self.prefix), by_text)
     }
 
-    fn script(&self, script: &Script, owner: &str, by_text: bool) -> Cmd {
+    fn script(&self, script: &Script, owner: impl Display, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
         cmd.arg(5)
-            .arg(owner)
-            .arg(format!("{owner}:q"))
-            .arg(format!("{owner}:s"))
-            .arg(self.fence())
-            .arg(format!("{owner}:h"));
+            .arg(Text(&owner))
+            .arg(Text(format_args!("{owner}:q")))
+            .arg(Text(format_args!("{owner}:s")))
+            .arg(Text(format_args!("{}:fence", self.prefix)))
+            .arg(Text(format_args!("{owner}:h")));
         cmd
     }
+
+    /// A ticket as it stands in the queue.
+    fn member(&self, cmd: &mut Cmd, ticket: &Ticket) {
+        let (Terms { kind, ttl, .. }, channel) = (&*ticket.terms, &self.channel);
+        let (ttl, name) = (millis(*ttl), &ticket.name);
+        cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
+    }
 }
+
+/// An argument that is written without a copy in between.
+struct Text<T>(T);
+
+impl<T: Display> ToRedisArgs for Text<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(&self.0);
+    }
+}
+
+impl<T: Display> redis::ToSingleRedisArg for Text<T> {}
 
 impl Call {
     /// The script that it calls, if it calls one.
@@ -202,7 +184,7 @@ impl Call {
 
     /// The command, with the script's text instead of its hash where `by_text`.
     pub(crate) fn encode(&self, names: &Names, by_text: bool) -> Cmd {
-        let script = |script, key| names.script(script, &names.owner(key), by_text);
+        let script = |script, key| names.call(script, key, by_text);
         match self {
             Self::Acquire { ticket, place } => {
                 let terms = &ticket.terms;
@@ -212,20 +194,22 @@ impl Call {
                     .arg(&*names.channel)
                     .arg(u8::from(!terms.wait.is_try()))
                     .arg(place.map_or_else(String::new, |place| place.to_string()))
-                    .arg(terms.kind.to_string());
+                    .arg(Text(terms.kind));
                 cmd
             }
             Self::Ask(tickets) => {
                 let mut cmd = script(&scripts::ASK, &tickets[0].terms.key);
                 cmd.arg(&*names.channel);
                 for ticket in tickets {
-                    cmd.arg(names.member(ticket));
+                    names.member(&mut cmd, ticket);
                 }
                 cmd
             }
             Self::Leave(ticket) => {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
-                cmd.arg(&*ticket.name).arg(names.member(ticket)).arg(0);
+                cmd.arg(&*ticket.name);
+                names.member(&mut cmd, ticket);
+                cmd.arg(0);
                 cmd
             }
             Self::Release { ticket, rest } => {
@@ -243,7 +227,7 @@ impl Call {
                 let mut cmd = script(&scripts::RENEW, &terms.key);
                 cmd.arg(&*ticket.name)
                     .arg(millis(terms.ttl))
-                    .arg(terms.kind.to_string());
+                    .arg(Text(terms.kind));
                 cmd
             }
             Self::Inspect(_, Inspect::Status(key)) => script(&scripts::STATUS, key),
@@ -280,7 +264,7 @@ impl Call {
 
 fn publish(channel: &str, message: &Message) -> Cmd {
     let mut cmd = redis::cmd("PUBLISH");
-    cmd.arg(channel).arg(message.to_string());
+    cmd.arg(channel).arg(Text(message));
     cmd
 }
 

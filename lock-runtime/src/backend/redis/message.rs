@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::call::Token;
+use super::token::Token;
 
 /// The lock was handed to one of us.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ pub(crate) mod message;
 pub(crate) mod queue;
 pub(crate) mod reply;
 mod scripts;
+pub(crate) mod token;
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -168,6 +169,9 @@ impl Backend for Redis {
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         loop {
+            if let Some(outcome) = self.next_outcome() {
+                return Poll::Ready(outcome);
+            }
             self.receive(cx);
             let now = self.clock.now();
             for link in &mut self.links {

@@ -1,11 +1,13 @@
 //! The answers of scripts, and the reasons why there is none, as values.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
-use super::call::{Call, Ticket, Token};
+use super::call::{Call, Ticket};
+use super::token::Token;
 use crate::backend::Cause;
 use crate::error::LockError;
 use crate::holder::Holder;
@@ -104,7 +106,7 @@ fn acquired(items: &[Value], expected: Token) -> Option<Reply> {
     if token != expected {
         return None;
     }
-    match (status.as_str(), rest) {
+    match (&*status, rest) {
         ("granted", [fence]) => Some(Reply::Granted {
             fence: number(fence)?,
         }),
@@ -139,7 +141,7 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
         if token != ticket.token {
             return None;
         }
-        standings.push(match (status.as_str(), rest) {
+        standings.push(match (&*status, rest) {
             ("granted", [fence]) => Standing::Granted {
                 fence: number(fence)?,
             },
@@ -158,7 +160,7 @@ fn ours(items: &[Value], expected: Token) -> Option<Reply> {
     (token == expected).then_some(Reply::Ours(number(ours)? == 1))
 }
 
-fn standing(items: &[Value]) -> Option<(Token, String, &[Value])> {
+fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
     let [token, status, rest @ ..] = items else {
         return None;
     };
@@ -174,16 +176,16 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
         _ => return None,
     };
     Some(Line {
-        owner: text(owner)?.into_boxed_str(),
+        owner: text(owner)?.into(),
         left,
     })
 }
 
 /// The value of a foreign client need not be text.
-pub(crate) fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Value::SimpleString(text) => Some(text.clone()),
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Value::SimpleString(text) => Some(text.into()),
         _ => None,
     }
 }

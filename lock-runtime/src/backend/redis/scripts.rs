@@ -40,8 +40,8 @@ impl Script {
             cmd.arg(self.text);
             cmd
         } else {
-            let mut cmd = redis::cmd("EVALSHA");
-            cmd.arg(self.hash.as_str());
+            let mut cmd = Cmd::with_capacity(14, 512);
+            cmd.arg("EVALSHA").arg(self.hash.as_str());
             cmd
         }
     }

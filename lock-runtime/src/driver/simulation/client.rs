@@ -108,6 +108,7 @@ impl Client {
                 idle = false;
                 self.operations.settle(now, outcome);
             }
+            self.operations.deliver();
             self.collect(now);
             if idle {
                 return;

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use crate::backend::redis::call::{Call, Ticket, Token};
+use crate::backend::redis::call::{Call, Ticket};
 use crate::backend::redis::message::Grant;
 use crate::backend::redis::reply::{Line, Reply, Standing};
+use crate::backend::redis::token::Token;
 use crate::clock::Moment;
 use crate::key::LockKey;
 use crate::terms::Kind;

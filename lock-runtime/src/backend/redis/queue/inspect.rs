@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
-use crate::backend::redis::call::{Call, Inspect, Token};
+use crate::backend::redis::call::{Call, Inspect};
 use crate::backend::redis::reply::{Reply, Trouble, number, text};
+use crate::backend::redis::token::Token;
 use crate::clock::Moment;
 use crate::driver::Answer;
 use crate::error::LockError;

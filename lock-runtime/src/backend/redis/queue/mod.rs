@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Call, Sent, Ticket, Token};
+use super::call::{Call, Sent, Ticket};
 use super::message::{Grant, Message};
 use super::reply::{Line, ServerSaid, Trouble};
+use super::token::{Token, Tokens};
 use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::lease;
@@ -41,6 +42,7 @@ pub(crate) struct Queue {
     /// When to send a call again that the server has refused.
     retries: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
+    tokens: Tokens,
     calls: Vec<Sent>,
     outcomes: VecDeque<Outcome>,
     /// Why there is no connection, while there is none.
@@ -56,6 +58,7 @@ impl Queue {
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
             inspections: Inspections::default(),
+            tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
             down: Some(said("not connected yet")),
@@ -106,6 +109,7 @@ impl Queue {
     /// The connection is there, and subscribed: what is unsure asks at once.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
+        self.tokens.forget();
         self.rooms.ask_all(now);
         let ids: Vec<_> = self.claims.keys().copied().collect();
         for id in ids {
@@ -192,8 +196,8 @@ impl Queue {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let ticket = match Ticket::new(terms) {
-            Ok(ticket) => ticket,
+        let ticket = match self.tokens.next() {
+            Ok(token) => Ticket::new(token, terms),
             Err(error) => {
                 let cause = said(&format!("no random numbers: {error}")).cause();
                 self.outcomes.push_back(Outcome::Failed { id, cause });
@@ -311,14 +315,14 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Ok(ticket) = Ticket::new(Arc::clone(&claim.ticket.terms)) else {
+        let Ok(token) = self.tokens.next() else {
             self.retries.insert((now.after(PAUSE), id));
             return;
         };
         self.rooms.leave(&claim.ticket.terms.key, id);
         self.ids.remove(&claim.ticket.token);
-        self.ids.insert(ticket.token, id);
-        claim.ticket = ticket;
+        self.ids.insert(token, id);
+        claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
         claim.stage = Stage::Unsent;
     }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Queue, said};
-use crate::backend::redis::call::{Call, Sent, Token};
+use crate::backend::redis::call::{Call, Sent};
 use crate::backend::redis::message::{Grant, Message};
 use crate::backend::redis::reply::{Line, Reply, ServerSaid, Standing, Trouble};
+use crate::backend::redis::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::clock::Moment;
 use crate::terms::{LeaseId, Terms, Wait};

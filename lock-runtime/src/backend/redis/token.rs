@@ -1,0 +1,85 @@
+//! The numbers that tell acquisitions apart.
+
+use std::fmt;
+
+/// Names one acquisition on the server: 128 bits from the operating system, so
+/// that nobody else ever has the same. Each stands in a queue at most once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Token(u128);
+
+impl Token {
+    /// A fresh token.
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(u128::from_be_bytes(bytes)))
+    }
+
+    /// The token that a name begins with.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let digits = name.split(' ').next().filter(|it| it.len() == 32)?;
+        u128::from_str_radix(digits, 16).ok().map(Self)
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Fresh tokens, of random bytes that are fetched for many of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    fetched: Vec<u8>,
+}
+
+impl Tokens {
+    const AT_ONCE: usize = 64;
+
+    pub(crate) fn next(&mut self) -> Result<Token, getrandom::Error> {
+        if self.fetched.is_empty() {
+            let mut bytes = vec![0; 16 * Self::AT_ONCE];
+            getrandom::fill(&mut bytes)?;
+            self.fetched = bytes;
+        }
+        let rest = self.fetched.len() - 16;
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.fetched[rest..]);
+        self.fetched.truncate(rest);
+        Ok(Token(u128::from_be_bytes(bytes)))
+    }
+
+    /// Forgets what was fetched. A machine that is copied while it runs would
+    /// use it twice; both copies have to connect again, and forget it then.
+    pub(crate) fn forget(&mut self) {
+        self.fetched.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn tokens_do_not_repeat() {
+        let mut tokens = Tokens::default();
+        let mut seen = HashSet::new();
+        for turn in 0..1_000 {
+            let token = tokens.next().expect("random numbers");
+            assert!(seen.insert(token), "{token}");
+            assert_eq!(Token::parse(&format!("{token} somebody")), Some(token));
+            if turn % 100 == 0 {
+                tokens.forget();
+            }
+        }
+    }
+}
