@@ -96,3 +96,13 @@ fuzz: ## Feeds random input to the attribute's parsers for a minute each (FUZZ_S
 .PHONY: cost
 cost: ## Measures what the attribute costs: bytes, allocations, time of `cargo check`
 	tests/cost/run
+
+BENCH := cargo run --quiet --release --manifest-path benches/Cargo.toml --
+
+.PHONY: bench
+bench: setup ## Measures the locks beside a bare client and other libraries in 10 minutes (QUICK=1: 2)
+	$(BENCH) run $(if $(QUICK),--quick)
+
+.PHONY: bench-cycle
+bench-cycle: setup ## Counts allocations and instructions of one cycle, on the caller's thread and the driver's
+	$(BENCH) cycle

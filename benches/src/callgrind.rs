@@ -1,0 +1,70 @@
+//! Counts instructions, thread by thread, with valgrind's callgrind.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use crate::command;
+use crate::fleet::own_program;
+
+/// How long one count may take.
+const SECONDS: u32 = 120;
+
+/// What a cycle is made of.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum How {
+    /// A function with the attribute.
+    Attribute,
+    /// The same calls by hand.
+    Calls,
+    /// Take and confirmed release.
+    Confirmed,
+    /// The same by the ceiling.
+    Ceiling,
+}
+
+impl How {
+    fn word(self) -> String {
+        let value = self.to_possible_value().expect("none is hidden");
+        value.get_name().to_owned()
+    }
+}
+
+/// The instructions of one cycle, for each thread in the order in which they were started: by the difference between
+/// so many cycles and twice as many.
+pub(crate) async fn a_cycle(how: How, url: &str, count: u64) -> Result<Vec<f64>, String> {
+    let once = count_all(how, url, count).await?;
+    let twice = count_all(how, url, 2 * count).await?;
+    let difference = |(once, twice): (&u64, &u64)| (*twice as f64 - *once as f64) / count as f64;
+    Ok(once.iter().zip(&twice).map(difference).collect())
+}
+
+async fn count_all(how: How, url: &str, count: u64) -> Result<Vec<u64>, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (program, count) = (own_program(), count.to_string());
+    let tool = [
+        "--tool=callgrind",
+        "--separate-threads=yes",
+        "--callgrind-out-file=out",
+    ];
+    let cycles = [program.as_str(), "cycles", &how.word(), url, &count];
+    command::run(
+        SECONDS,
+        folder.path(),
+        "valgrind",
+        [&tool[..], &cycles].concat(),
+    )
+    .await?;
+    let threads = (1..).map(|thread| folder.path().join(format!("out-{thread:02}")));
+    threads
+        .take_while(|path| path.exists())
+        .map(|path| summary(&path))
+        .collect()
+}
+
+fn summary(path: &Path) -> Result<u64, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("summary: "));
+    line.and_then(|count| count.trim().parse().ok())
+        .ok_or_else(|| "no summary in what callgrind wrote".to_owned())
+}

@@ -1,0 +1,28 @@
+//! The cases, in the order of the table.
+
+mod attribute;
+mod build;
+mod cold;
+mod crowd;
+mod free;
+mod held;
+mod hot;
+mod local;
+mod names;
+mod size;
+
+use crate::bench::Bench;
+
+/// Runs the cases whose names contain `only`, or all.
+pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
+    macro_rules! cases {
+        ($($case:ident)*) => {$(
+            let name = stringify!($case);
+            if only.is_none_or(|only| name.contains(only)) {
+                println!("{name}");
+                $case::run(bench).await;
+            }
+        )*};
+    }
+    cases! { free attribute hot crowd local held names size cold build }
+}

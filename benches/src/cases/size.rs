@@ -1,0 +1,109 @@
+//! What it costs to have more waiters on one key, and more held locks: no more for each of them.
+
+use std::time::{Duration, Instant};
+
+use support::RedisServer;
+use tokio::time::sleep;
+
+use crate::bench::Bench;
+use crate::fleet::Hand;
+use crate::hot::{Crowd, compete};
+use crate::plot::Chart;
+use crate::report::{Bound, Row, Unit};
+use crate::server;
+use crate::stats::growth;
+use crate::systems::System;
+use crate::worker::{Sample, Spec, Work};
+
+const CASE: &str = "cost over size";
+/// The exponent of growth; 1 is in proportion, and a tenth is for noise.
+const LINEAR: f64 = 1.1;
+
+/// What something cost at each size, in ns.
+#[derive(Debug, Default)]
+struct Costs {
+    client: Vec<(f64, f64)>,
+    server: Vec<(f64, f64)>,
+}
+
+pub(super) async fn run(bench: &mut Bench) {
+    let server = bench.server().await;
+    let waiters = waiters(bench, &server).await;
+    report(bench, "a hand-off", "waiters", &waiters);
+    drop(server);
+
+    let mut held = Costs::default();
+    for count in bench.pick(vec![10, 1_000, 10_000], vec![10, 1_000, 100_000]) {
+        let server = bench.server().await;
+        hold(bench, &server, count, &mut held).await;
+    }
+    report(bench, "a held lock and second", "held locks", &held);
+}
+
+/// Waiters are tasks of one process, besides the one that holds the lock.
+async fn waiters(bench: &Bench, server: &RedisServer) -> Costs {
+    let mut costs = Costs::default();
+    for waiters in [1, 10, 100, 1_000] {
+        let crowd = Crowd {
+            system: System::Ours,
+            processes: 1,
+            tasks: waiters + 1,
+            body: Duration::ZERO,
+        };
+        let time = Duration::from_millis(bench.pick(800, 2_000));
+        let hot = compete(server, crowd, time).await;
+        let size = waiters as f64;
+        costs.client.push((size, hot.each(hot.client_ns)));
+        costs
+            .server
+            .push((size, hot.each(hot.server.script_us * 1e3)));
+    }
+    costs
+}
+
+/// Renewals alone: the locks are held, and nothing else happens.
+async fn hold(bench: &Bench, server: &RedisServer, count: usize, costs: &mut Costs) {
+    let mut hand = Hand::start(&Spec::new(System::Ours, Work::Held, server.url())).await;
+    let _: usize = hand.ask(&format!("take {count}")).await;
+    server::reset(server).await;
+    let before: Sample = hand.ask("sample").await;
+    let started = Instant::now();
+    // Longer than it takes until every lock has been renewed.
+    sleep(Duration::from_secs(bench.pick(4, 10))).await;
+    let after: Sample = hand.ask("sample").await;
+    assert_eq!(after.lost, 0, "of {count} held locks");
+    let each = count as f64 * started.elapsed().as_secs_f64();
+    let script_ns = server::statistics(server).await.script_us * 1e3;
+    let driver_ns = (after.driver_ns - before.driver_ns) as f64;
+    costs.client.push((count as f64, driver_ns / each));
+    costs.server.push((count as f64, script_ns / each));
+}
+
+fn report(bench: &mut Bench, of: &str, size: &str, costs: &Costs) {
+    for (whose, points) in [("client", &costs.client), ("server", &costs.server)] {
+        let [.., before, last] = points[..] else {
+            continue;
+        };
+        // Of one each; all together grow by one power more.
+        let together = growth(before, last) + 1.0;
+        let figure = format!("{whose}'s processor {of}, {} {size}", last.0);
+        let mut row = Row::new(CASE, &figure, Unit::Nanoseconds, last.1);
+        for (count, cost) in &points[..points.len() - 1] {
+            row = row.beside(format!("{count} {size}"), *cost);
+        }
+        bench
+            .report
+            .add(row.bound(Bound::at_most(LINEAR, together, " power of size, all")));
+    }
+    let line = |name: &str, points: &[(f64, f64)]| (name.to_owned(), points.to_vec());
+    bench.plot(
+        &format!("size-{}", size.replace(' ', "-")),
+        &Chart {
+            title: &format!("Cost of {of} over {size}"),
+            x: size,
+            y: "ns of processor",
+            parts: false,
+            series: vec![line("client", &costs.client), line("server", &costs.server)],
+        },
+    );
+}

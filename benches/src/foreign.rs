@@ -1,0 +1,99 @@
+//! Peers in other languages: their workers, and the packages that they need.
+
+use std::path::{Path, PathBuf};
+
+use crate::command;
+use crate::fleet::own_program;
+use crate::systems::System;
+
+/// How long an installation may take.
+const SECONDS: u32 = 120;
+
+/// A peer that is not written in Rust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Foreign {
+    Python,
+    Node,
+}
+
+impl Foreign {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Python, Self::Node];
+
+    /// The language of a system that is not written in Rust.
+    pub(crate) fn of(system: System) -> Option<Self> {
+        match system {
+            System::RedisPy => Some(Self::Python),
+            System::Redlock => Some(Self::Node),
+            _ => None,
+        }
+    }
+
+    /// What it is compared as.
+    pub(crate) fn system(self) -> System {
+        match self {
+            Self::Python => System::RedisPy,
+            Self::Node => System::Redlock,
+        }
+    }
+
+    /// Installs what it needs, unless that is there; says why where that cannot be done.
+    pub(crate) async fn install(self) -> Result<(), String> {
+        let place = place();
+        std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+        let run = async |program: &str, args: &[&str]| {
+            command::run(SECONDS, &place, program, args).await.map(drop)
+        };
+        match self {
+            Self::Python => {
+                if !place.join("venv").exists() {
+                    run("python3", &["-m", "venv", "venv"]).await?;
+                }
+                let wanted = text(&scripts().join("requirements.txt"));
+                run(
+                    "venv/bin/pip",
+                    &["install", "--quiet", "--requirement", &wanted],
+                )
+                .await
+            }
+            Self::Node => {
+                run("node", &["--version"]).await?;
+                for file in ["package.json", "package-lock.json"] {
+                    std::fs::copy(scripts().join(file), place.join(file))
+                        .map_err(|error| format!("{file}: {error}"))?;
+                }
+                run("npm", &["ci", "--silent", "--no-audit", "--no-fund"]).await
+            }
+        }
+    }
+
+    /// How its worker is started.
+    pub(crate) fn command(self) -> (String, Vec<String>) {
+        match self {
+            Self::Python => {
+                let python = text(&place().join("venv/bin/python"));
+                (python, vec![text(&scripts().join("redis_py.py"))])
+            }
+            Self::Node => {
+                let script = text(&scripts().join("redlock.js"));
+                ("node".into(), vec![script, text(&place())])
+            }
+        }
+    }
+}
+
+/// Where the workers are.
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
+}
+
+/// Where packages go: beside the build.
+fn place() -> PathBuf {
+    let program = PathBuf::from(own_program());
+    let target = program.ancestors().nth(2).expect("a folder of the build");
+    target.join("peers")
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

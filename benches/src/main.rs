@@ -1,0 +1,101 @@
+//! Measures the locks against a bare client and against other libraries, on a server of its own.
+
+mod alloc;
+mod bench;
+mod callgrind;
+mod cases;
+mod command;
+mod cpu;
+mod cycle;
+mod fleet;
+mod foreign;
+mod hot;
+mod plot;
+mod report;
+mod server;
+mod stats;
+mod systems;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+
+use crate::bench::Bench;
+use crate::callgrind::How;
+
+#[global_allocator]
+static ALLOCATOR: alloc::Counting = alloc::Counting;
+
+/// Measures the locks against a bare client and against other libraries.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the cases and prints the table.
+    Run {
+        /// A run of less than two minutes, for a first look.
+        #[arg(long)]
+        quick: bool,
+        /// Only the cases whose names contain this.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Prints what one uncontended cycle costs each thread.
+    Cycle,
+    /// Runs cycles and nothing else.
+    #[command(hide = true)]
+    Cycles { how: How, url: String, count: u64 },
+    /// Does one piece of work as its standard input says.
+    #[command(hide = true)]
+    Worker,
+}
+
+fn main() {
+    match Args::parse().command {
+        Command::Run { quick, only } => run(quick, only.as_deref()),
+        Command::Cycle => cycle::main(),
+        Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
+        Command::Worker => worker::main(),
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run(quick: bool, only: Option<&str>) {
+    let started = Instant::now();
+    let results = results();
+    let mut bench = Bench::new(quick, results.clone()).await;
+    cases::run(&mut bench, only).await;
+    let seconds = started.elapsed().as_secs();
+    let server = bench.server().await;
+    bench
+        .report
+        .run
+        .insert("server".into(), server::version(&server).await.into());
+    bench.report.run.insert("cores".into(), cores().into());
+    bench.report.run.insert("quick".into(), quick.into());
+    bench.report.run.insert("seconds".into(), seconds.into());
+    bench.report.print();
+    bench.report.write(&results.join("latest.json"));
+    println!(
+        "{seconds} s; figures and plots are in {}",
+        results.display()
+    );
+}
+
+/// How many processors there are for all of it.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Where results go.
+fn results() -> PathBuf {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    std::fs::create_dir_all(&results).expect("a folder for the results");
+    results
+}

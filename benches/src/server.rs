@@ -1,0 +1,82 @@
+//! What the server can say about its work.
+
+use support::RedisServer;
+
+/// Counters since the last reset.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Statistics {
+    /// Calls of scripts.
+    pub(crate) scripts: f64,
+    /// `SET`, also within scripts.
+    pub(crate) sets: f64,
+    /// Messages that were published.
+    pub(crate) pushes: f64,
+    /// How long the scripts took, in µs.
+    pub(crate) script_us: f64,
+}
+
+/// Sets the counters to zero.
+pub(crate) async fn reset(server: &RedisServer) {
+    server.cmd(&["CONFIG", "RESETSTAT"]).await;
+}
+
+/// The counters.
+pub(crate) async fn statistics(server: &RedisServer) -> Statistics {
+    let text = info(server, "commandstats").await;
+    let mut all = Statistics::default();
+    for line in text.lines() {
+        let Some((name, counters)) = line
+            .strip_prefix("cmdstat_")
+            .and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
+        let counter = |name| counter(counters, name);
+        match name {
+            "evalsha" | "eval" => {
+                all.scripts += counter("calls=");
+                all.script_us += counter("usec=");
+            }
+            "set" => all.sets += counter("calls="),
+            "publish" => all.pushes += counter("calls="),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// How much memory the server uses, in bytes.
+pub(crate) async fn memory(server: &RedisServer) -> f64 {
+    let text = info(server, "memory").await;
+    let used = text
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"));
+    used.and_then(|used| used.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// The server's version.
+pub(crate) async fn version(server: &RedisServer) -> String {
+    let text = info(server, "server").await;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"));
+    version.unwrap_or("unknown").to_owned()
+}
+
+/// How many keys there are.
+pub(crate) async fn keys(server: &RedisServer) -> u64 {
+    read(server.cmd(&["DBSIZE"]).await)
+}
+
+async fn info(server: &RedisServer, section: &str) -> String {
+    read(server.cmd(&["INFO", section]).await)
+}
+
+fn read<T: redis::FromRedisValue>(value: redis::Value) -> T {
+    redis::from_redis_value(value).expect("an answer of the type asked for")
+}
+
+fn counter(counters: &str, name: &str) -> f64 {
+    let value = counters.split(',').find_map(|part| part.strip_prefix(name));
+    value.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+}

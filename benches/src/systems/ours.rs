@@ -1,0 +1,46 @@
+//! This project's locks, with confirmed and with detached release.
+
+use lock_runtime::{LockGuard, LockManager};
+
+use super::Locks;
+
+/// Waits for the server's answer to the release.
+#[derive(Clone, Debug)]
+pub(crate) struct Ours(LockManager);
+
+impl Locks for Ours {
+    type Guard = LockGuard;
+
+    async fn connect(url: &str) -> Self {
+        Self(LockManager::connect(url).await.expect("a server"))
+    }
+
+    async fn take(&self, key: &str) -> LockGuard {
+        let request = self.0.lock(key).wait_forever();
+        request.acquire().await.expect("the lock")
+    }
+
+    async fn free(&self, guard: LockGuard) {
+        guard.release_confirmed().await.expect("an answer");
+    }
+}
+
+/// Returns as soon as the release is on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Detached(Ours);
+
+impl Locks for Detached {
+    type Guard = LockGuard;
+
+    async fn connect(url: &str) -> Self {
+        Self(Ours::connect(url).await)
+    }
+
+    async fn take(&self, key: &str) -> LockGuard {
+        self.0.take(key).await
+    }
+
+    async fn free(&self, guard: LockGuard) {
+        guard.release();
+    }
+}
