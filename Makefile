@@ -26,6 +26,7 @@ test: setup build lint features run deny ## Runs every check and every test
 setup: ## Installs a Redis server, unless there is one
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
+	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
 	elif command -v apt-get >/dev/null; then \
 	    $(ROOT) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qy redis-server; \
 	elif command -v dnf >/dev/null; then $(ROOT) dnf install -y redis; \
@@ -50,7 +51,7 @@ features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --no-default-features --features redis
 
 .PHONY: run
-run: setup ## Runs the tests alone
+run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
 	$(call timed,tests,cargo test --workspace)
 
 # The network may be out of reach: what needs it is skipped then, with a notice, and the rest is checked.

@@ -128,14 +128,14 @@ fn complaints(Outcome { report, .. }: &Outcome, time: Duration) -> Vec<String> {
     if report.recovery > RECOVERY {
         complaints.push(format!("a key stood still for {:?}", report.recovery));
     }
-    // A short run has few, but not none.
+    // A short run has few, or none if it is very short.
     let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
     for (what, count, least) in [
         ("grants", report.grants, 200.0),
-        ("losses", report.losses, 20.0),
+        ("losses", report.losses, 10.0),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]
-        if (count as f64) < least * share {
+        if (count as f64) < (least * share).floor() {
             complaints.push(format!("only {count} {what}: the run shows nothing"));
         }
     }

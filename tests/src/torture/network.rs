@@ -94,13 +94,13 @@ impl Way {
                 "replies stopped"
             }
             2 => {
-                self.stop(true, true);
-                "both stopped"
+                self.cut().await;
+                return "cut";
             }
             3 if self.unplug() => "unplugged",
             _ => {
-                self.cut().await;
-                return "cut";
+                self.stop(true, true);
+                "both stopped"
             }
         };
         sleep(time).await;
