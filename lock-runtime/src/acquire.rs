@@ -65,7 +65,7 @@ impl Acquire {
         reentrant: bool,
     ) -> Self {
         let terms = Arc::new(terms);
-        let several = (!rest.is_empty()).then(|| Several::new(&terms, rest));
+        let several = (!rest.is_empty()).then(|| Box::new(Several::new(&terms, rest)));
         Self {
             stage: Stage::Unasked(Ask {
                 shared,
@@ -120,7 +120,7 @@ impl Ask {
         } = self;
         let rest = several.iter().flat_map(|several| &several.rest);
         let keys = std::iter::once(&terms.key).chain(rest);
-        match current::standing(&shared, keys, terms.kind) {
+        match current::standing(&shared, &keys, terms.kind) {
             Standing::Free => {}
             Standing::Covered(guard) if reentrant => return Err(Ok(guard)),
             Standing::Covered(_) => {
@@ -137,13 +137,13 @@ impl Ask {
 }
 
 impl Several {
-    fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Box<Self> {
-        Box::new(Self {
+    fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Self {
+        Self {
             terms: Arc::clone(terms),
             rest,
             taken: None,
             ends: None,
-        })
+        }
     }
 
     /// Adds the key that was taken last to the others; the terms of the next

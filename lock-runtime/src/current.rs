@@ -38,7 +38,7 @@ impl Drop for Entered {
 /// nothing. `None` outside [`hold`](LockGuard::hold), annotated functions and
 /// [`run`](crate::LockRequest::run), and in tasks that were spawned from there.
 pub fn current() -> Option<LockGuard> {
-    LEASES.with_borrow(|leases| leases.last().map(|lease| LockGuard::joined(lease)))
+    LEASES.with_borrow(|leases| leases.last().map(LockGuard::joined))
 }
 
 /// What the code that is being polled has of the locks that it asks for.
@@ -52,7 +52,7 @@ pub(crate) enum Standing {
 
 pub(crate) fn standing<'a>(
     shared: &Shared,
-    keys: impl Iterator<Item = &'a LockKey> + Clone,
+    keys: &(impl Iterator<Item = &'a LockKey> + Clone),
     kind: Kind,
 ) -> Standing {
     LEASES.with_borrow(|leases| {

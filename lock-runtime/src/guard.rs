@@ -140,9 +140,10 @@ impl LockGuard {
     /// [`LockError::Unavailable`] where the server did not answer before the
     /// lease ended by itself.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
-        let answers: Vec<_> = match self.joined {
-            true => Vec::new(),
-            false => self.lease.all().map(Lease::release_confirmed).collect(),
+        let answers: Vec<_> = if self.joined {
+            Vec::new()
+        } else {
+            self.lease.all().map(Lease::release_confirmed).collect()
         };
         drop(self);
         async move {

@@ -246,12 +246,13 @@ impl From<Trouble> for LockError {
 /// their code and some come as `ERR` with the code in the text, depending on the
 /// server's version.
 fn is_final(text: &str) -> bool {
-    const FINAL: [&str; 6] = [
+    const FINAL: [&str; 7] = [
         "NOAUTH",
         "WRONGPASS",
         "NOPERM",
         "WRONGTYPE",
         "The user executing the script can't",
+        "ACL failure in script",
         "DB index is out of range",
     ];
     FINAL.iter().any(|code| text.contains(code))

@@ -101,13 +101,13 @@ impl Inspections {
             (Inspection::Status { status, ends, .. }, Inspect::Status(_)) => {
                 *ends = Some(now.after(PATIENCE));
                 read_status(value, status).map(|tokens| {
-                    (!tokens.is_empty()).then(|| Call::Inspect(id, Inspect::Holders(tokens)))
+                    (!tokens.is_empty()).then_some(Call::Inspect(id, Inspect::Holders(tokens)))
                 })
             }
             (Inspection::Status { .. }, _) => return None,
             (Inspection::List { found, .. }, Inspect::Scan { glob, .. }) => read_keys(value, found)
                 .map(|cursor| {
-                    (cursor != 0).then(|| Call::Inspect(id, Inspect::Scan { glob, cursor }))
+                    (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
                 }),
             (Inspection::ForceRelease { .. }, Inspect::ForceRelease(_)) => {
                 let count = value.as_ref().and_then(number);
