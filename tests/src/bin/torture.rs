@@ -132,7 +132,7 @@ fn complaints(Outcome { report, .. }: &Outcome, time: Duration) -> Vec<String> {
     let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
     for (what, count, least) in [
         ("grants", report.grants, 200.0),
-        ("losses", report.losses, 10.0),
+        ("losses", report.losses, 20.0),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]
         if (count as f64) < (least * share).floor() {

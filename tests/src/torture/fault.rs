@@ -80,7 +80,9 @@ async fn server(crew: &mut Crew) -> &'static str {
 
 async fn network(crew: &mut Crew) -> &'static str {
     let way = fastrand::usize(..crew.ways.len());
-    crew.ways[way].strike(about_a_lease()).await
+    // A way that is closed strikes half of the processes: it has to last.
+    let time = TTL.mul_f64(1.2 + 0.6 * fastrand::f64());
+    crew.ways[way].strike(time).await
 }
 
 async fn connections(crew: &mut Crew) -> &'static str {

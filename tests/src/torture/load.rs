@@ -60,8 +60,8 @@ async fn section(manager: &LockManager, register: &MultiplexedConnection, histor
 }
 
 async fn body(key: &str, fence: u64, mut register: MultiplexedConnection, history: &History) {
-    // A few outlast several leases.
-    let most = if fastrand::u8(..3) == 0 { 300 } else { 30 };
+    // Half of them may outlast several leases.
+    let most = if fastrand::bool() { 300 } else { 30 };
     for _ in 0..fastrand::u32(1..most) {
         let script = Script::new(WRITE);
         let mut write = script.key(key);
