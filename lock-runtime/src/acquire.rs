@@ -208,7 +208,11 @@ impl Future for Acquire {
                 };
                 match several.next(&shared, guard) {
                     Ok(terms) => self.stage = Stage::ask(shared, terms, Some(several)),
-                    Err(all) => return Poll::Ready(Ok(all)),
+                    Err(all) if all.is_held() => return Poll::Ready(Ok(all)),
+                    Err(_) => {
+                        let error = "the lease of one key ended while the others were waited for";
+                        return Poll::Ready(Err(LockError::unavailable(error)));
+                    }
                 }
                 continue;
             }
