@@ -17,7 +17,7 @@ use crate::guard::LockGuard;
 use crate::holder::Holder;
 use crate::lease::{self, Lease};
 use crate::observe;
-use crate::terms::{LeaseId, Terms, Wait};
+use crate::terms::{Kind, LeaseId, Terms, Wait};
 use crate::watchdog::{Due, Watchdog};
 
 /// The most that the first answer to an acquisition is waited for when its wait
@@ -135,12 +135,7 @@ impl Operations {
             }
             Outcome::Differs { id, permits } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.refuse(LockError::invalid(
-                        "permits",
-                        format_args!(
-                            "the lock is held with permits = {permits}, which counts until nobody holds it"
-                        ),
-                    ));
+                    acquiring.differs(permits);
                 }
             }
             Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
@@ -356,6 +351,18 @@ impl Operations {
 }
 
 impl Acquiring {
+    fn differs(self, held: u32) {
+        let Kind::Permits(asked) = self.terms.kind else {
+            return;
+        };
+        self.refuse(LockError::invalid(
+            "permits",
+            format_args!(
+                "{asked} were asked for, and the lock is held with permits = {held}, which counts until nobody holds it"
+            ),
+        ));
+    }
+
     fn fail(self, now: Moment, news: News) {
         let waited = now.since(self.started);
         let error = match news {
