@@ -204,11 +204,11 @@ impl Future for Acquire {
                             ..
                         },
                     ) => (guard, shared, several),
-                    (answer, _) => return Poll::Ready(answer),
+                    (answer, _) => return Poll::Ready(answer.map(LockGuard::arrive)),
                 };
                 match several.next(&shared, guard) {
                     Ok(terms) => self.stage = Stage::ask(shared, terms, Some(several)),
-                    Err(all) => return Poll::Ready(Ok(all)),
+                    Err(all) => return Poll::Ready(Ok(all.arrive())),
                 }
                 continue;
             }

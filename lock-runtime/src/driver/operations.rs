@@ -239,7 +239,7 @@ impl Operations {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.let_go(Request::Release(id), Arc::clone(&lease.terms), answer);
+            self.let_go(lease.let_go(), Arc::clone(&lease.terms), answer);
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -260,8 +260,7 @@ impl Operations {
     fn lose(&mut self, lease: &Lease) {
         lease.end();
         observe::lost(lease);
-        let terms = Arc::clone(&lease.terms);
-        self.let_go(Request::Release(terms.id), terms, None);
+        self.let_go(lease.let_go(), Arc::clone(&lease.terms), None);
     }
 
     fn abandon(&mut self, terms: Arc<Terms>) {
