@@ -204,11 +204,11 @@ impl Future for Acquire {
                             ..
                         },
                     ) => (guard, shared, several),
-                    (answer, _) => return Poll::Ready(answer),
+                    (answer, _) => return Poll::Ready(answer.map(LockGuard::arrive)),
                 };
                 match several.next(&shared, guard) {
                     Ok(terms) => self.stage = Stage::ask(shared, terms, Some(several)),
-                    Err(all) if all.is_held() => return Poll::Ready(Ok(all)),
+                    Err(all) if all.is_held() => return Poll::Ready(Ok(all.arrive())),
                     Err(_) => {
                         let error = "the lease of one key ended while the others were waited for";
                         return Poll::Ready(Err(LockError::unavailable(error)));

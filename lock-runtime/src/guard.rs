@@ -68,6 +68,12 @@ impl LockGuard {
         Self { lease, joined }
     }
 
+    /// The caller gets it now.
+    pub(crate) fn arrive(self) -> Self {
+        self.lease.all().for_each(Lease::arrive);
+        self
+    }
+
     /// One guard for what both hold; `under` was taken before.
     pub(crate) fn on_top_of(self, under: Option<Self>) -> Self {
         if let Some(mut under) = under {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use once_cell::sync::OnceCell;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::backend::Request;
 use crate::clock::{Clock, Moment};
 use crate::driver::{Answer, Op};
 use crate::error::LockError;
@@ -40,6 +41,8 @@ pub(crate) struct Lease {
     latest: Moment,
     /// The lease of the key that was taken before this one, of several.
     under: OnceCell<Arc<Lease>>,
+    /// Whether who asked for it has it.
+    arrived: AtomicBool,
     released: AtomicBool,
     mailbox: mpsc::UnboundedSender<Op>,
     watchers: Mutex<Watchers>,
@@ -68,6 +71,7 @@ impl Lease {
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
             under: OnceCell::new(),
+            arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
             mailbox,
             watchers: Mutex::default(),
@@ -134,6 +138,21 @@ impl Lease {
         let watchers = std::mem::take(&mut *self.watchers());
         for (_, waker) in watchers {
             waker.wake();
+        }
+    }
+
+    /// Who asked for it gets it now.
+    pub(crate) fn arrive(&self) {
+        self.arrived.store(true, Ordering::SeqCst);
+    }
+
+    /// How the lock is to be let go: one that nobody has got was of no use, and
+    /// does not rest.
+    pub(crate) fn let_go(&self) -> Request {
+        let id = self.terms.id;
+        match self.arrived.load(Ordering::SeqCst) {
+            true => Request::Release(id),
+            false => Request::Abandon(id),
         }
     }
 

@@ -9,6 +9,7 @@
 mod body;
 mod compiler;
 mod fixtures;
+pub mod kinds;
 mod line;
 mod monitor;
 mod net;
@@ -21,6 +22,7 @@ mod server;
 mod steps;
 pub mod torture;
 mod worker;
+pub mod world;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;

@@ -26,8 +26,8 @@ pub(crate) enum Request {
     /// Take the lock, waiting in line unless it is a try. Goes on until it is
     /// granted, fails, or is abandoned.
     Acquire(Arc<Terms>),
-    /// Nobody waits for this acquisition any more: leave the line, and let go
-    /// of a grant that raced. Answered with [`Outcome::Released`].
+    /// Nobody wants this acquisition any more: leave the line, and let go of a
+    /// grant that raced, which does not rest. Answered with [`Outcome::Released`].
     Abandon(LeaseId),
     /// Extend the lease to its full ttl.
     Renew(LeaseId),

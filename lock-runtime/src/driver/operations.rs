@@ -17,7 +17,7 @@ use crate::guard::LockGuard;
 use crate::holder::Holder;
 use crate::lease::{self, Lease};
 use crate::observe;
-use crate::terms::{LeaseId, Terms, Wait};
+use crate::terms::{Kind, LeaseId, Terms, Wait};
 use crate::watchdog::{Due, Watchdog};
 
 /// The most that the first answer to an acquisition is waited for when its wait
@@ -155,12 +155,7 @@ impl Operations {
             }
             Outcome::Differs { id, permits } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.refuse(LockError::invalid(
-                        "permits",
-                        format_args!(
-                            "the lock is held with permits = {permits}, which counts until nobody holds it"
-                        ),
-                    ));
+                    acquiring.differs(permits);
                 }
             }
             Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
@@ -264,7 +259,7 @@ impl Operations {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.let_go(Request::Release(id), Arc::clone(&lease.terms), answer);
+            self.let_go(lease.let_go(), Arc::clone(&lease.terms), answer);
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -286,8 +281,7 @@ impl Operations {
     fn lose(&mut self, lease: &Lease) {
         lease.end();
         observe::lost(lease);
-        let terms = Arc::clone(&lease.terms);
-        self.let_go(Request::Release(terms.id), terms, None);
+        self.let_go(lease.let_go(), Arc::clone(&lease.terms), None);
     }
 
     fn abandon(&mut self, terms: Arc<Terms>) {
@@ -377,6 +371,18 @@ impl Operations {
 }
 
 impl Acquiring {
+    fn differs(self, held: u32) {
+        let Kind::Permits(asked) = self.terms.kind else {
+            return;
+        };
+        self.refuse(LockError::invalid(
+            "permits",
+            format_args!(
+                "{asked} were asked for, and the lock is held with permits = {held}, which counts until nobody holds it"
+            ),
+        ));
+    }
+
     fn fail(self, now: Moment, news: News) {
         let waited = now.since(self.started);
         let error = match news {

@@ -19,6 +19,8 @@ async fn main() {
         ["echo"] => echo(orders).await,
         ["paused-process", url, key, ttl] => commands::paused_process(orders, url, key, ttl).await,
         ["locker", url] => commands::locker(orders, url).await,
+        ["holder", url, kind, key, ttl] => commands::holder(orders, url, kind, key, ttl).await,
+        ["daily-job", url] => commands::daily_job(url).await,
         ["sections", url, register, tasks, keys, sections] => {
             let numbers = [tasks, keys, sections].map(|it| it.parse().expect("a number"));
             commands::sections(url, register, numbers).await;

@@ -8,7 +8,7 @@ use tests::{RedisServer, within};
 use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
 
 /// What the scripts and the connections use; `client|id`, `client|kill` and `script|load` may be refused.
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "+eval",
     "+evalsha",
     "+get",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 23] = [
     "+zrem",
     "+zrange",
     "+zcard",
+    "+zcount",
     "+zremrangebyscore",
     "+scan",
     "+hset",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::LockError;
 use tests::within;
 
-use crate::world::{LONG, PATIENCE, World, in_every_world, take};
+use tests::world::{LONG, PATIENCE, World, in_every_world, take};
 
 in_every_world!(
     run_holds_the_lock_while_the_closure_runs,

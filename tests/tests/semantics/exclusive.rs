@@ -12,7 +12,7 @@ use lock_runtime::{LockError, LockManager};
 use tests::within;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::world::{LONG, PATIENCE, World, in_every_world, take, timed};
+use tests::world::{LONG, PATIENCE, World, in_every_world, take, timed};
 
 in_every_world!(
     one_holder_at_a_time,

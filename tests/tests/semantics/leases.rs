@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::world::{PATIENCE, World, in_every_world, in_line, poll_once, settled, take};
+use tests::world::{PATIENCE, World, in_every_world, in_line, poll_once, settled, take};
 
 in_every_world!(
     a_fixed_lease_ends_at_its_ttl,

@@ -8,4 +8,3 @@ mod exclusive;
 mod leases;
 mod managers;
 mod waiting;
-mod world;

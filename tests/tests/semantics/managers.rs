@@ -6,7 +6,7 @@ use lock_runtime::{LockError, LockManager, distributed_lock};
 use tests::within;
 use tokio::task::yield_now;
 
-use crate::world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled};
+use tests::world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled};
 
 in_every_world!(
     a_shutdown_takes_no_new_locks_and_lets_work_go_on,

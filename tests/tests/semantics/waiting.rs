@@ -6,7 +6,7 @@ use lock_runtime::LockError;
 use tests::{eventually, within};
 use tokio::task::JoinSet;
 
-use crate::world::{
+use tests::world::{
     LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed,
 };
 

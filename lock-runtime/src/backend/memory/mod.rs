@@ -75,12 +75,12 @@ impl Memory {
     }
 
     /// Out of the line or off the lock; `true` where it was held.
-    fn leave(&mut self, now: Moment, id: LeaseId) -> bool {
+    fn leave(&mut self, now: Moment, id: LeaseId, rests: bool) -> bool {
         self.waits(id, false);
-        match self.claims.remove(&id) {
-            Some(claim) => lock(&self.store).leave(now, &claim.terms.key, &self.client, id),
-            None => false,
-        }
+        let Some(Claim { terms, .. }) = self.claims.remove(&id) else {
+            return false;
+        };
+        lock(&self.store).leave(now, &terms.key, &self.client, id, rests)
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) -> bool {
@@ -152,9 +152,13 @@ impl Backend for Memory {
         let outcome = match request {
             Request::Acquire(terms) => return self.acquire(now, terms),
             Request::Query(query) => return self.answer(now, query),
-            Request::Abandon(id) | Request::Release(id) => Outcome::Released {
+            Request::Abandon(id) => Outcome::Released {
                 id,
-                result: Ok(self.leave(now, id)),
+                result: Ok(self.leave(now, id, false)),
+            },
+            Request::Release(id) => Outcome::Released {
+                id,
+                result: Ok(self.leave(now, id, true)),
             },
             Request::Renew(id) if self.renew(now, id) => Outcome::Renewed { id, since: now },
             Request::Renew(id) => Outcome::NotHeld { id },

@@ -114,13 +114,15 @@ impl Store {
         }
     }
 
-    /// Out of the line or off the lock; `true` where it was held.
+    /// Out of the line or off the lock, which then rests where it is to; `true`
+    /// where it was held.
     pub(super) fn leave(
         &mut self,
         now: Moment,
         key: &LockKey,
         client: &Client,
         id: LeaseId,
+        rests: bool,
     ) -> bool {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
@@ -131,7 +133,7 @@ impl Store {
         if let Some(place) = place {
             let owner = &mut slot.holders[place];
             let rest = owner.terms.rest(owner.since, now);
-            if rest.is_zero() {
+            if !rests || rest.is_zero() {
                 slot.holders.remove(place);
             } else {
                 owner.resting = true;

@@ -76,8 +76,13 @@ local function may_enter(owner, kind)
   if owner ~= '*' .. kind then return false end
   local most = tonumber(string.sub(kind, 2))
   if not most or redis.call('ZCARD', KEYS[5]) < most then return true end
-  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', millis() - 1)
-  return redis.call('ZCARD', KEYS[5]) < most
+  -- Nothing is written, which would let a newcomer pass when memory is full.
+  return redis.call('ZCOUNT', KEYS[5], '(' .. digits(millis()), '+inf') < most
+end
+
+-- Forgets those whose leases have ended.
+local function sweep(now)
+  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', digits(now))
 end
 
 -- Makes one more the holder of a lock that it may enter.
@@ -91,6 +96,8 @@ local function hold(owner, name, kind, ttl)
     -- What a lock that was lost has left behind.
     redis.call('DEL', KEYS[5])
     redis.call('SET', KEYS[1], '*' .. kind, 'PX', ttl)
+  else
+    sweep(now)
   end
   redis.call('ZADD', KEYS[5], digits(now + ttl), name)
   settle(now)
@@ -116,8 +123,10 @@ end
 -- Whom to name as the holder, and how many ms are left of the first lease to end.
 local function served(owner)
   if owner and string.sub(owner, 1, 1) == '*' then
+    local now = millis()
+    sweep(now)
     local first = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
-    if first[1] then return math.max(0, first[2] - millis()), first[1] end
+    if first[1] then return first[2] - now, first[1] end
   end
   return redis.call('PTTL', KEYS[1]), owner or ''
 end

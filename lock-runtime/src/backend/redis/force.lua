@@ -2,6 +2,7 @@
 --
 -- ARGV[1] the channel that every connection listens to
 -- reply   how many held it
+sweep(millis())
 local holders = redis.call('ZRANGE', KEYS[5], 0, -1)
 local owner = redis.call('GET', KEYS[1])
 if owner and string.sub(owner, 1, 1) ~= '*' then holders = {owner} end

@@ -8,16 +8,18 @@ use std::{
 };
 
 use lock_runtime::{Acquire, LockConfig, LockKey, LockManager, LockRequest};
-use tests::{RedisServer, unique, within};
+
+use crate::{RedisServer, unique, within};
 
 /// No promise is about times as long as this: something hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Longer than any test, so that no lease ends by itself.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// A store that any number of managers share.
-pub(crate) enum World {
+#[derive(Debug)]
+pub enum World {
     /// In this process, under a name.
     Memory(String),
     /// On a server of the test's own.
@@ -25,29 +27,34 @@ pub(crate) enum World {
 }
 
 impl World {
-    pub(crate) fn memory() -> Self {
+    /// A store of the test's own in memory.
+    pub fn memory() -> Self {
         Self::Memory(unique("world"))
     }
 
-    pub(crate) async fn redis() -> Self {
+    /// A server of the test's own.
+    pub async fn redis() -> Self {
         Self::Redis(Box::new(RedisServer::start().await))
     }
 
-    pub(crate) fn config(&self) -> LockConfig {
+    /// What a manager of this store is configured with.
+    pub fn config(&self) -> LockConfig {
         let url = match self {
             Self::Memory(name) => format!("memory:{name}"),
             Self::Redis(server) => server.url(),
         };
-        LockConfig::new(url).unwrap()
+        LockConfig::new(url).expect("a URL")
     }
 
     /// One of the processes that share the store, so to speak: a thread, connections and a state of its own.
-    pub(crate) async fn manager(&self) -> LockManager {
-        LockManager::connect(self.config()).await.unwrap()
+    pub async fn manager(&self) -> LockManager {
+        LockManager::connect(self.config())
+            .await
+            .expect("connected")
     }
 
     /// What the store keeps of locks; of a store in memory nothing can be seen.
-    pub(crate) async fn traces(&self) -> Vec<String> {
+    pub async fn traces(&self) -> Vec<String> {
         match self {
             Self::Memory(_) => Vec::new(),
             Self::Redis(server) => server.keys("*{*").await,
@@ -56,6 +63,7 @@ impl World {
 }
 
 /// Makes a test for each world of every function that takes a world.
+#[macro_export]
 macro_rules! in_every_world {
     ($($test:ident),* $(,)?) => {
         mod memory {
@@ -72,29 +80,31 @@ macro_rules! in_every_world {
         }
     };
 }
-pub(crate) use in_every_world;
+pub use in_every_world;
 
 /// Takes a free lock, and lets it go.
-pub(crate) async fn take(locks: &LockManager, key: impl Into<LockKey>) -> u64 {
+pub async fn take(locks: &LockManager, key: impl Into<LockKey>) -> u64 {
     let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(PATIENCE, request.acquire())
+        .await
+        .expect("the lock is free");
     let fence = guard.fencing_token().get();
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    crate::release(guard).await;
     fence
 }
 
 /// Polls a future once.
-pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
 
 /// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order.
-pub(crate) async fn settled(locks: &LockManager) {
+pub async fn settled(locks: &LockManager) {
     take(locks, unique("settled")).await;
 }
 
 /// Starts to wait for a held lock; returns when the waiter stands in line.
-pub(crate) async fn in_line(locks: &LockManager, request: LockRequest) -> Acquire {
+pub async fn in_line(locks: &LockManager, request: LockRequest) -> Acquire {
     let mut waiter = request.acquire();
     assert!(poll_once(&mut waiter).await.is_pending());
     settled(locks).await;
@@ -102,7 +112,7 @@ pub(crate) async fn in_line(locks: &LockManager, request: LockRequest) -> Acquir
 }
 
 /// How long a future takes, and its output.
-pub(crate) async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
+pub async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
     let start = Instant::now();
     let output = within(PATIENCE, future).await;
     (start.elapsed(), output)

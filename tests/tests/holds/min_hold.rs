@@ -1,0 +1,211 @@
+//! `min_hold`: the lock stays closed until then, and the caller does not wait for it.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockError, LockManager, LockRequest, distributed_lock};
+use tests::{
+    kinds::Kind,
+    release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+};
+
+in_every_world!(
+    the_caller_does_not_wait_and_a_waiter_follows_at_once,
+    it_counts_from_the_grant,
+    a_longer_body_does_not_rest,
+    a_lock_that_rests_is_closed_for_everybody,
+    it_outlives_the_ttl_of_the_lock,
+    those_who_share_a_lock_rest_too,
+    several_keys_rest_all,
+    a_dropped_acquire_does_not_rest,
+    a_lost_lock_does_not_rest,
+    an_annotated_function_rests,
+    a_least_time_longer_than_the_most_is_refused,
+);
+
+const REST: Duration = Duration::from_millis(1200);
+
+/// What a rest may be longer: it is noticed by asking.
+const SOON: Duration = Duration::from_secs(1);
+
+fn resting(locks: &LockManager) -> LockRequest {
+    locks.lock("key").ttl(LONG).min_hold(REST)
+}
+
+async fn is_closed(locks: &LockManager, kind: Kind, key: &str) {
+    let request = kind.request(locks, key).wait(Duration::ZERO);
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+}
+
+async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let start = Instant::now();
+    let guard = resting(&locks).acquire().await.unwrap();
+    let fence = guard.fencing_token();
+    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let (took, ()) = timed(release(guard)).await;
+    assert!(took < REST / 2, "the caller waited {took:?}");
+    let next = within(PATIENCE, waiter).await.unwrap();
+    let closed = start.elapsed();
+    assert!(closed >= REST, "open after {closed:?}");
+    assert!(closed < REST + SOON, "open after {closed:?}");
+    assert!(next.fencing_token() > fence);
+    release(next).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn it_counts_from_the_grant(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let start = Instant::now();
+    let body = async |_: &_| tokio::time::sleep(REST / 2).await;
+    resting(&locks).run(body).await.unwrap();
+    let next = others.lock("key").wait(PATIENCE).acquire();
+    within(PATIENCE, next).await.unwrap().release();
+    let closed = start.elapsed();
+    assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+}
+
+async fn a_longer_body_does_not_rest(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).min_hold(REST / 4).acquire();
+    let guard = guard.await.unwrap();
+    tokio::time::sleep(REST / 2).await;
+    release(guard).await;
+    take(&others, "key").await;
+}
+
+async fn a_lock_that_rests_is_closed_for_everybody(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    release(locks.lock("key").min_hold(LONG).acquire().await.unwrap()).await;
+    for locks in [&locks, &others] {
+        for kind in [Kind::Exclusive, Kind::Reader, Kind::Permits(2)] {
+            is_closed(locks, kind, "key").await;
+        }
+    }
+    let status = others.status("key").await.unwrap();
+    assert_eq!(status.holders.len(), 1, "{status:?}");
+    assert!(status.holders[0].resting, "{status:?}");
+    // Nobody works under it: it may be opened by hand.
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    take(&others, "key").await;
+}
+
+async fn it_outlives_the_ttl_of_the_lock(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let start = Instant::now();
+    let ttl = Duration::from_millis(300);
+    let request = resting(&locks).ttl(ttl);
+    release(request.acquire().await.unwrap()).await;
+    let next = others.lock("key").wait(PATIENCE).acquire();
+    within(PATIENCE, next).await.unwrap().release();
+    let closed = start.elapsed();
+    assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+}
+
+async fn those_who_share_a_lock_rest_too(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let start = Instant::now();
+    let permit = |locks: &LockManager| locks.lock("permits").permits(2).ttl(LONG);
+    let reader = locks.lock("readers").read().ttl(LONG);
+    let first = permit(&locks).acquire().await.unwrap();
+    release(permit(&locks).min_hold(REST).acquire().await.unwrap()).await;
+    release(reader.min_hold(REST).acquire().await.unwrap()).await;
+    // A permit that rests is taken, and a reader that rests keeps out writers alone.
+    is_closed(&others, Kind::Permits(2), "permits").await;
+    is_closed(&others, Kind::Writer, "readers").await;
+    let readers = others.lock("readers").read().wait(Duration::ZERO);
+    release(within(PATIENCE, readers.acquire()).await.unwrap()).await;
+    is_closed(&others, Kind::Writer, "readers").await;
+
+    let next = permit(&others).wait_forever();
+    let writer = others.lock("readers").ttl(LONG).wait_forever();
+    let (next, writer) = (in_line(&others, next).await, in_line(&others, writer).await);
+    for waiter in [next, writer] {
+        release(within(PATIENCE, waiter).await.unwrap()).await;
+        let closed = start.elapsed();
+        assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+    }
+    assert!(first.is_held());
+    release(first).await;
+    take(&others, "permits").await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn several_keys_rest_all(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let all = locks.lock_all(["a", "b"]).min_hold(LONG);
+    release(within(PATIENCE, all.acquire()).await.unwrap()).await;
+    for key in ["a", "b"] {
+        is_closed(&others, Kind::Exclusive, key).await;
+    }
+}
+
+async fn a_dropped_acquire_does_not_rest(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for turn in 0..50 {
+        let request = locks.lock("key").min_hold(LONG).wait(PATIENCE);
+        let mut acquire = request.acquire();
+        if poll_once(&mut acquire).await.is_ready() {
+            // The machine was busy, and it has got the lock.
+            assert_eq!(locks.force_release("key").await.unwrap(), 1);
+            continue;
+        }
+        if turn % 2 == 0 {
+            // It was granted, and nobody has looked.
+            settled(&locks).await;
+        }
+        drop(acquire);
+        settled(&locks).await;
+        take(&others, "key").await;
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_lost_lock_does_not_rest(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = locks.lock("key").min_hold(LONG).run(async |_| {
+        assert_eq!(others.force_release("key").await.unwrap(), 1);
+        std::future::pending::<()>().await;
+    });
+    let error = within(PATIENCE, work).await.unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+    settled(&locks).await;
+    take(&others, "key").await;
+}
+
+#[distributed_lock(key = "nightly", min_hold = "1m", wait = "0s")]
+async fn nightly() -> Result<(), LockError> {
+    Ok(())
+}
+
+async fn an_annotated_function_rests(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let (took, outcome) = timed(locks.scope(nightly())).await;
+    outcome.unwrap();
+    assert!(took < Duration::from_secs(5), "the caller waited {took:?}");
+    for locks in [locks, others] {
+        let error = within(PATIENCE, locks.scope(nightly())).await.unwrap_err();
+        let LockError::Contended { holder, .. } = error else {
+            panic!("{error}");
+        };
+        let holder = holder.unwrap();
+        assert!(holder.function.unwrap().ends_with("::nightly"));
+        assert!(holder.remaining.unwrap() > Duration::from_secs(40));
+    }
+}
+
+async fn a_least_time_longer_than_the_most_is_refused(world: World) {
+    let locks = world.manager().await;
+    let request = locks.lock("key").min_hold(LONG).max_hold(LONG / 2);
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let setting = matches!(
+        error,
+        LockError::InvalidOptions {
+            setting: "min_hold",
+            ..
+        }
+    );
+    assert!(setting, "{error}");
+    assert_eq!(world.traces().await, [""; 0]);
+}

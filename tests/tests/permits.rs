@@ -1,0 +1,190 @@
+//! Promise: at most so many hold the lock at once, and everybody who may does.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::Duration;
+
+use lock_runtime::{LockError, LockGuard, LockManager};
+use tests::{
+    RedisServer, Worker, connect, release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+};
+
+tests::checks_of_kind!(three_permits, Kind::Permits(3));
+tests::checks_of_kind!(one_permit, Kind::Permits(1));
+
+in_every_world!(
+    a_permit_goes_to_the_fourth_at_a_release,
+    a_try_is_contended_while_all_are_taken,
+    they_are_served_in_order,
+    one_release_lets_one_in,
+    another_number_is_refused_while_the_lock_is_held,
+    another_number_waits_behind_who_waits,
+    no_permits_are_refused,
+);
+
+const TTL: Duration = Duration::from_secs(2);
+
+/// Takes a permit that is free.
+async fn permit(locks: &LockManager, most: u32) -> LockGuard {
+    let request = locks.lock("key").permits(most).ttl(LONG);
+    let acquire = request.wait(Duration::ZERO).acquire();
+    within(PATIENCE, acquire).await.expect("a permit is free")
+}
+
+async fn a_permit_goes_to_the_fourth_at_a_release(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let first = permit(&locks, 3).await;
+    let second = permit(&others, 3).await;
+    let third = permit(&locks, 3).await;
+    let fences = [&first, &second, &third].map(LockGuard::fencing_token);
+    assert!(fences.is_sorted() && fences[0] < fences[1] && fences[1] < fences[2]);
+    let mut fourth = in_line(&others, others.lock("key").permits(3).ttl(LONG)).await;
+    assert!(poll_once(&mut fourth).await.is_pending());
+
+    second.release();
+    let (took, fourth) = timed(fourth).await;
+    let fourth = fourth.unwrap();
+    assert!(took < Duration::from_secs(2), "handed over after {took:?}");
+    assert!(fourth.fencing_token() > third.fencing_token());
+    assert!(first.is_held() && third.is_held() && fourth.is_held());
+    for guard in [first, third, fourth] {
+        release(guard).await;
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_try_is_contended_while_all_are_taken(world: World) {
+    let locks = world.manager().await;
+    let _held = [permit(&locks, 2).await, permit(&locks, 2).await];
+    let request = locks.lock("key").permits(2).wait(Duration::ZERO);
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let LockError::Contended { holder, .. } = error else {
+        panic!("{error}");
+    };
+    let remaining = holder.unwrap().remaining.unwrap();
+    assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
+}
+
+async fn they_are_served_in_order(world: World) {
+    let managers = [world.manager().await, world.manager().await];
+    let mut holders = vec![permit(&managers[0], 2).await, permit(&managers[1], 2).await];
+    let mut waiters = Vec::new();
+    for place in 0..6 {
+        let locks = &managers[place % 2];
+        let request = locks.lock("key").permits(2).ttl(LONG).wait_forever();
+        waiters.push(in_line(locks, request).await);
+    }
+    for _ in 0..6 {
+        holders.remove(0).release();
+        let next = within(PATIENCE, waiters.remove(0)).await.unwrap();
+        for waiter in &mut waiters {
+            assert!(poll_once(waiter).await.is_pending(), "not its turn");
+        }
+        holders.push(next);
+    }
+}
+
+async fn one_release_lets_one_in(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    // The lock is free for all at once, as far as there are permits.
+    let writer = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    for _ in 0..5 {
+        let request = others.lock("key").permits(3).ttl(LONG).wait_forever();
+        waiters.push(in_line(&others, request).await);
+    }
+    release(writer).await;
+    let mut rest = waiters.split_off(3);
+    let mut holders = Vec::new();
+    for waiter in waiters {
+        holders.push(within(PATIENCE, waiter).await.unwrap());
+    }
+    settled(&others).await;
+    for waiter in &mut rest {
+        assert!(poll_once(waiter).await.is_pending(), "a fourth one");
+    }
+    release(holders.pop().unwrap()).await;
+    let _fourth = within(PATIENCE, rest.remove(0)).await.unwrap();
+    settled(&others).await;
+    assert!(poll_once(&mut rest[0]).await.is_pending(), "a fourth one");
+}
+
+async fn another_number_is_refused_while_the_lock_is_held(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = permit(&locks, 2).await;
+    for wait in [Duration::ZERO, LONG] {
+        let request = others.lock("key").permits(3).wait(wait);
+        let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+        let text = error.to_string();
+        let LockError::InvalidOptions { setting, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(setting, "permits");
+        assert!(text.contains("held with permits = 2"), "{text}");
+        assert!(text.contains("3 were asked for"), "{text}");
+    }
+    // The one number goes on to count.
+    release(permit(&others, 2).await).await;
+    release(guard).await;
+    release(permit(&others, 3).await).await;
+    take(&locks, "key").await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn another_number_waits_behind_who_waits(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let writer = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let two = in_line(
+        &locks,
+        locks.lock("key").permits(2).ttl(LONG).wait_forever(),
+    );
+    let two = two.await;
+    let three = others.lock("key").permits(3).ttl(LONG).wait_forever();
+    let mut three = in_line(&others, three).await;
+    release(writer).await;
+    let two = within(PATIENCE, two).await.unwrap();
+    settled(&others).await;
+    assert!(poll_once(&mut three).await.is_pending(), "they mix");
+    release(two).await;
+    assert!(within(PATIENCE, three).await.unwrap().is_held());
+}
+
+async fn no_permits_are_refused(world: World) {
+    let locks = world.manager().await;
+    let request = locks.lock("key").permits(0);
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let invalid =
+        matches!(&error, LockError::InvalidOptions { setting, .. } if *setting == "permits");
+    assert!(invalid, "{error}");
+    release(permit(&locks, u32::MAX).await).await;
+}
+
+#[tokio::test]
+async fn crashes_cost_each_a_permit_for_its_own_ttl() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let alive = locks.lock("key").permits(3).ttl(TTL).acquire();
+    let alive = alive.await.unwrap();
+    let url = server.url();
+    let mut dead = Vec::new();
+    for ttl in ["2000", "60000"] {
+        let args = ["holder", &url, "permits:3", "key", ttl];
+        let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+        worker.fence().await;
+        dead.push(worker);
+    }
+    let request = locks.lock("key").permits(3).ttl(TTL).wait_forever();
+    let (first, second) = (request, locks.lock("key").permits(3).wait_forever());
+    let first = in_line(&locks, first).await;
+    let mut second = in_line(&locks, second).await;
+    for worker in &mut dead {
+        worker.kill().await;
+    }
+    let (took, first) = timed(first).await;
+    assert!(took <= TTL + Duration::from_secs(1), "after {took:?}");
+    assert!(alive.is_held() && first.unwrap().is_held());
+    // The first one's permit is free again, the other one's is not.
+    assert!(within(PATIENCE, &mut second).await.unwrap().is_held());
+    let status = locks.status("key").await.unwrap();
+    assert_eq!(status.holders.len(), 2, "{status:?}");
+}

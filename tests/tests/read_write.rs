@@ -1,0 +1,242 @@
+//! Promise: readers share the lock, a writer is alone with it, and all are served in the order in which they came.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_runtime::{Acquire, LockError, LockGuard, LockManager, LockRequest};
+use tests::{
+    RedisServer, Worker, connect,
+    kinds::Kind,
+    release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+};
+use tokio::task::JoinSet;
+
+tests::checks_of_kind!(readers, Kind::Reader);
+tests::checks_of_kind!(writers, Kind::Writer);
+
+in_every_world!(
+    readers_share,
+    readers_who_queue_up_together_enter_together,
+    a_writer_waits_for_all_readers,
+    a_reader_waits_behind_a_writer_who_waits,
+    a_mixed_line_is_served_in_order,
+    a_writer_that_is_dropped_lets_in_the_readers_behind_it,
+    a_writer_that_gives_up_lets_in_the_readers_behind_it,
+    different_kinds_exclude_each_other,
+);
+
+fn read(locks: &LockManager) -> LockRequest {
+    locks.lock("key").read().ttl(LONG).wait_forever()
+}
+
+fn write(locks: &LockManager) -> LockRequest {
+    locks.lock("key").ttl(LONG).wait_forever()
+}
+
+async fn take_now(request: LockRequest) -> LockGuard {
+    let acquire = request.wait(Duration::ZERO).acquire();
+    within(PATIENCE, acquire).await.expect("the lock is free")
+}
+
+/// Nobody has got the lock, though the store has done all that it was asked for.
+async fn all_wait(locks: &LockManager, waiters: &mut [Acquire]) {
+    settled(locks).await;
+    for waiter in waiters {
+        assert!(poll_once(waiter).await.is_pending(), "not its turn");
+    }
+}
+
+async fn readers_share(world: World) {
+    let managers = [world.manager().await, world.manager().await];
+    let mut readers = Vec::new();
+    for number in 0..20 {
+        readers.push(take_now(read(&managers[number % 2])).await);
+    }
+    let writer = managers[0].lock("key").wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, writer).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let fences: Vec<_> = readers.iter().map(LockGuard::fencing_token).collect();
+    assert!(fences.windows(2).all(|pair| pair[0] < pair[1]));
+    for reader in readers {
+        release(reader).await;
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn readers_who_queue_up_together_enter_together(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let writer = take_now(write(&locks)).await;
+    let mut waiters = Vec::new();
+    for number in 0..10 {
+        let locks = [&locks, &others][number % 2];
+        waiters.push(in_line(locks, read(locks)).await);
+    }
+    release(writer).await;
+    let mut readers = Vec::new();
+    for waiter in waiters {
+        readers.push(within(PATIENCE, waiter).await.unwrap());
+    }
+    assert!(readers.iter().all(LockGuard::is_held));
+}
+
+async fn a_writer_waits_for_all_readers(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let readers = [&locks, &others, &locks].map(read);
+    let mut holders = Vec::new();
+    for reader in readers {
+        holders.push(take_now(reader).await);
+    }
+    let last = holders.pop().unwrap();
+    let mut writer = [in_line(&others, write(&others)).await];
+    for reader in holders {
+        release(reader).await;
+        all_wait(&others, &mut writer).await;
+    }
+    let fence = last.fencing_token();
+    release(last).await;
+    let [writer] = writer;
+    let (took, writer) = timed(writer).await;
+    assert!(writer.unwrap().fencing_token() > fence);
+    assert!(took < Duration::from_secs(2), "handed over after {took:?}");
+}
+
+async fn a_reader_waits_behind_a_writer_who_waits(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let reader = take_now(read(&locks)).await;
+    let writer = in_line(&others, write(&others)).await;
+    // It would fit in, but the writer would wait for ever.
+    let newcomer = locks.lock("key").read().wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let mut late = [in_line(&locks, read(&locks)).await];
+    all_wait(&locks, &mut late).await;
+    release(reader).await;
+    let writer = within(PATIENCE, writer).await.unwrap();
+    all_wait(&locks, &mut late).await;
+    release(writer).await;
+    let [late] = late;
+    release(within(PATIENCE, late).await.unwrap()).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_mixed_line_is_served_in_order(world: World) {
+    const LINE: &str = "rrwrwwrrrwrrwwr";
+    let managers = [world.manager().await, world.manager().await];
+    let first = take_now(write(&managers[0])).await;
+    // Fences are given out in the order of the grants.
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = JoinSet::new();
+    for (place, kind) in LINE.chars().enumerate() {
+        let locks = &managers[place % 2];
+        let request = match kind {
+            'r' => read(locks),
+            _ => write(locks),
+        };
+        let waiter = in_line(locks, request).await;
+        let served = Arc::clone(&served);
+        tasks.spawn(async move {
+            let guard = waiter.await.unwrap();
+            served.lock().unwrap().push((guard.fencing_token(), place));
+            release(guard).await;
+        });
+    }
+    release(first).await;
+    within(PATIENCE, tasks.join_all()).await;
+    let mut served = served.lock().unwrap().clone();
+    served.sort_unstable();
+    let places: Vec<_> = served.iter().map(|(_, place)| *place).collect();
+    assert!(
+        places.is_sorted() && places.len() == LINE.len(),
+        "{places:?}"
+    );
+}
+
+async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _reader = take_now(read(&locks)).await;
+    let writer = in_line(&others, write(&others)).await;
+    let behind = [
+        in_line(&locks, read(&locks)).await,
+        in_line(&others, read(&others)).await,
+    ];
+    drop(writer);
+    for reader in behind {
+        let (took, reader) = timed(reader).await;
+        assert!(reader.unwrap().is_held());
+        assert!(took < Duration::from_millis(900), "asked for: {took:?}");
+    }
+}
+
+async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _reader = take_now(read(&locks)).await;
+    let wait = Duration::from_millis(300);
+    let writer = in_line(&others, write(&others).wait(wait)).await;
+    let behind = in_line(&locks, read(&locks)).await;
+    let error = within(PATIENCE, writer).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let (took, reader) = timed(behind).await;
+    assert!(reader.unwrap().is_held());
+    assert!(took < Duration::from_millis(900), "asked for: {took:?}");
+}
+
+async fn different_kinds_exclude_each_other(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let kinds = [Kind::Exclusive, Kind::Reader, Kind::Permits(2)];
+    for held in kinds {
+        for asked in kinds {
+            let guard = take_now(held.request(&locks, "key").ttl(LONG)).await;
+            let next = asked.request(&others, "key").ttl(LONG);
+            if held == asked && held != Kind::Exclusive {
+                release(take_now(next).await).await;
+                release(guard).await;
+                continue;
+            }
+            let at_once = asked.request(&others, "key").wait(Duration::ZERO);
+            let error = within(PATIENCE, at_once.acquire()).await.unwrap_err();
+            let contended = matches!(error, LockError::Contended { .. });
+            assert!(contended, "{asked:?} beside {held:?}: {error}");
+            let next = in_line(&others, next).await;
+            release(guard).await;
+            release(within(PATIENCE, next).await.unwrap()).await;
+        }
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_crashed_reader_costs_its_own_ttl_and_no_questions() {
+    let server = RedisServer::start().await;
+    let (locks, others) = (connect(server.url()).await, connect(server.url()).await);
+    let url = server.url();
+    let args = ["holder", &url, "reader", "key", "1000"];
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+    worker.fence().await;
+    let readers = [
+        take_now(read(&locks)).await,
+        take_now(read(&others).ttl(Duration::from_secs(2))).await,
+    ];
+    let mut writer = [in_line(&others, write(&others)).await];
+    worker.kill().await;
+    let gone = async || locks.status("key").await.unwrap().holders.len() == 2;
+    tests::eventually(Duration::from_secs(2), gone).await;
+    // Who waits goes on to ask once a second, whoever has died.
+    let before = server.calls("evalsha").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    all_wait(&others, &mut writer).await;
+    let calls = server.calls("evalsha").await - before;
+    assert!(calls < 15, "{calls} calls in two seconds");
+    for reader in readers {
+        assert!(reader.is_held());
+        release(reader).await;
+    }
+    let [writer] = writer;
+    let (took, writer) = timed(writer).await;
+    assert!(took < Duration::from_secs(1), "after {took:?}");
+    release(writer.unwrap()).await;
+    take(&locks, "key").await;
+}

@@ -1,0 +1,342 @@
+//! Promise: work that asks for a lock that it runs under is told, or joins it where it says so; and it can find its guard.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::Duration;
+
+use lock_runtime::{LockError, LockManager, LockRequest, current, distributed_lock};
+use tests::{
+    release, within,
+    world::{LONG, PATIENCE, World, in_every_world, settled, take},
+};
+use tokio::task::yield_now;
+
+in_every_world!(
+    it_is_already_held_across_join_and_select,
+    it_is_not_across_spawn,
+    annotated_functions_nest,
+    what_joins_releases_nothing,
+    what_joins_is_lost_with_the_first,
+    a_reader_joins_a_writer,
+    a_writer_does_not_join_a_reader,
+    permits_join_their_own_number,
+    some_of_several_keys_join,
+    more_keys_than_are_held_do_not_join,
+    a_lock_that_was_lost_is_taken_anew,
+    another_manager_joins_nothing,
+    current_is_the_innermost,
+    current_releases_nothing,
+    current_is_none_outside,
+);
+
+fn at_once(locks: &LockManager, key: &str) -> LockRequest {
+    locks.lock(key).ttl(LONG).wait(Duration::ZERO)
+}
+
+/// The request is refused, as its own work is in its way.
+async fn already_held(request: LockRequest, key: &str) {
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let told = matches!(&error, LockError::AlreadyHeld { key: of, .. } if of.as_str() == key);
+    assert!(told, "{error}");
+}
+
+/// The request is refused as those of others are.
+async fn contended(request: LockRequest) {
+    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+}
+
+async fn it_is_already_held_across_join_and_select(world: World) {
+    let locks = world.manager().await;
+    let ask = || already_held(locks.lock("key").wait_forever(), "key");
+    let work = at_once(&locks, "key").run(async |_| {
+        yield_now().await;
+        tokio::join!(ask(), async {
+            yield_now().await;
+            ask().await;
+        });
+        tokio::select! {
+            () = ask() => {}
+            () = std::future::pending() => {}
+        }
+        let boxed: std::pin::Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(ask());
+        boxed.await;
+    });
+    within(PATIENCE, work).await.unwrap();
+    // A bare guard is nobody's work.
+    let guard = at_once(&locks, "key").acquire().await.unwrap();
+    contended(at_once(&locks, "key").reentrant()).await;
+    release(guard).await;
+}
+
+async fn it_is_not_across_spawn(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "key").reentrant().run(async |_| {
+        let request = at_once(&locks, "key").reentrant();
+        tokio::spawn(contended(request)).await.unwrap();
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+#[distributed_lock(key = "account:{id}", reentrant = true, ttl = "60s", wait = "0s", guard = lock)]
+async fn outer(id: u32) -> Result<(u64, u64), LockError> {
+    yield_now().await;
+    let inner = inner(id).await?;
+    yield_now().await;
+    assert!(lock.is_held());
+    Ok((lock.fencing_token().get(), inner))
+}
+
+#[distributed_lock(key = "account:{id}", reentrant = true, ttl = "60s", wait = "0s", release = "confirmed", guard = lock)]
+async fn inner(id: u32) -> Result<u64, LockError> {
+    yield_now().await;
+    assert!(lock.is_held());
+    Ok(lock.fencing_token().get())
+}
+
+#[distributed_lock(key = "account:{id}", ttl = "60s", wait = "0s")]
+async fn strict(id: u32) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[distributed_lock(key = "account:{id}", reentrant = true, ttl = "60s", wait = "0s")]
+async fn depth(id: u32, left: u32) -> Result<u32, LockError> {
+    match left {
+        0 => Ok(0),
+        _ => Ok(1 + Box::pin(depth(id, left - 1)).await?),
+    }
+}
+
+async fn annotated_functions_nest(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = locks.scope(async {
+        let (outside, inside) = outer(1).await.unwrap();
+        assert_eq!(outside, inside, "another lease");
+        assert_eq!(depth(1, 20).await.unwrap(), 20);
+        let work = at_once(&locks, "account:1").run(async |guard| {
+            assert_eq!(inner(1).await.unwrap(), guard.fencing_token().get());
+            let error = strict(1).await.unwrap_err();
+            assert!(matches!(error, LockError::AlreadyHeld { .. }), "{error}");
+            // Another one is another lock.
+            strict(2).await.unwrap();
+        });
+        work.await.unwrap();
+        strict(1).await.unwrap();
+    });
+    within(PATIENCE, work).await;
+    settled(&locks).await;
+    take(&others, "account:1").await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn what_joins_releases_nothing(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = at_once(&locks, "key").run(async |outer| {
+        for confirmed in [false, true] {
+            let inner = at_once(&locks, "key").reentrant().acquire().await.unwrap();
+            assert_eq!(inner.fencing_token(), outer.fencing_token());
+            if confirmed {
+                assert!(inner.release_confirmed().await.unwrap());
+            } else {
+                inner.release();
+            }
+            settled(&locks).await;
+            assert!(outer.is_held());
+            contended(at_once(&others, "key")).await;
+        }
+    });
+    within(PATIENCE, work).await.unwrap();
+    settled(&locks).await;
+    take(&others, "key").await;
+}
+
+async fn what_joins_is_lost_with_the_first(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = at_once(&locks, "key").run(async |_| {
+        let inner = at_once(&locks, "key").reentrant().run(async |_| {
+            assert_eq!(others.force_release("key").await.unwrap(), 1);
+            std::future::pending::<()>().await;
+        });
+        inner.await
+    });
+    let error = within(PATIENCE, work).await.unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+    settled(&locks).await;
+    take(&others, "key").await;
+}
+
+async fn a_reader_joins_a_writer(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "key").run(async |guard| {
+        let inner = at_once(&locks, "key").read().reentrant();
+        let inner = inner.acquire().await.unwrap();
+        assert_eq!(inner.fencing_token(), guard.fencing_token());
+        already_held(at_once(&locks, "key").read(), "key").await;
+        let permit = at_once(&locks, "key").permits(2).reentrant();
+        assert!(permit.acquire().await.unwrap().is_held());
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn a_writer_does_not_join_a_reader(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "key").read().run(async |guard| {
+        already_held(at_once(&locks, "key").reentrant(), "key").await;
+        already_held(at_once(&locks, "key").permits(2).reentrant(), "key").await;
+        let inner = at_once(&locks, "key").read().reentrant();
+        let inner = inner.acquire().await.unwrap();
+        assert_eq!(inner.fencing_token(), guard.fencing_token());
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn permits_join_their_own_number(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "key").permits(2).run(async |guard| {
+        let inner = at_once(&locks, "key").permits(2).reentrant();
+        let inner = inner.acquire().await.unwrap();
+        assert_eq!(inner.fencing_token(), guard.fencing_token());
+        already_held(at_once(&locks, "key").permits(2), "key").await;
+        already_held(at_once(&locks, "key").permits(3).reentrant(), "key").await;
+        already_held(at_once(&locks, "key").reentrant(), "key").await;
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn some_of_several_keys_join(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let all = locks.lock_all(["a", "b", "c"]).ttl(LONG);
+    let work = all.wait(Duration::ZERO).run(async |guard| {
+        for subset in [&["a"][..], &["c", "b"], &["a", "b", "c"]] {
+            let some = locks.lock_all(subset.iter().copied()).reentrant();
+            let some = some.acquire().await.unwrap();
+            assert_eq!(some.fencing_token(), guard.fencing_token());
+            drop(some);
+            let strict = locks.lock_all(subset.iter().copied());
+            let error = strict.acquire().await.unwrap_err();
+            assert!(matches!(error, LockError::AlreadyHeld { .. }), "{error}");
+        }
+        settled(&locks).await;
+        assert!(guard.is_held());
+        for key in ["a", "b", "c"] {
+            contended(at_once(&others, key)).await;
+        }
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn more_keys_than_are_held_do_not_join(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "b").run(async |guard| {
+        already_held(locks.lock_all(["a", "b"]).reentrant(), "b").await;
+        settled(&locks).await;
+        take(&locks, "a").await;
+        assert!(guard.is_held());
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn a_lock_that_was_lost_is_taken_anew(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = at_once(&locks, "key").acquire().await.unwrap();
+    let work = guard.hold_unstopped(async {
+        assert_eq!(others.force_release("key").await.unwrap(), 1);
+        guard.lost().await;
+        let again = at_once(&locks, "key").reentrant();
+        let again = again.wait(PATIENCE).acquire().await.unwrap();
+        assert!(again.fencing_token() > guard.fencing_token());
+        again
+            .hold(async { assert!(current().unwrap().is_held()) })
+            .await
+            .unwrap();
+        release(again).await;
+    });
+    within(PATIENCE, work).await;
+}
+
+async fn another_manager_joins_nothing(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = at_once(&locks, "key").run(async |_| {
+        contended(at_once(&others, "key").reentrant()).await;
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+/// Deep below a locked function.
+async fn fence() -> Option<u64> {
+    yield_now().await;
+    current().map(|guard| guard.fencing_token().get())
+}
+
+async fn current_is_the_innermost(world: World) {
+    let locks = world.manager().await;
+    let work = at_once(&locks, "outer").run(async |outer| {
+        let outer = Some(outer.fencing_token().get());
+        assert_eq!(fence().await, outer);
+        let work = at_once(&locks, "inner").run(async |inner| {
+            assert_eq!(fence().await, Some(inner.fencing_token().get()));
+            assert_eq!(current().unwrap().key().as_str(), "inner");
+        });
+        work.await.unwrap();
+        assert_eq!(fence().await, outer);
+        // Each in its own.
+        let beside = at_once(&locks, "beside").run(async |beside| {
+            for _ in 0..5 {
+                assert_eq!(fence().await, Some(beside.fencing_token().get()));
+            }
+        });
+        let (beside, ()) = tokio::join!(beside, async {
+            for _ in 0..5 {
+                assert_eq!(fence().await, outer);
+            }
+        });
+        beside.unwrap();
+        assert_eq!(tokio::spawn(fence()).await.unwrap(), None);
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn current_releases_nothing(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let all = locks.lock_all(["a", "b"]).ttl(LONG);
+    let work = all.run(async |guard| {
+        drop(current());
+        current().unwrap().release();
+        assert!(current().unwrap().release_confirmed().await.unwrap());
+        settled(&locks).await;
+        assert!(guard.is_held());
+        contended(at_once(&others, "a")).await;
+        current()
+    });
+    let kept = within(PATIENCE, work).await.unwrap().unwrap();
+    // It keeps nothing, either.
+    settled(&locks).await;
+    assert!(!kept.is_held());
+    take(&others, "a").await;
+    drop(kept);
+    take(&others, "b").await;
+}
+
+async fn current_is_none_outside(world: World) {
+    let locks = world.manager().await;
+    assert!(current().is_none());
+    let guard = at_once(&locks, "key").acquire().await.unwrap();
+    assert!(current().is_none(), "nothing runs under it");
+    guard
+        .hold(async { assert!(current().is_some()) })
+        .await
+        .unwrap();
+    guard
+        .hold_unstopped(async { assert!(current().is_some()) })
+        .await;
+    assert!(current().is_none());
+    let panics = std::panic::AssertUnwindSafe(async {
+        let body = guard.hold(async { panic!("on purpose") });
+        let () = body.await.unwrap();
+    });
+    let mut panics = Box::pin(panics.0);
+    let waker = std::task::Waker::noop();
+    let mut cx = std::task::Context::from_waker(waker);
+    let poll = std::panic::AssertUnwindSafe(|| panics.as_mut().poll(&mut cx));
+    assert!(std::panic::catch_unwind(poll).is_err());
+    assert!(current().is_none(), "left behind by a panic");
+}

@@ -1,0 +1,238 @@
+//! Promise: several keys are taken all or none, without deadlocks, and held and lost as one.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::Duration;
+
+use lock_runtime::{LockError, LockKey, LockManager};
+use tests::{
+    Monitor, Pulse, RedisServer, connect, eventually, release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+};
+use tokio::task::JoinSet;
+
+tests::checks_of_kind!(two_keys, Kind::Several);
+
+in_every_world!(
+    opposite_orders_do_not_deadlock,
+    all_are_held,
+    a_failure_of_the_second_lets_go_of_the_first,
+    a_failure_rests_nothing,
+    a_dropped_acquire_lets_go_of_the_first,
+    a_name_that_is_given_twice_counts_once,
+    none_is_refused,
+    one_wrong_name_takes_none,
+    the_wait_is_for_all_of_them,
+    the_loss_of_one_stops_the_body,
+);
+
+fn names(keys: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    keys.into_iter().map(|it| it.as_ref().to_owned()).collect()
+}
+
+async fn opposite_orders_do_not_deadlock(world: World) {
+    let managers = [world.manager().await, world.manager().await];
+    let mut tasks = JoinSet::new();
+    for number in 0..64 {
+        let locks = managers[number % 2].clone();
+        tasks.spawn(async move {
+            let keys = match number / 2 % 2 {
+                0 => ["a", "b"],
+                _ => ["b", "a"],
+            };
+            for _ in 0..3 {
+                let request = locks.lock_all(keys).ttl(LONG).wait(PATIENCE);
+                request
+                    .run(async |guard| assert!(guard.is_held()))
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+    within(PATIENCE, tasks.join_all()).await;
+    for locks in &managers {
+        settled(locks).await;
+    }
+    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
+    for key in ["a", "b"] {
+        let status = managers[0].status(key).await.unwrap();
+        assert!(!status.is_held() && status.waiters == 0, "{status:?}");
+    }
+}
+
+async fn all_are_held(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let before = take(&others, "a").await;
+    let guard = locks.lock_all(["b", "c", "a"]).ttl(LONG).acquire();
+    let guard = within(PATIENCE, guard).await.unwrap();
+    assert_eq!(names(guard.keys().map(LockKey::as_str)), ["c", "b", "a"]);
+    assert_eq!(guard.key().as_str(), "c");
+    let fence = guard.fencing_token().get();
+    assert!(fence > before);
+    assert!(guard.remaining() > LONG / 2);
+    for key in ["a", "b", "c"] {
+        let other = others.lock(key).wait(Duration::ZERO).acquire();
+        assert!(within(PATIENCE, other).await.is_err(), "{key} is free");
+    }
+    release(guard).await;
+    for key in ["a", "b", "c"] {
+        assert!(take(&others, key).await > fence);
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+/// Nothing but `b` is held, and nobody waits.
+async fn only_b_is_held(locks: &LockManager) {
+    settled(locks).await;
+    for key in ["a", "b", "c"] {
+        let status = locks.status(key).await.unwrap();
+        assert_eq!(status.is_held(), key == "b", "{status:?}");
+        assert_eq!(status.waiters, 0, "{status:?}");
+    }
+}
+
+async fn a_failure_of_the_second_lets_go_of_the_first(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    for wait in [Duration::ZERO, Duration::from_millis(200)] {
+        let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(wait);
+        let error = within(PATIENCE, all.acquire()).await.unwrap_err();
+        assert!(matches!(error, LockError::Contended { .. }), "{error}");
+        assert_eq!(error.key().unwrap().as_str(), "b");
+        only_b_is_held(&locks).await;
+    }
+}
+
+async fn a_failure_rests_nothing(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let all = locks.lock_all(["a", "b"]).ttl(LONG).min_hold(LONG);
+    let error = within(PATIENCE, all.wait(Duration::ZERO).acquire())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    only_b_is_held(&locks).await;
+}
+
+async fn a_dropped_acquire_lets_go_of_the_first(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let mut all = locks
+        .lock_all(["a", "b", "c"])
+        .ttl(LONG)
+        .wait_forever()
+        .acquire();
+    let mut polled = async |times| {
+        for _ in 0..times {
+            assert!(poll_once(&mut all).await.is_pending());
+            settled(&others).await;
+        }
+    };
+    // It holds the first and waits for the second, in two steps.
+    polled(1).await;
+    settled(&locks).await;
+    polled(1).await;
+    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    eventually(PATIENCE, waits).await;
+    assert!(others.status("a").await.unwrap().is_held());
+    drop(all);
+    only_b_is_held(&locks).await;
+}
+
+async fn a_name_that_is_given_twice_counts_once(world: World) {
+    let locks = world.manager().await;
+    let all = locks
+        .lock_all(["b", "a", "b", "a", "b"])
+        .wait(Duration::ZERO);
+    let guard = within(PATIENCE, all.acquire()).await.unwrap();
+    assert_eq!(names(guard.keys().map(LockKey::as_str)), ["b", "a"]);
+    release(guard).await;
+    let one = locks.lock_all(["a", "a"]).wait(Duration::ZERO);
+    let guard = within(PATIENCE, one.acquire()).await.unwrap();
+    assert_eq!(names(guard.keys().map(LockKey::as_str)), ["a"]);
+    release(guard).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn none_is_refused(world: World) {
+    let locks = world.manager().await;
+    let none = locks.lock_all([""; 0]).acquire();
+    let error = within(PATIENCE, none).await.unwrap_err();
+    assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
+}
+
+async fn one_wrong_name_takes_none(world: World) {
+    let locks = world.manager().await;
+    for wrong in [String::new(), "x".repeat(1025)] {
+        let all = locks.lock_all(["a".to_owned(), wrong, "z".to_owned()]);
+        let error = within(PATIENCE, all.ttl(LONG).acquire()).await.unwrap_err();
+        assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
+        assert_eq!(world.traces().await, [""; 0]);
+    }
+    take(&locks, "a").await;
+}
+
+async fn the_wait_is_for_all_of_them(world: World) {
+    const WAIT: Duration = Duration::from_millis(1500);
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let all = in_line(&locks, locks.lock_all(["a", "b"]).ttl(LONG).wait(WAIT)).await;
+    let late = async {
+        tokio::time::sleep(WAIT * 2 / 3).await;
+        release(a).await;
+    };
+    let (took, (outcome, ())) = timed(async { tokio::join!(all, late) }).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    assert!(took < WAIT * 5 / 3, "waited {took:?}, each key anew");
+    settled(&locks).await;
+    take(&others, "a").await;
+}
+
+async fn the_loss_of_one_stops_the_body(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for lost in ["a", "b", "c"] {
+        let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(PATIENCE);
+        let guard = all.acquire().await.unwrap();
+        let fence = guard.fencing_token();
+        let pulse = Pulse::default();
+        let body = tokio::spawn({
+            let pulse = pulse.clone();
+            async move { guard.hold(pulse.beat(&guard)).await }
+        });
+        within(PATIENCE, pulse.reaches(3)).await;
+        assert_eq!(others.force_release(lost).await.unwrap(), 1);
+        let Err(error) = within(PATIENCE, body).await.unwrap();
+        let LockError::Lost { key, fence: of, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((key.as_str(), of), (lost, fence));
+        // The others are let go with it.
+        settled(&locks).await;
+        for key in ["a", "b", "c"] {
+            take(&others, key).await;
+        }
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+/// The names of the owner keys that scripts with four or more keys were called with, in order.
+async fn called(monitor: &mut Monitor, server: &RedisServer) -> Vec<String> {
+    let commands = monitor.commands(server).await;
+    let scripts = commands.into_iter().filter(|it| it[0] == "evalsha");
+    scripts.map(|mut it| it.swap_remove(3)).collect()
+}
+
+#[tokio::test]
+async fn they_are_taken_in_order_and_released_in_reverse() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut monitor = server.monitor().await;
+    let request = locks.lock_all(["c", "a", "b"]).ttl(LONG);
+    let guard = request.acquire().await.unwrap();
+    let taken = called(&mut monitor, &server).await;
+    assert_eq!(taken, ["a", "b", "c"].map(RedisServer::owner_key));
+    release(guard).await;
+    let released = called(&mut monitor, &server).await;
+    assert_eq!(released, ["c", "b", "a"].map(RedisServer::owner_key));
+}
