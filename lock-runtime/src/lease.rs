@@ -150,9 +150,10 @@ impl Lease {
     /// does not rest.
     pub(crate) fn let_go(&self) -> Request {
         let id = self.terms.id;
-        match self.arrived.load(Ordering::SeqCst) {
-            true => Request::Release(id),
-            false => Request::Abandon(id),
+        if self.arrived.load(Ordering::SeqCst) {
+            Request::Release(id)
+        } else {
+            Request::Abandon(id)
         }
     }
 

@@ -5,6 +5,7 @@ use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 use crate::{
     RedisServer,
     protocol::{self, token, token_of},
+    server::connect,
     unique,
 };
 
@@ -37,11 +38,7 @@ pub struct Peer {
 impl Peer {
     /// A peer that listens on its channel, unless it is to be dead.
     pub async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
-        let info = redis::Client::open(format!("{}?protocol=resp3", server.url())).expect("a URL");
-        let mut connection = info
-            .get_multiplexed_async_connection()
-            .await
-            .expect("connected");
+        let mut connection = connect(&format!("{}?protocol=resp3", server.url())).await;
         let channel = unique("lock:grant");
         if listens {
             connection.subscribe(&channel).await.expect("subscribed");

@@ -5,13 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use lock_runtime::Acquire;
+
 use super::Kind;
 use crate::{
-    eventually, within,
+    Proxy, RedisServer, connect, eventually, release, within,
     world::{LONG, PATIENCE, World, poll_once, settled, take},
 };
 
 const ROUNDS: u32 = 120;
+
+/// A grant lasts 3 s if nobody claims it: it is given back before.
+const SOON: Duration = Duration::from_millis(2_500);
 
 /// Whenever it is dropped.
 pub async fn leaves_nothing_when_dropped(world: World, kind: Kind) {
@@ -51,6 +56,68 @@ pub async fn leaves_nothing_when_dropped(world: World, kind: Kind) {
     for name in kind.names("key") {
         take(&holders, name).await;
     }
+}
+
+/// Whatever of what it said and was told is late or lost.
+pub async fn leaves_nothing_when_cut_off(kind: Kind) {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let (locks, others) = (connect(proxy.url()).await, connect(server.url()).await);
+    let names = kind.names("key");
+    let first = names.iter().min().expect("at least one");
+    let request = || kind.request(&locks, "key").ttl(LONG).wait_forever();
+    let nothing = async || server.keys("lock:{*").await.is_empty();
+    for lost in [false, true] {
+        // The grant of a free lock.
+        settled(&locks).await;
+        proxy.replies().hold();
+        let mut acquire = request().acquire();
+        assert!(poll_once(&mut acquire).await.is_pending());
+        within(PATIENCE, proxy.replies().held()).await;
+        let held = async || server.owner(first).await.is_some();
+        eventually(PATIENCE, held).await;
+        give_up(&proxy, acquire, lost).await;
+        eventually(SOON, nothing).await;
+
+        // That of one who waited.
+        settled(&locks).await;
+        let guard = others.lock(first.as_str()).ttl(LONG).acquire().await;
+        let guard = guard.expect("the lock is free");
+        let mut acquire = request().acquire();
+        assert!(poll_once(&mut acquire).await.is_pending());
+        server.in_line(first, 1).await;
+        proxy.replies().hold();
+        release(guard).await;
+        within(PATIENCE, proxy.replies().held()).await;
+        give_up(&proxy, acquire, lost).await;
+        eventually(SOON, nothing).await;
+
+        // A place in line.
+        settled(&locks).await;
+        let guard = others.lock(first.as_str()).ttl(LONG).acquire().await;
+        let guard = guard.expect("the lock is free");
+        let mut acquire = request().acquire();
+        assert!(poll_once(&mut acquire).await.is_pending());
+        server.in_line(first, 1).await;
+        give_up(&proxy, acquire, lost).await;
+        server.in_line(first, 0).await;
+        release(guard).await;
+        eventually(SOON, nothing).await;
+    }
+}
+
+/// Drops an acquire; what is on its way then, and what it says of that, is lost or comes at last.
+async fn give_up(proxy: &Proxy, acquire: Acquire, lost: bool) {
+    if lost {
+        proxy.requests().hold();
+    }
+    drop(acquire);
+    if lost {
+        within(PATIENCE, proxy.requests().held()).await;
+        proxy.cut().await;
+        proxy.requests().pass();
+    }
+    proxy.replies().pass();
 }
 
 /// Lets time pass, more exactly than a timer.

@@ -10,7 +10,7 @@ mod referee;
 
 use lock_runtime::{LockManager, LockRequest};
 
-pub use cancellation::leaves_nothing_when_dropped;
+pub use cancellation::{leaves_nothing_when_cut_off, leaves_nothing_when_dropped};
 pub use crash::is_free_after_a_crash;
 pub use load::keeps_its_rule_under_load;
 pub use loss::{Fault, stops_the_body};
@@ -133,6 +133,11 @@ macro_rules! checks_of_kind {
             #[tokio::test]
             async fn leaves_nothing_when_dropped_on_redis() {
                 kinds::leaves_nothing_when_dropped(World::redis().await, KIND).await;
+            }
+
+            #[tokio::test]
+            async fn leaves_nothing_when_cut_off() {
+                kinds::leaves_nothing_when_cut_off(KIND).await;
             }
 
             #[tokio::test]

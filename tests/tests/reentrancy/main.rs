@@ -10,6 +10,8 @@ use tests::{
 };
 use tokio::task::yield_now;
 
+mod current;
+
 in_every_world!(
     it_is_already_held_across_join_and_select,
     it_is_not_across_spawn,
@@ -23,9 +25,6 @@ in_every_world!(
     more_keys_than_are_held_do_not_join,
     a_lock_that_was_lost_is_taken_anew,
     another_manager_joins_nothing,
-    current_is_the_innermost,
-    current_releases_nothing,
-    current_is_none_outside,
 );
 
 fn at_once(locks: &LockManager, key: &str) -> LockRequest {
@@ -259,84 +258,4 @@ async fn another_manager_joins_nothing(world: World) {
         contended(at_once(&others, "key").reentrant()).await;
     });
     within(PATIENCE, work).await.unwrap();
-}
-
-/// Deep below a locked function.
-async fn fence() -> Option<u64> {
-    yield_now().await;
-    current().map(|guard| guard.fencing_token().get())
-}
-
-async fn current_is_the_innermost(world: World) {
-    let locks = world.manager().await;
-    let work = at_once(&locks, "outer").run(async |outer| {
-        let outer = Some(outer.fencing_token().get());
-        assert_eq!(fence().await, outer);
-        let work = at_once(&locks, "inner").run(async |inner| {
-            assert_eq!(fence().await, Some(inner.fencing_token().get()));
-            assert_eq!(current().unwrap().key().as_str(), "inner");
-        });
-        work.await.unwrap();
-        assert_eq!(fence().await, outer);
-        // Each in its own.
-        let beside = at_once(&locks, "beside").run(async |beside| {
-            for _ in 0..5 {
-                assert_eq!(fence().await, Some(beside.fencing_token().get()));
-            }
-        });
-        let (beside, ()) = tokio::join!(beside, async {
-            for _ in 0..5 {
-                assert_eq!(fence().await, outer);
-            }
-        });
-        beside.unwrap();
-        assert_eq!(tokio::spawn(fence()).await.unwrap(), None);
-    });
-    within(PATIENCE, work).await.unwrap();
-}
-
-async fn current_releases_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
-    let all = locks.lock_all(["a", "b"]).ttl(LONG);
-    let work = all.run(async |guard| {
-        drop(current());
-        current().unwrap().release();
-        assert!(current().unwrap().release_confirmed().await.unwrap());
-        settled(&locks).await;
-        assert!(guard.is_held());
-        contended(at_once(&others, "a")).await;
-        current()
-    });
-    let kept = within(PATIENCE, work).await.unwrap().unwrap();
-    // It keeps nothing, either.
-    settled(&locks).await;
-    assert!(!kept.is_held());
-    take(&others, "a").await;
-    drop(kept);
-    take(&others, "b").await;
-}
-
-async fn current_is_none_outside(world: World) {
-    let locks = world.manager().await;
-    assert!(current().is_none());
-    let guard = at_once(&locks, "key").acquire().await.unwrap();
-    assert!(current().is_none(), "nothing runs under it");
-    guard
-        .hold(async { assert!(current().is_some()) })
-        .await
-        .unwrap();
-    guard
-        .hold_unstopped(async { assert!(current().is_some()) })
-        .await;
-    assert!(current().is_none());
-    let panics = std::panic::AssertUnwindSafe(async {
-        let body = guard.hold(async { panic!("on purpose") });
-        let () = body.await.unwrap();
-    });
-    let mut panics = Box::pin(panics.0);
-    let waker = std::task::Waker::noop();
-    let mut cx = std::task::Context::from_waker(waker);
-    let poll = std::panic::AssertUnwindSafe(|| panics.as_mut().poll(&mut cx));
-    assert!(std::panic::catch_unwind(poll).is_err());
-    assert!(current().is_none(), "left behind by a panic");
 }

@@ -1,0 +1,89 @@
+//! `force_release`: takes a lock away from whoever holds it, and hands it on.
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+use tests::{
+    Pulse,
+    kinds::Kind,
+    release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, settled, take},
+};
+
+use crate::status;
+
+in_every_world!(
+    a_forced_release_stops_the_body_and_hands_over,
+    a_forced_release_counts_those_who_share,
+    a_forced_release_of_a_free_lock_does_nothing,
+);
+
+async fn a_forced_release_stops_the_body_and_hands_over(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let fence = guard.fencing_token();
+    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let pulse = Pulse::default();
+    let body = tokio::spawn({
+        let pulse = pulse.clone();
+        async move { guard.hold(pulse.beat(&guard)).await }
+    });
+    within(PATIENCE, pulse.reaches(3)).await;
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    // At once, and not at the next renewal, which is twenty seconds away.
+    let outcome = within(Duration::from_secs(3), body).await.unwrap();
+    let Err(error) = outcome;
+    let LockError::Lost { key, fence: of, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((key.as_str(), of), ("key", fence));
+    let next = within(Duration::from_secs(3), next).await.unwrap();
+    assert!(next.fencing_token() > fence);
+    settled(&locks).await;
+    assert!(next.is_held(), "the old holder has taken it away");
+    release(next).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_forced_release_counts_those_who_share(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for kind in [Kind::Reader, Kind::Permits(4)] {
+        let mut guards = Vec::new();
+        for locks in [&locks, &others, &locks] {
+            let guard = kind.request(locks, "key").ttl(LONG).acquire().await;
+            guards.push(guard.unwrap());
+        }
+        // Its lease ends, and it is none of them any more.
+        let short = Duration::from_millis(200);
+        let fixed = kind.request(&locks, "key").ttl(short).renew(false);
+        let fixed = fixed.acquire().await.unwrap();
+        let gone = async || status(&others, "key").await.holders.len() == 3;
+        tests::eventually(PATIENCE, gone).await;
+        let writer = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+        assert_eq!(others.force_release("key").await.unwrap(), 3);
+        for guard in &guards {
+            within(Duration::from_secs(3), guard.lost()).await;
+        }
+        let writer = within(PATIENCE, writer).await.unwrap();
+        assert!(
+            guards
+                .iter()
+                .all(|it| it.fencing_token() < writer.fencing_token())
+        );
+        drop((guards, fixed));
+        settled(&locks).await;
+        settled(&others).await;
+        assert!(writer.is_held());
+        release(writer).await;
+    }
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_forced_release_of_a_free_lock_does_nothing(world: World) {
+    let locks = world.manager().await;
+    let guard = locks.lock("other").ttl(LONG).acquire().await.unwrap();
+    assert_eq!(locks.force_release("key").await.unwrap(), 0);
+    take(&locks, "key").await;
+    assert_eq!(locks.force_release("key").await.unwrap(), 0);
+    assert!(guard.is_held());
+}

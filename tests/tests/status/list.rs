@@ -1,0 +1,101 @@
+//! `list`: the names of the locks that are held, by pattern.
+
+use lock_runtime::LockManager;
+use tests::{
+    RedisServer, connect, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line},
+};
+
+use crate::{assert_described, list, status};
+
+in_every_world!(locks_are_listed_by_pattern, prefixes_are_respected,);
+
+async fn locks_are_listed_by_pattern(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    assert_eq!(list(&locks, "*").await, [""; 0]);
+    let names = ["stock:1", "stock:12", "stock:[1]", r"a\b", "order:1", "ünï"];
+    let mut guards = Vec::new();
+    for name in names {
+        guards.push(locks.lock(name).ttl(LONG).acquire().await.unwrap());
+    }
+    // What else stands on a server is no lock: a line, and those who share.
+    let reader = locks.lock("shared").read().ttl(LONG).acquire().await;
+    let _writer = in_line(&others, others.lock("shared").wait_forever()).await;
+    let _waiter = in_line(&others, others.lock("order:1").wait_forever()).await;
+
+    let all = [
+        "a\\b",
+        "order:1",
+        "shared",
+        "stock:1",
+        "stock:12",
+        "stock:[1]",
+        "ünï",
+    ];
+    let patterns: [(&str, &[&str]); 14] = [
+        ("*", &all),
+        ("**", &all),
+        ("stock:*", &["stock:1", "stock:12", "stock:[1]"]),
+        ("stock:?", &["stock:1"]),
+        ("stock:??", &["stock:12"]),
+        ("*:1", &["order:1", "stock:1"]),
+        ("?????:1", &["order:1", "stock:1"]),
+        ("stock:1", &["stock:1"]),
+        ("stock:[1]", &["stock:[1]"]),
+        ("stock:[0-9]", &[]),
+        ("stock:[^0]", &[]),
+        (r"a\b", &["a\\b"]),
+        ("nothing", &[]),
+        ("", &[]),
+    ];
+    for (pattern, names) in patterns {
+        for locks in [&locks, &others] {
+            assert_eq!(list(locks, pattern).await, names, "{pattern}");
+        }
+    }
+    drop((guards, reader));
+}
+
+async fn prefixes_are_respected(world: World) {
+    let config = world.config().prefix("shop").unwrap();
+    let shop = LockManager::connect(config).await.unwrap();
+    let locks = world.manager().await;
+    let guard = shop.lock("key").ttl(LONG).acquire().await.unwrap();
+    assert_eq!(list(&locks, "*").await, [""; 0]);
+    assert_eq!(list(&shop, "*").await, ["key"]);
+    assert!(!status(&locks, "key").await.is_held());
+    assert_eq!(locks.force_release("key").await.unwrap(), 0);
+    assert!(guard.is_held());
+    let theirs = status(&shop, "key").await;
+    assert_described(&theirs.holders[0], guard.fencing_token().get());
+    assert_eq!(shop.force_release("key").await.unwrap(), 1);
+    within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn a_server_with_many_keys_is_searched_in_steps() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut pipeline = ::redis::pipe();
+    for number in 0..5_000 {
+        pipeline
+            .cmd("SET")
+            .arg(format!("else:{number}"))
+            .arg(1)
+            .ignore();
+        let name = RedisServer::owner_key(&format!("many:{number:04}"));
+        pipeline
+            .cmd("SET")
+            .arg(name)
+            .arg("me")
+            .arg("PX")
+            .arg(60_000)
+            .ignore();
+    }
+    let mut connection = server.connection().await;
+    let () = pipeline.query_async(&mut connection).await.unwrap();
+    let all = list(&locks, "many:*").await;
+    assert_eq!(all.len(), 5_000);
+    assert!(all.is_sorted());
+    assert_eq!(list(&locks, "many:000?").await.len(), 10);
+}

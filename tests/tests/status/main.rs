@@ -1,0 +1,169 @@
+//! Promise: whoever asks is told who holds a lock, which locks are held, and can take one away.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::{Duration, SystemTime};
+
+use lock_runtime::{Holder, LockError, LockKey, LockManager, Status, distributed_lock};
+use tests::{
+    kinds::Kind,
+    release, within,
+    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take},
+};
+
+mod force_release;
+mod list;
+mod on_redis;
+
+in_every_world!(
+    nobody_holds_a_free_lock,
+    one_holder_is_described,
+    an_annotated_function_is_named,
+    all_who_share_are_named,
+    those_who_wait_are_counted,
+    questions_disturb_nobody,
+    a_manager_that_was_shut_down_answers_questions_or_says_so,
+);
+
+async fn status(locks: &LockManager, key: &str) -> Status {
+    within(PATIENCE, locks.status(key)).await.unwrap()
+}
+
+async fn list(locks: &LockManager, pattern: &str) -> Vec<String> {
+    let keys = within(PATIENCE, locks.list(pattern)).await.unwrap();
+    keys.iter().map(ToString::to_string).collect()
+}
+
+/// The holder is of this process and has had its lock since just now.
+fn assert_described(holder: &Holder, fence: u64) {
+    assert_eq!(holder.process, Some(std::process::id()), "{holder:?}");
+    let host = holder.host.as_deref().expect("a host");
+    assert!(!host.is_empty(), "{holder:?}");
+    let since = holder.since.expect("its process answers").elapsed();
+    let since = since.unwrap_or_default();
+    assert!(since < PATIENCE, "{holder:?}");
+    assert_eq!(holder.fence.expect("the same").get(), fence);
+    let remaining = holder.remaining.expect("a lease");
+    assert!(remaining <= LONG && remaining > LONG / 2, "{holder:?}");
+    assert!(!holder.resting && !holder.id.is_empty(), "{holder:?}");
+}
+
+async fn nobody_holds_a_free_lock(world: World) {
+    let locks = world.manager().await;
+    for _ in 0..2 {
+        let free = status(&locks, "key").await;
+        assert_eq!(free.key.as_str(), "key");
+        assert!(free.holders.is_empty() && !free.is_held(), "{free:?}");
+        assert_eq!(free.waiters, 0);
+        take(&locks, "key").await;
+    }
+}
+
+async fn one_holder_is_described(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    for locks in [&locks, &others] {
+        let held = status(locks, "key").await;
+        assert!(held.is_held() && held.waiters == 0, "{held:?}");
+        let [holder] = &held.holders[..] else {
+            panic!("{held:?}");
+        };
+        assert_described(holder, guard.fencing_token().get());
+        assert_eq!(holder.function, None);
+    }
+    // `since` is that of the grant, and not that of the question.
+    let first = status(&others, "key").await.holders[0].since.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let second = status(&others, "key").await.holders[0].since.unwrap();
+    let moved = second.duration_since(first).unwrap_or_default();
+    assert!(moved < Duration::from_millis(250), "moved by {moved:?}");
+    assert!(second <= SystemTime::now());
+    release(guard).await;
+    assert!(!status(&others, "key").await.is_held());
+}
+
+#[distributed_lock(key = ["named:{name}", "also:{name}"], ttl = "60s")]
+async fn named(name: &str, others: &LockManager) -> Result<Vec<Status>, LockError> {
+    let first = others.status(LockKey::from(format!("named:{name}"))).await;
+    let second = others.status(LockKey::from(format!("also:{name}"))).await;
+    Ok(vec![first?, second?])
+}
+
+async fn an_annotated_function_is_named(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let call = locks.scope(named("a", &others));
+    for status in within(PATIENCE, call).await.unwrap() {
+        let holder = &status.holders[0];
+        assert_eq!(holder.function.as_deref(), Some("status::named"));
+        let words = holder.to_string();
+        let process = std::process::id().to_string();
+        assert!(words.contains("`status::named`") && words.contains(&process));
+    }
+}
+
+async fn all_who_share_are_named(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for kind in [Kind::Reader, Kind::Permits(3)] {
+        let mut guards = Vec::new();
+        for locks in [&locks, &others, &locks] {
+            let guard = kind.request(locks, "key").ttl(LONG).acquire().await;
+            guards.push(guard.unwrap());
+        }
+        let held = status(&locks, "key").await;
+        assert_eq!(held.holders.len(), 3, "{held:?}");
+        for guard in &guards {
+            let fence = guard.fencing_token();
+            let mut holders = held.holders.iter();
+            let holder = holders.find(|it| it.fence == Some(fence));
+            assert_described(holder.expect("all are named"), fence.get());
+        }
+        for (left, guard) in guards.into_iter().enumerate() {
+            release(guard).await;
+            let held = status(&locks, "key").await;
+            assert_eq!(held.holders.len(), 2 - left, "{held:?}");
+        }
+    }
+}
+
+async fn those_who_wait_are_counted(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    for number in 0..5 {
+        assert_eq!(status(&locks, "key").await.waiters, number);
+        let kind = [Kind::Exclusive, Kind::Reader][number % 2];
+        let request = kind.request(&others, "key").wait_forever();
+        waiters.push(in_line(&others, request).await);
+    }
+    assert_eq!(status(&others, "key").await.waiters, 5);
+    for left in (0..5).rev() {
+        drop(waiters.pop());
+        settled(&others).await;
+        assert_eq!(status(&locks, "key").await.waiters, left);
+    }
+}
+
+async fn questions_disturb_nobody(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let mut waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    for _ in 0..20 {
+        let (held, listed) = (status(&others, "key"), list(&locks, "k*"));
+        let (held, listed) = tokio::join!(held, listed);
+        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        assert_eq!(listed, ["key"]);
+    }
+    assert!(poll_once(&mut waiter).await.is_pending());
+    assert!(guard.is_held());
+    release(guard).await;
+    release(within(PATIENCE, waiter).await.unwrap()).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_manager_that_was_shut_down_answers_questions_or_says_so(world: World) {
+    let locks = world.manager().await;
+    within(PATIENCE, locks.shutdown()).await;
+    match within(PATIENCE, locks.status("key")).await {
+        Ok(status) => assert!(!status.is_held()),
+        Err(error) => assert!(matches!(error, LockError::ShutDown), "{error}"),
+    }
+}

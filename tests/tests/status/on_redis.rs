@@ -1,0 +1,90 @@
+//! What is known of those who cannot be asked: stopped processes, foreign clients, a server that is gone.
+
+use std::time::Duration;
+
+use lock_runtime::{Holder, LockError, LockManager};
+use tests::{
+    RedisServer, Worker, connect, release, within,
+    world::{LONG, PATIENCE, in_line},
+};
+
+use crate::{list, status};
+
+/// The process that the worker is, as its status has it.
+async fn holder_in(worker: &Worker, locks: &LockManager) -> Holder {
+    let mut held = status(locks, "key").await;
+    assert_eq!(held.holders.len(), 1, "{held:?}");
+    let holder = held.holders.remove(0);
+    assert_eq!(holder.process, Some(worker.pid()), "{holder:?}");
+    holder
+}
+
+#[tokio::test]
+async fn a_holder_whose_process_is_stopped_is_still_named() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let url = server.url();
+    for kind in ["exclusive", "reader", "permits:2"] {
+        let args = ["holder", &url, kind, "key", "60000"];
+        let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+        let fence = worker.fence().await;
+        let awake = holder_in(&worker, &locks).await;
+        assert_eq!(awake.fence.unwrap().get(), fence);
+        assert!(awake.since.is_some());
+        worker.pause();
+        let asleep = holder_in(&worker, &locks).await;
+        assert_eq!((asleep.since, asleep.fence), (None, None));
+        assert_eq!((&asleep.id, &asleep.host), (&awake.id, &awake.host));
+        assert!(asleep.remaining.unwrap() > LONG / 2);
+        // Its lock can be taken all the same; it learns of it when it wakes.
+        assert_eq!(locks.force_release("key").await.unwrap(), 1);
+        let next = locks.lock("key").wait(Duration::ZERO).acquire();
+        let next = within(PATIENCE, next).await.unwrap();
+        assert!(next.fencing_token().get() > fence);
+        worker.resume();
+        let lost = worker.line().await;
+        assert!(lost.contains("lost"), "{lost}");
+        release(next).await;
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_client_is_shown_and_removed() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let owner = RedisServer::owner_key("key");
+    for (ttl, value) in [(false, "somebody else"), (true, "me@home"), (true, "")] {
+        server.cmd(&["SET", &owner, value]).await;
+        if ttl {
+            server.cmd(&["PEXPIRE", &owner, "60000"]).await;
+        }
+        let waiter = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+        let held = status(&locks, "key").await;
+        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        let holder = &held.holders[0];
+        assert_eq!(&*holder.id, value);
+        assert_eq!(holder.remaining.is_some(), ttl, "{holder:?}");
+        assert_eq!((holder.process, &holder.host), (None, &None));
+        assert_eq!((holder.since, holder.fence), (None, None));
+        assert!(!holder.resting);
+        assert_eq!(list(&locks, "*").await, ["key"]);
+        assert_eq!(locks.force_release("key").await.unwrap(), 1);
+        release(within(Duration::from_secs(3), waiter).await.unwrap()).await;
+    }
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_cannot_be_asked() {
+    let mut server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    server.kill().await;
+    let error = within(PATIENCE, locks.status("key")).await.unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+    let error = within(PATIENCE, locks.list("*")).await.unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+    let error = within(PATIENCE, locks.force_release("key"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+}
