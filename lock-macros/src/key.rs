@@ -171,12 +171,14 @@ impl Key {
     }
 
     /// Shown at the literal, but meaning the argument of that name: in a function that
-    /// `macro_rules!` wrote the two may come from different places.
+    /// `macro_rules!` wrote the two may come from different places. Of several arguments of one
+    /// name it is the one from the place of the literal.
     fn resolve(&self, ident: &Ident, scope: Scope<'_>) -> Ident {
         let mut ident = ident.clone();
-        ident.set_span(match scope.binding(&ident) {
-            Some(binding) => self.span().resolved_at(binding.span()),
-            None => self.span(),
+        ident.set_span(match scope.bindings(&ident).as_slice() {
+            [] => self.span(),
+            [binding] => self.span().resolved_at(binding.span()),
+            _ => self.literal.span(),
         });
         ident
     }
@@ -188,13 +190,13 @@ impl Key {
 }
 
 impl Scope<'_> {
-    fn binding(&self, ident: &Ident) -> Option<&Ident> {
-        match self {
-            Scope::Function { bindings, .. } => {
-                bindings.iter().find(|bound| bound.unraw() == ident.unraw())
-            }
-            Scope::Anything => None,
-        }
+    fn bindings(&self, ident: &Ident) -> Vec<&Ident> {
+        let bindings = match self {
+            Scope::Function { bindings, .. } => bindings,
+            Scope::Anything => &[][..],
+        };
+        let same = |bound: &&Ident| bound.unraw() == ident.unraw();
+        bindings.iter().filter(same).collect()
     }
 
     /// Whether the name is surely meant: an argument, or by its letters a constant. Any other

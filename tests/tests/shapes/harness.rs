@@ -46,7 +46,8 @@ pub(crate) fn shape_on<F: Future>(
     let waits = async {
         let held = locks.lock(key.clone()).acquire().await.unwrap();
         let mut call = pin!(call);
-        for _ in 0..2 {
+        // More often than a body that did not wait would take.
+        for _ in 0..5 {
             let polled = poll_once(call.as_mut()).await;
             assert!(polled.is_pending(), "{name}: does not wait for `{key}`");
             settled(locks).await;
