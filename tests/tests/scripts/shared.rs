@@ -1,6 +1,6 @@
 //! What the scripts keep of those who share a lock: it always ends, and only its own script makes it.
 
-use tests::{Peer, RedisServer, token};
+use tests::{Peer, RedisServer, connect, token};
 
 const KINDS: [&str; 2] = ["r", "p3"];
 
@@ -141,6 +141,23 @@ async fn who_has_expired_beside_others_is_gone() {
         assert_eq!(holders(&mut peer).await, 2);
         assert!(peer.release(3).await && peer.release(4).await);
         assert_eq!(server.keys("lock:{*").await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn who_has_expired_is_neither_shown_nor_counted() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    for kind in KINDS {
+        let mut peer = beside(&server, kind).await;
+        for number in [1, 2, 3] {
+            peer.acquire(number, 60_000, true).await;
+        }
+        expire(&mut peer, 2).await;
+        let status = locks.status("shared").await.expect("an answer");
+        assert_eq!(status.holders.len(), 2, "{status:?}");
+        let count = locks.force_release("shared").await;
+        assert_eq!(count.expect("an answer"), 2);
     }
 }
 
