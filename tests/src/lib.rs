@@ -11,6 +11,7 @@ mod compiler;
 mod fixtures;
 pub mod kinds;
 mod line;
+mod log;
 mod monitor;
 mod net;
 mod peer;
