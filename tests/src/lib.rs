@@ -12,6 +12,7 @@ mod fixtures;
 pub mod kinds;
 mod line;
 mod log;
+pub mod model;
 mod monitor;
 mod net;
 mod peer;
