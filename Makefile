@@ -70,6 +70,11 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=p
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) $(if $(NETWORK),--network $(NETWORK))
 
+.PHONY: model
+model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
+	cargo build -q -p tests --bin model
+	$(call limited,900) cargo run -q -p tests --bin model -- $(SEED)
+
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
 	LOCK_SEEDS=$(or $(SEEDS),0..100000) cargo test -q --release -p lock-runtime --lib simulation -- --nocapture

@@ -11,6 +11,8 @@ mod compiler;
 mod fixtures;
 pub mod kinds;
 mod line;
+mod log;
+pub mod model;
 mod monitor;
 mod net;
 mod peer;

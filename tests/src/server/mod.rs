@@ -128,6 +128,17 @@ impl RedisServer {
         keys
     }
 
+    /// Those of the keys that match a pattern which would stay for ever, sorted.
+    pub async fn without_ttl(&self, pattern: &str) -> Vec<String> {
+        let mut lasting = Vec::new();
+        for key in self.keys(pattern).await {
+            if self.cmd(&["PTTL", &key]).await == Value::Int(-1) {
+                lasting.push(key);
+            }
+        }
+        lasting
+    }
+
     /// How often `command` (in lower case) was called since the server started or `CONFIG RESETSTAT`.
     pub async fn calls(&self, command: &str) -> u64 {
         let statistics: String = self.read(&["INFO", "commandstats"]).await;

@@ -68,10 +68,8 @@ impl Crew {
 
     /// Every key of a lock has a ttl.
     pub async fn check_ttls(&mut self) {
-        for key in self.server.keys("lock:{*").await {
-            if self.server.cmd(&["PTTL", &key]).await == Value::Int(-1) {
-                self.violations.push(format!("{key} has no ttl"));
-            }
+        for key in self.server.without_ttl("lock:{*").await {
+            self.violations.push(format!("{key} has no ttl"));
         }
     }
 

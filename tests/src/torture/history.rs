@@ -1,17 +1,13 @@
-//! What happened, one line and one `write(2)` an event, so that a killed process leaves whole lines behind.
+//! What happened in a tortured run.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
-use rustix::time::{ClockId, clock_gettime};
+pub(super) use crate::log::monotonic;
+use crate::log::{self, Log};
 
 /// Where one process writes its events.
 #[derive(Debug)]
-pub(super) struct History(File);
+pub(super) struct History(Log);
 
 /// What a worker did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +57,7 @@ pub(super) struct Event {
 impl History {
     /// Appends to the file of this process in `directory`.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
-        let path = directory.join(format!("{}.history", std::process::id()));
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self(file))
+        Log::open(directory).map(Self)
     }
 
     /// Notes an event of this moment.
@@ -75,43 +69,24 @@ impl History {
     pub(super) fn note_at(&self, at: Duration, kind: Kind, key: &str, fence: u64) {
         let name = KINDS.iter().find(|(known, _)| *known == kind);
         let (_, name) = name.expect("all kinds have names");
-        let line = format!("{} {name} {key} {fence}\n", at.as_nanos());
-        (&self.0)
-            .write_all(line.as_bytes())
-            .expect("the history can be written");
+        self.0.note(at, format_args!("{name} {key} {fence}"));
     }
 }
 
 /// All events of all processes, in the order of their times.
 pub(super) fn read(directory: &Path) -> io::Result<Vec<Event>> {
-    let mut events = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path: PathBuf = entry?.path();
-        if path.extension().is_some_and(|it| it == "history") {
-            let text = std::fs::read_to_string(path)?;
-            events.extend(text.lines().map(parse));
-        }
-    }
-    events.sort_by_key(|event| event.at);
-    Ok(events)
+    log::read(directory, |_, at, words| parse(at, words))
 }
 
-fn parse(line: &str) -> Event {
-    let mut words = line.split(' ');
+fn parse(at: Duration, words: &str) -> Event {
+    let mut words = words.split(' ');
     let mut word = || words.next().expect("lines are written whole");
-    let at = word().parse().expect("nanoseconds");
     let name = word();
     let kind = KINDS.iter().find(|(_, known)| *known == name);
     Event {
-        at: Duration::from_nanos(at),
+        at,
         kind: kind.expect("a known kind").0,
         key: word().to_owned(),
         fence: word().parse().expect("a fence"),
     }
-}
-
-/// The time on a clock that all processes share.
-pub(super) fn monotonic() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.try_into().expect("the clock started at zero")
 }

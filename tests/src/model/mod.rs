@@ -1,0 +1,124 @@
+//! Random operations of several processes, and a checker that compares what they did with a model of locks: see
+//! `make model`.
+
+mod check;
+mod event;
+mod plan;
+mod report;
+mod work;
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinSet, time::sleep};
+
+pub use report::Report;
+pub use work::work;
+
+use crate::{RedisServer, Worker, connect, eventually, log, take};
+
+/// How many processes take locks.
+pub const PROCESSES: usize = 4;
+/// How many operations each of them does at a time.
+pub const TASKS: usize = 8;
+/// How many locks there are.
+pub const KEYS: usize = 10;
+
+/// Longer than any lease, and than it takes to notice its end.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// Which operations a process does.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// What decides all choices.
+    pub seed: u64,
+    /// How many operations all processes do.
+    pub operations: usize,
+    /// The number of the process.
+    pub process: usize,
+}
+
+/// Does and checks so many operations with the choices of a seed; `program work URL DIRECTORY SEED OPERATIONS PROCESS`
+/// is a process. Also says how long that took.
+pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Duration) {
+    let started = Instant::now();
+    let server = RedisServer::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut crew = JoinSet::new();
+    for process in 0..PROCESSES {
+        let share = Share {
+            seed,
+            operations,
+            process,
+        };
+        let directory = directory.path().to_string_lossy().into_owned();
+        crew.spawn(tend(share, server.url(), directory, program.to_owned()));
+    }
+    crew.join_all().await;
+    let took = started.elapsed();
+    let mut report = check_history(directory.path());
+    check_end(&server, &mut report).await;
+    (report, took)
+}
+
+fn check_history(directory: &Path) -> Report {
+    let events = log::read(directory, event::Event::parse).expect("the histories can be read");
+    check::check(&events)
+}
+
+/// Does to a process what its operations ask for, until there are no more of them.
+async fn tend(share: Share, url: String, directory: String, program: String) {
+    let Share {
+        seed,
+        operations,
+        process,
+    } = share;
+    let numbers = [
+        seed.to_string(),
+        operations.to_string(),
+        process.to_string(),
+    ];
+    let [seed, operations, process] = &numbers;
+    let args = ["work", &url, &directory, seed, operations, process];
+    let mut worker = Worker::spawn(&program, args).await;
+    loop {
+        let line = worker.line().await;
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["alive"] => {}
+            ["kill"] => {
+                worker.kill().await;
+                worker = Worker::spawn(&program, args).await;
+            }
+            ["stop", millis] => {
+                worker.pause();
+                let millis = millis.parse().expect("a number");
+                sleep(Duration::from_millis(millis)).await;
+                worker.resume();
+                worker.send("go on").await;
+            }
+            ["done"] => return,
+            other => panic!("a worker says {other:?}"),
+        }
+    }
+}
+
+/// Every key of a lock has a ttl, and every lock can be taken and leaves nothing.
+async fn check_end(server: &RedisServer, report: &mut Report) {
+    for key in server.without_ttl("lock:{*").await {
+        let last = report.operations;
+        report.complain(
+            log::monotonic(),
+            last,
+            format_args!("left {key} without a ttl"),
+        );
+    }
+    let locks = connect(server.url()).await;
+    for number in 0..KEYS {
+        let key = format!("model-{number}");
+        take(&locks, &key, RECOVERY).await.release();
+    }
+    locks.shutdown().await;
+    eventually(RECOVERY, async || server.keys("lock:{*").await.is_empty()).await;
+}

@@ -1,0 +1,139 @@
+//! What a run has shown, and whether that is enough.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use super::plan::Kind;
+
+/// Counts, and what must not be.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many operations began.
+    pub operations: usize,
+    /// How many were granted to one holder alone.
+    pub exclusive: usize,
+    /// How many were granted to readers.
+    pub read: usize,
+    /// How many were granted one of several permits.
+    pub permits: usize,
+    /// How many of all these were for several keys.
+    pub several: usize,
+    /// How often somebody held a key beside somebody else, as readers and permits may.
+    pub together: usize,
+    /// How many callers were told of a loss.
+    pub losses: usize,
+    /// How many callers lost interest.
+    pub cancelled: usize,
+    /// How many callers were refused, by the error.
+    pub errors: BTreeMap<String, usize>,
+    /// How often a process was killed.
+    pub kills: usize,
+    /// How often a process stood still.
+    pub stops: usize,
+    /// What must not be.
+    pub violations: Vec<Violation>,
+}
+
+/// What no lock would do.
+#[derive(Debug, Default)]
+pub struct Violation {
+    /// When it happened.
+    pub at: Duration,
+    /// How many operations had begun by then.
+    pub after: usize,
+    /// The number of the operation.
+    pub operation: usize,
+    /// What it did.
+    pub what: String,
+}
+
+impl Report {
+    pub(super) fn complain(&mut self, at: Duration, operation: usize, what: impl fmt::Display) {
+        self.violations.push(Violation {
+            at,
+            after: 0,
+            operation,
+            what: what.to_string(),
+        });
+    }
+
+    /// Puts the violations in their order, given when each operation began.
+    pub(super) fn settle(&mut self, begun: &[Duration]) {
+        for violation in &mut self.violations {
+            violation.after = begun.partition_point(|begun| *begun <= violation.at);
+        }
+        self.violations.sort_by_key(|violation| violation.at);
+    }
+
+    pub(super) fn count(&mut self, kind: Kind, keys: usize) {
+        self.several += usize::from(keys > 1);
+        match kind {
+            Kind::Exclusive => self.exclusive += 1,
+            Kind::Read => self.read += 1,
+            Kind::Permits(_) => self.permits += 1,
+        }
+    }
+
+    /// What is wrong with the run, also if it has shown too little.
+    pub fn complaints(&self, operations: usize) -> Vec<String> {
+        let violations = self.violations.iter().take(10);
+        let mut complaints: Vec<_> = violations.map(ToString::to_string).collect();
+        // So many in every thousand operations: half of what is usual, or less.
+        for (what, count, least) in [
+            ("operations", self.operations, 1000),
+            ("exclusive grants", self.exclusive, 100),
+            ("read grants", self.read, 100),
+            ("permits", self.permits, 100),
+            ("grants of several keys", self.several, 40),
+            ("holders beside others", self.together, 50),
+            ("losses", self.losses, 4),
+            ("cancellations", self.cancelled, 10),
+            ("kills", self.kills, 1),
+            ("stops", self.stops, 1),
+        ] {
+            if count < least * operations / 1000 {
+                complaints.push(format!("only {count} {what}: the run shows nothing"));
+            }
+        }
+        complaints
+    }
+
+    /// The names of the numbers of a line.
+    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended other kills stops";
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            at,
+            after,
+            operation,
+            what,
+        } = self;
+        write!(
+            f,
+            "after {after} operations: operation {operation} {what} at {at:?}"
+        )
+    }
+}
+
+/// The numbers under [`Report::HEAD`].
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contended = self.errors.get("contended").copied().unwrap_or(0);
+        let other = self.errors.values().sum::<usize>() - contended;
+        write!(
+            f,
+            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {contended:>9} {other:>5} {:>5} {:>5}",
+            self.operations,
+            self.exclusive,
+            self.read,
+            self.permits,
+            self.several,
+            self.together,
+            self.losses,
+            self.cancelled,
+            self.kills,
+            self.stops,
+        )
+    }
+}
