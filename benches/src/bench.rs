@@ -1,6 +1,7 @@
 //! What all cases share: how long to measure, whom to compare with, and where the figures go.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use support::RedisServer;
 
@@ -10,9 +11,13 @@ use crate::plot::Chart;
 use crate::report::Report;
 use crate::systems::System;
 
+/// How long a run may take.
+const LIMIT: Duration = Duration::from_secs(590);
+
 /// A run of the bench.
 #[derive(Debug)]
 pub(crate) struct Bench {
+    started: Instant,
     /// A shorter run, for a first look.
     pub(crate) quick: bool,
     /// The other libraries that can be measured here.
@@ -26,6 +31,7 @@ impl Bench {
     /// Finds the peers.
     pub(crate) async fn new(quick: bool, results: PathBuf) -> Self {
         let mut bench = Self {
+            started: Instant::now(),
             quick,
             peers: System::CRATES.into(),
             report: Report::default(),
@@ -45,6 +51,11 @@ impl Bench {
     /// The first in a quick run, else the second.
     pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
+    }
+
+    /// How many seconds are left.
+    pub(crate) fn seconds_left(&self) -> u64 {
+        LIMIT.saturating_sub(self.started.elapsed()).as_secs()
     }
 
     /// A server of the case's own.
