@@ -99,8 +99,8 @@ async fn times(name: &str, server: &RedisServer, locks: &impl Locks) {
     let sample = async || {
         let driver = cpu::of_threads("lock-driver");
         let caller = cpu::of_process().saturating_sub(driver);
-        let served = server::processor_seconds(server).await;
-        [caller.as_secs_f64(), driver.as_secs_f64(), served]
+        let process = server::processor_seconds(server).await;
+        [caller.as_secs_f64(), driver.as_secs_f64(), process]
     };
     let before = sample().await;
     let started = Instant::now();
@@ -116,12 +116,12 @@ async fn times(name: &str, server: &RedisServer, locks: &impl Locks) {
         let (part, each) = (100.0 * seconds / elapsed, seconds / TIMED as f64 * 1e6);
         println!("  {part:4.1} %  {each:5.1} µs  {whose}");
     };
-    let [caller, driver, served] = [0, 1, 2].map(|it| after[it] - before[it]);
+    let [caller, driver, process] = [0, 1, 2].map(|it| after[it] - before[it]);
     print(caller, "caller's thread");
     print(driver, "driver's thread");
-    print(served - scripts, "server's process, without scripts");
+    print(process - scripts, "server's process, without scripts");
     print(scripts, "scripts in the server");
-    let rest = elapsed - caller - driver - served;
+    let rest = elapsed - caller - driver - process;
     print(rest, "nobody: waking up, and waiting for a processor");
 }
 

@@ -56,7 +56,7 @@ impl Chart<'_> {
         let drawn = if self.parts {
             self.draw(path, x, 0.0..1.0)
         } else {
-            self.draw(path, x, (step_below(low)..step_above(high)).log_scale())
+            self.draw(path, x, (power_below(low)..high * 1.2).log_scale())
         };
         drawn.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
@@ -134,16 +134,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// The next of 1, 2, 5, 10, 20, …
-fn step_below(value: f64) -> f64 {
-    let power = 10_f64.powf(value.log10().floor());
-    let steps = [5.0, 2.0, 1.0].map(|step| step * power);
-    steps
-        .into_iter()
-        .find(|step| *step <= value)
-        .unwrap_or(value)
-}
-
-fn step_above(value: f64) -> f64 {
-    1.0 / step_below(1.0 / value)
+/// The next of 0.1, 1, 10, …: axes are labelled from there on.
+fn power_below(value: f64) -> f64 {
+    10_f64.powf(value.log10().floor())
 }

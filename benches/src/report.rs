@@ -195,10 +195,11 @@ impl Report {
             let (ours, beside) = (row.unit.show(row.ours), row.others());
             let (figure, bound) = (&row.figure, bound.unwrap_or_default());
             let verdict = row.verdict();
-            text += &format!("| {case} | {figure} | {ours} | {beside} | {bound} | {verdict} |\n");
+            let cells = [case, figure, &ours, &beside, &bound, verdict];
+            text += &["| ", &cells.join(" | "), " |\n"].concat();
         }
         for notice in &self.notices {
-            text += &format!("\nNot measured: {notice}\n");
+            text += &["\nNot measured: ", notice, "\n"].concat();
         }
         text
     }

@@ -88,7 +88,9 @@ pub(crate) fn count(profile: &str) -> Stages {
                 }
             }
             let all: f64 = share.values().sum();
-            share.values_mut().for_each(|part| *part /= all);
+            for part in share.values_mut() {
+                *part /= all;
+            }
             (
                 functions.get_key_value(name).expect("itself").0.as_str(),
                 share,

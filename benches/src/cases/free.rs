@@ -43,7 +43,7 @@ pub(super) async fn run(bench: &mut Bench) {
 
 async fn measure(bench: &mut Bench, tasks: usize, always: &[System]) -> All {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(500, 900));
+    let time = Duration::from_millis(bench.pick(500, 700));
     let mut all = All::new();
     for round in 0..bench.pick(3, 5) {
         for system in bench.turn(round, always) {

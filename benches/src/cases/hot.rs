@@ -45,7 +45,7 @@ type All = BTreeMap<System, Vec<Round>>;
 
 pub(super) async fn run(bench: &mut Bench) {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(2_000, 4_000));
+    let time = Duration::from_millis(bench.pick(2_000, 3_000));
     let mut all = All::new();
     for number in 0..bench.pick(2, 3) {
         for system in bench.turn(number, &[System::Ours]) {

@@ -31,7 +31,7 @@ struct Load {
 
 pub(super) async fn run(bench: &mut Bench) {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(2_000, 4_000));
+    let time = Duration::from_millis(bench.pick(2_000, 3_000));
     let (mut shared, mut exclusive) = (Vec::new(), Vec::new());
     for round in 0..bench.pick(2, 3) {
         let mut turns = [
@@ -80,7 +80,8 @@ pub(super) async fn run(bench: &mut Bench) {
 }
 
 fn p99(load: &Load) -> f64 {
-    Sorted::from_iter(load.writer_waits.iter().copied()).quantile(0.99)
+    let waits: Sorted = load.writer_waits.iter().copied().collect();
+    waits.quantile(0.99)
 }
 
 /// The writer is exclusive always; the readers are what `system` says.

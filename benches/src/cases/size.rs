@@ -52,7 +52,8 @@ async fn waiters(bench: &Bench, server: &RedisServer) -> Costs {
                 tasks: waiters + 1,
                 body: Duration::ZERO,
             };
-            let time = Duration::from_millis(bench.pick(800, 1_200));
+            // All queue up first, and that must be little beside the rest.
+            let time = Duration::from_millis(bench.pick(600, 1_000) + 2 * waiters as u64);
             let hot = compete(server, crowd, time).await;
             client.push(hot.each(hot.client_ns));
             server_ns.push(hot.each(hot.server.script_us * 1e3));
