@@ -1,6 +1,7 @@
 //! What all cases share: how long to measure, whom to compare with, and where the figures go.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use support::RedisServer;
 
@@ -10,9 +11,13 @@ use crate::plot::Chart;
 use crate::report::Report;
 use crate::systems::System;
 
+/// How long a run may take.
+const LIMIT: Duration = Duration::from_secs(590);
+
 /// A run of the bench.
 #[derive(Debug)]
 pub(crate) struct Bench {
+    started: Instant,
     /// A shorter run, for a first look.
     pub(crate) quick: bool,
     /// The other libraries that can be measured here.
@@ -26,6 +31,7 @@ impl Bench {
     /// Finds the peers.
     pub(crate) async fn new(quick: bool, results: PathBuf) -> Self {
         let mut bench = Self {
+            started: Instant::now(),
             quick,
             peers: System::CRATES.into(),
             report: Report::default(),
@@ -47,16 +53,21 @@ impl Bench {
         if self.quick { quick } else { full }
     }
 
+    /// How many seconds are left.
+    pub(crate) fn seconds_left(&self) -> u64 {
+        LIMIT.saturating_sub(self.started.elapsed()).as_secs()
+    }
+
     /// A server of the case's own.
     pub(crate) async fn server(&self) -> RedisServer {
         RedisServer::start().await
     }
 
-    /// Who is measured in a round: ours and the ceiling always, the peers in every round of a full run and in the
+    /// Who is measured in a round: ours and the ceiling always, the peers in three rounds of a full run and in the
     /// first of a quick one. Every other round goes backwards.
     pub(crate) fn turn(&self, round: usize, always: &[System]) -> Vec<System> {
         let mut systems = always.to_vec();
-        if round == 0 || !self.quick {
+        if round < self.pick(1, 3) {
             systems.extend(&self.peers);
         }
         if round % 2 == 1 {

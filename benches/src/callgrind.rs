@@ -1,14 +1,13 @@
 //! Counts instructions, thread by thread, with valgrind's callgrind.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 
 use crate::command;
 use crate::fleet::own_program;
+use crate::stages::{self, Stages};
 
 /// How long one count may take.
-const SECONDS: u32 = 120;
+const SECONDS: u64 = 120;
 
 /// What a cycle is made of.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -33,13 +32,29 @@ impl How {
 /// The instructions of one cycle, for each thread in the order in which they were started: by the difference between
 /// so many cycles and twice as many.
 pub(crate) async fn a_cycle(how: How, url: &str, count: u64) -> Result<Vec<f64>, String> {
-    let once = count_all(how, url, count).await?;
-    let twice = count_all(how, url, 2 * count).await?;
-    let difference = |(once, twice): (&u64, &u64)| (*twice as f64 - *once as f64) / count as f64;
-    Ok(once.iter().zip(&twice).map(difference).collect())
+    let threads = a_cycle_by_stage(how, url, count).await?;
+    Ok(threads.iter().map(|it| it.values().sum()).collect())
 }
 
-async fn count_all(how: How, url: &str, count: u64) -> Result<Vec<u64>, String> {
+/// The same, by what the instructions are for.
+pub(crate) async fn a_cycle_by_stage(
+    how: How,
+    url: &str,
+    count: u64,
+) -> Result<Vec<Stages>, String> {
+    let once = count_all(how, url, count).await?;
+    let twice = count_all(how, url, 2 * count).await?;
+    let difference = |(once, mut twice): (Stages, Stages)| {
+        for (stage, instructions) in &mut twice {
+            *instructions -= once.get(stage).unwrap_or(&0.0);
+            *instructions /= count as f64;
+        }
+        twice
+    };
+    Ok(once.into_iter().zip(twice).map(difference).collect())
+}
+
+async fn count_all(how: How, url: &str, count: u64) -> Result<Vec<Stages>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (program, count) = (own_program(), count.to_string());
     let tool = [
@@ -58,13 +73,7 @@ async fn count_all(how: How, url: &str, count: u64) -> Result<Vec<u64>, String> 
     let threads = (1..).map(|thread| folder.path().join(format!("out-{thread:02}")));
     threads
         .take_while(|path| path.exists())
-        .map(|path| summary(&path))
-        .collect()
-}
-
-fn summary(path: &Path) -> Result<u64, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let line = text.lines().find_map(|line| line.strip_prefix("summary: "));
-    line.and_then(|count| count.trim().parse().ok())
-        .ok_or_else(|| "no summary in what callgrind wrote".to_owned())
+        .map(|path| std::fs::read_to_string(path).map(|profile| stages::count(&profile)))
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())
 }

@@ -6,9 +6,12 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+/// What `timeout` returns when it had to end the program.
+const TIMEOUT: i32 = 124;
+
 /// What a program says on its standard output; the last line of its errors where it fails or takes too long.
 pub(crate) async fn run<A: AsRef<OsStr>>(
-    seconds: u32,
+    seconds: u64,
     folder: &Path,
     program: &str,
     args: impl IntoIterator<Item = A>,
@@ -27,6 +30,9 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
         .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    if output.status.code() == Some(TIMEOUT) {
+        return Err(format!("{program}: not done after {seconds} s"));
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let reason = said.lines().last().unwrap_or("no reason given");

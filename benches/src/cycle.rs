@@ -1,16 +1,21 @@
 //! What one uncontended cycle costs the caller's thread and the driver's: allocations and instructions.
 
+use std::time::Instant;
+
 use lock_runtime::{LockError, LockManager, distributed_lock, key};
 use support::RedisServer;
 
-use crate::alloc;
 use crate::callgrind::{self, How};
+use crate::stages::Stages;
 use crate::systems::{Ceiling, Locks, Ours};
+use crate::{alloc, cpu, server};
 
 /// Cycles before the counted ones: what grows has grown by then.
 const WARM: u64 = 200;
 /// Cycles that are counted.
 const CYCLES: u64 = 2_000;
+/// Cycles that are timed.
+const TIMED: u64 = 20_000;
 
 #[distributed_lock(key = "cycle:{item}", manager = locks)]
 async fn annotated(locks: &LockManager, item: u64) -> Result<u64, LockError> {
@@ -62,19 +67,62 @@ pub(crate) async fn main() {
     let [ceiling, _] = allocations(&Ceiling::connect(&url).await).await;
     println!("allocations a cycle: caller {caller:.1}, driver {driver:.1}; ceiling {ceiling:.1}");
 
-    let ours = callgrind::a_cycle(How::Confirmed, &url, CYCLES).await;
-    let ceiling = callgrind::a_cycle(How::Ceiling, &url, CYCLES).await;
+    times("ours", &server, &Ours::connect(&url).await).await;
+    times("ceiling", &server, &Ceiling::connect(&url).await).await;
+
+    let ours = callgrind::a_cycle_by_stage(How::Confirmed, &url, CYCLES).await;
+    let ceiling = callgrind::a_cycle_by_stage(How::Ceiling, &url, CYCLES).await;
     match (ours.as_deref(), ceiling.as_deref()) {
-        (Ok([caller, driver @ ..]), Ok(ceiling)) => println!(
-            "instructions a cycle: caller {caller:.0}, driver {:.0}; ceiling {:.0}",
-            driver.iter().sum::<f64>(),
-            ceiling.iter().sum::<f64>()
-        ),
+        (Ok([caller, driver]), Ok([ceiling, ..])) => instructions(caller, driver, ceiling),
         (Err(reason), _) | (_, Err(reason)) => {
             println!("NOTICE: instructions are not counted: {reason}");
         }
         _ => println!("NOTICE: instructions are not counted: callgrind wrote nothing"),
     }
+}
+
+/// Prints instructions, and the driver's by what they are for.
+fn instructions(caller: &Stages, driver: &Stages, ceiling: &Stages) {
+    let [caller, all, ceiling] = [caller, driver, ceiling].map(|it| it.values().sum::<f64>());
+    println!("instructions a cycle: caller {caller:.0}, driver {all:.0}; ceiling {ceiling:.0}");
+    println!("of the driver's:");
+    for (stage, count) in driver {
+        let (part, name) = (100.0 * count / all, stage.name());
+        println!("  {part:4.1} %  {count:6.0}  {name}");
+    }
+}
+
+/// Prints how long a cycle takes, and where, with all threads and the kernel.
+async fn times(name: &str, server: &RedisServer, locks: &impl Locks) {
+    confirmed(locks, WARM).await;
+    server::reset(server).await;
+    let sample = async || {
+        let driver = cpu::of_threads("lock-driver");
+        let caller = cpu::of_process().saturating_sub(driver);
+        let process = server::processor_seconds(server).await;
+        [caller.as_secs_f64(), driver.as_secs_f64(), process]
+    };
+    let before = sample().await;
+    let started = Instant::now();
+    confirmed(locks, TIMED).await;
+    let elapsed = started.elapsed().as_secs_f64();
+    let after = sample().await;
+    let scripts = server::statistics(server).await.script_us / 1e6;
+    println!(
+        "time of a cycle, {name}: {:.1} µs",
+        elapsed / TIMED as f64 * 1e6
+    );
+    let print = |seconds: f64, whose: &str| {
+        let (part, each) = (100.0 * seconds / elapsed, seconds / TIMED as f64 * 1e6);
+        println!("  {part:4.1} %  {each:5.1} µs  {whose}");
+    };
+    let [caller, driver, process] = [0, 1, 2].map(|it| after[it] - before[it]);
+    print(caller, "caller's thread");
+    print(driver, "driver's thread");
+    print(process - scripts, "server's process, without scripts");
+    print(scripts, "scripts in the server");
+    let rest = elapsed - caller - driver - process;
+    print(rest, "nobody: waking up, and waiting for a processor");
 }
 
 /// How often this thread and all others allocate in a cycle.

@@ -7,7 +7,7 @@ use crate::fleet::own_program;
 use crate::systems::System;
 
 /// How long an installation may take.
-const SECONDS: u32 = 120;
+const SECONDS: u64 = 120;
 
 /// A peer that is not written in Rust.
 #[derive(Clone, Copy, Debug)]

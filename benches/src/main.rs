@@ -13,6 +13,7 @@ mod hot;
 mod plot;
 mod report;
 mod server;
+mod stages;
 mod stats;
 mod systems;
 mod worker;
@@ -68,24 +69,50 @@ fn main() {
 #[tokio::main(flavor = "current_thread")]
 async fn run(quick: bool, only: Option<&str>) {
     let started = Instant::now();
+    let load_before = load();
+    println!("load average {load_before}");
     let results = results();
     let mut bench = Bench::new(quick, results.clone()).await;
     cases::run(&mut bench, only).await;
     let seconds = started.elapsed().as_secs();
     let server = bench.server().await;
+    let version = server::version(&server).await;
     bench
         .report
         .run
-        .insert("server".into(), server::version(&server).await.into());
+        .insert("server".into(), version.clone().into());
+    let load_after = load();
+    bench.report.run.insert(
+        "load".into(),
+        vec![load_before.clone(), load_after.clone()].into(),
+    );
     bench.report.run.insert("cores".into(), cores().into());
     bench.report.run.insert("quick".into(), quick.into());
     bench.report.run.insert("seconds".into(), seconds.into());
     bench.report.print();
+    let title = format!(
+        "{} processors, {}, Redis {version}; {seconds} s; load average {load_before} before, {load_after} after.",
+        cores(),
+        std::env::consts::OS,
+    );
+    println!("{title}");
+    let table = bench.report.markdown(&title);
+    std::fs::write(results.join("table.md"), table).expect("a place for the results");
     bench.report.write(&results.join("latest.json"));
     println!(
         "{seconds} s; figures and plots are in {}",
         results.display()
     );
+}
+
+/// How many threads wanted a processor, over the last 1, 5 and 15 minutes: how much of a noise there is.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let averages: Vec<_> = text.split_whitespace().take(3).collect();
+    if averages.is_empty() {
+        return "unknown".into();
+    }
+    averages.join(" ")
 }
 
 /// How many processors there are for all of it.

@@ -3,11 +3,35 @@
 use std::error::Error;
 use std::path::Path;
 
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// A line and its name.
-pub(crate) type Series = (String, Vec<(f64, f64)>);
+const SIZE: (u32, u32) = (920, 520);
+/// The legend is beside the chart, where it hides nothing.
+const LEGEND: u32 = 150;
+/// Up to so many points are marked one by one: what lies between them was not measured.
+const FEW: usize = 20;
+/// Colours that are told apart by everybody, after Okabe and Ito; the first for ours.
+const COLORS: [RGBColor; 8] = [
+    RGBColor(213, 94, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 158, 115),
+    RGBColor(0, 114, 178),
+    RGBColor(204, 121, 167),
+    RGBColor(150, 150, 150),
+    RGBColor(230, 180, 0),
+];
+
+/// A line.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    /// The same number is the same colour in all charts.
+    pub(crate) color: usize,
+    pub(crate) points: Vec<(f64, f64)>,
+}
 
 /// One chart. Both axes are logarithmic unless `parts` says that `y` is a part of all, from 0 to 1.
 #[derive(Debug)]
@@ -22,17 +46,17 @@ pub(crate) struct Chart<'a> {
 impl Chart<'_> {
     /// Writes the chart; where there is nothing to show, nothing.
     pub(crate) fn write(&self, path: &Path) {
-        let points = || self.series.iter().flat_map(|(_, points)| points);
-        let shown = points().filter(|(x, y)| *x > 0.0 && *y > 0.0).count();
-        if shown == 0 {
+        let points = || self.series.iter().flat_map(Series::shown);
+        if points().next().is_none() {
             return;
         }
-        let x = range(points().map(|(x, _)| *x));
-        let y = range(points().map(|(_, y)| *y));
+        let (low, high) = ends(points().map(|(x, _)| x));
+        let x = (low * 0.9..high * 1.1).log_scale();
+        let (low, high) = ends(points().map(|(_, y)| y));
         let drawn = if self.parts {
-            self.draw(path, x.log_scale(), 0.0..1.0)
+            self.draw(path, x, 0.0..1.0)
         } else {
-            self.draw(path, x.log_scale(), y.log_scale())
+            self.draw(path, x, (power_below(low)..high * 1.2).log_scale())
         };
         drawn.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
@@ -44,44 +68,73 @@ impl Chart<'_> {
         X::CoordDescType: ValueFormatter<f64>,
         Y::CoordDescType: ValueFormatter<f64>,
     {
-        let area = SVGBackend::new(path, (860, 520)).into_drawing_area();
+        let area = SVGBackend::new(path, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
+        let (left, right) = area.split_horizontally(SIZE.0 - LEGEND);
+        let mut chart = ChartBuilder::on(&left)
             .caption(self.title, ("sans-serif", 20))
             .margin(12)
-            .x_label_area_size(44)
-            .y_label_area_size(70)
+            .x_label_area_size(48)
+            .y_label_area_size(80)
             .build_cartesian_2d(x, y)?;
+        let scale = if self.parts {
+            "logarithmic"
+        } else {
+            "both axes logarithmic"
+        };
         chart
             .configure_mesh()
-            .x_desc(self.x)
+            .x_desc(format!("{} ({scale})", self.x))
             .y_desc(self.y)
+            .x_label_formatter(&|value| value.to_string())
+            .y_label_formatter(&|value| format!("{}", (value * 1e6).round() / 1e6))
+            .label_style(("sans-serif", 13))
             .light_line_style(WHITE)
             .draw()?;
-        for (number, (name, points)) in self.series.iter().enumerate() {
-            let color = Palette99::pick(number).to_rgba();
-            let points = points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0);
-            chart
-                .draw_series(LineSeries::new(points, color.stroke_width(2)))?
-                .label(name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color));
+        for series in &self.series {
+            let style = series.color().stroke_width(2);
+            chart.draw_series(LineSeries::new(series.shown(), style))?;
+            if series.points.len() <= FEW {
+                let mark = |point| Circle::new(point, 4, series.color().filled());
+                chart.draw_series(series.shown().map(mark))?;
+            }
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK)
-            .draw()?;
+        self.legend(&right)?;
         area.present()?;
+        Ok(())
+    }
+
+    fn legend(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
+        for (series, y) in self.series.iter().zip((56..).step_by(22)) {
+            let line = [(0, y), (20, y)];
+            area.draw(&PathElement::new(line, series.color().stroke_width(3)))?;
+            let name = Text::new(series.name.clone(), (26, y - 7), ("sans-serif", 13));
+            area.draw(&name)?;
+        }
         Ok(())
     }
 }
 
-/// From the smallest to the largest value above zero.
-fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
-    let positive = values.filter(|value| *value > 0.0 && value.is_finite());
-    let (low, high) = positive.fold((f64::MAX, 0.0_f64), |(low, high), value| {
+impl Series {
+    fn color(&self) -> RGBColor {
+        COLORS[self.color % COLORS.len()]
+    }
+
+    /// What a logarithmic axis can show.
+    fn shown(&self) -> impl Iterator<Item = (f64, f64)> {
+        let points = self.points.iter().copied();
+        points.filter(|(x, y)| x.min(*y) > 0.0 && x.max(*y).is_finite())
+    }
+}
+
+/// The smallest value and the largest.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, 0.0), |(low, high), value| {
         (low.min(value), high.max(value))
-    });
-    low * 0.9..high * 1.1
+    })
+}
+
+/// The next of 0.1, 1, 10, …: axes are labelled from there on.
+fn power_below(value: f64) -> f64 {
+    10_f64.powf(value.log10().floor())
 }

@@ -183,6 +183,27 @@ impl Report {
         short.len()
     }
 
+    /// The table as Markdown, with a line that says where it was run.
+    pub(crate) fn markdown(&self, title: &str) -> String {
+        let mut text = format!("{title}\n\n");
+        text += "| case | figure | ours | beside it | bound | |\n|---|---|--:|---|---|---|\n";
+        let mut last = "";
+        for row in &self.rows {
+            let case = if row.case == last { "" } else { &row.case };
+            last = &row.case;
+            let bound = row.bound.as_ref().map(ToString::to_string);
+            let (ours, beside) = (row.unit.show(row.ours), row.others());
+            let (figure, bound) = (&row.figure, bound.unwrap_or_default());
+            let verdict = row.verdict();
+            let cells = [case, figure, &ours, &beside, &bound, verdict];
+            text += &["| ", &cells.join(" | "), " |\n"].concat();
+        }
+        for notice in &self.notices {
+            text += &["\nNot measured: ", notice, "\n"].concat();
+        }
+        text
+    }
+
     /// Writes everything as JSON.
     pub(crate) fn write(&self, path: &Path) {
         let text = serde_json::to_string_pretty(self).expect("JSON");

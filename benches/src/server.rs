@@ -45,6 +45,17 @@ pub(crate) async fn statistics(server: &RedisServer) -> Statistics {
     all
 }
 
+/// How long the server's process has run on a processor, in seconds.
+pub(crate) async fn processor_seconds(server: &RedisServer) -> f64 {
+    let text = info(server, "cpu").await;
+    let values = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let main = ["used_cpu_sys", "used_cpu_user"].contains(&name);
+        main.then(|| value.parse::<f64>().ok())?
+    });
+    values.sum()
+}
+
 /// How much memory the server uses, in bytes.
 pub(crate) async fn memory(server: &RedisServer) -> f64 {
     let text = info(server, "memory").await;

@@ -9,8 +9,8 @@ use crate::command;
 use crate::report::{Row, Unit};
 use crate::systems::System;
 
-/// Seconds that one build may take.
-const SECONDS: u32 = 100;
+/// Seconds that one build may take, where so many are left.
+const SECONDS: u64 = 100;
 
 /// A library as a dependency.
 struct Library {
@@ -47,7 +47,8 @@ pub(super) async fn run(bench: &mut Bench) {
     }
     let mut figures = Vec::new();
     for library in LIBRARIES {
-        match library.build().await {
+        let seconds = bench.seconds_left().clamp(1, SECONDS);
+        match library.build(seconds).await {
             Ok(figure) => figures.push((library.system, figure)),
             Err(reason) => bench
                 .report
@@ -79,7 +80,7 @@ pub(super) async fn run(bench: &mut Bench) {
 
 impl Library {
     /// How long it takes, in ns, and how many packages that is.
-    async fn build(&self) -> Result<(f64, f64), String> {
+    async fn build(&self, seconds: u64) -> Result<(f64, f64), String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let package = folder.path();
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -89,7 +90,7 @@ impl Library {
         );
         write(&package.join("Cargo.toml"), &manifest)?;
         write(&package.join("src/lib.rs"), "")?;
-        let cargo = async |args: &[&str]| command::run(SECONDS, package, "cargo", args).await;
+        let cargo = async |args: &[&str]| command::run(seconds, package, "cargo", args).await;
         cargo(&["fetch", "--quiet"]).await?;
         let started = Instant::now();
         cargo(&["build", "--quiet", "--offline"]).await?;

@@ -20,7 +20,7 @@ type Value = fn(&Hot) -> f64;
 
 pub(super) async fn run(bench: &mut Bench) {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(2_000, 4_000));
+    let time = Duration::from_millis(bench.pick(2_000, 3_000));
     let (mut few, mut many) = (Vec::new(), Vec::new());
     for _ in 0..bench.pick(1, 3) {
         for (processes, rounds) in [(FEW, &mut few), (MANY, &mut many)] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bench::Bench;
 use crate::fleet;
-use crate::plot::Chart;
+use crate::plot::{Chart, Series};
 use crate::report::{Bound, Row, Unit};
 use crate::stats::{Sorted, median};
 use crate::systems::System;
@@ -43,7 +43,7 @@ pub(super) async fn run(bench: &mut Bench) {
 
 async fn measure(bench: &mut Bench, tasks: usize, always: &[System]) -> All {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(500, 900));
+    let time = Duration::from_millis(bench.pick(500, 700));
     let mut all = All::new();
     for round in 0..bench.pick(3, 5) {
         for system in bench.turn(round, always) {
@@ -166,13 +166,17 @@ fn plot(bench: &Bench, by_tasks: &[(usize, All)]) {
         let points = by_tasks
             .iter()
             .map(|(tasks, all)| (*tasks as f64, median(&all[system].per_second)));
-        (system.to_string(), points.collect())
+        Series {
+            name: system.to_string(),
+            color: system.color(),
+            points: points.collect(),
+        }
     };
     bench.plot(
         "throughput",
         &Chart {
-            title: "Free keys: cycles a second over tasks",
-            x: "tasks",
+            title: "Free keys: more tasks at once",
+            x: "tasks of one process",
             y: "cycles a second",
             parts: false,
             series: systems.map(line).collect(),

@@ -9,6 +9,7 @@ mod held;
 mod hot;
 mod local;
 mod names;
+mod read;
 mod size;
 
 use crate::bench::Bench;
@@ -24,5 +25,5 @@ pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
             }
         )*};
     }
-    cases! { free attribute hot crowd local held names size cold build }
+    cases! { free attribute hot crowd local read held names size cold build }
 }

@@ -8,10 +8,10 @@ use tokio::time::sleep;
 use crate::bench::Bench;
 use crate::fleet::Hand;
 use crate::hot::{Crowd, compete};
-use crate::plot::Chart;
+use crate::plot::{Chart, Series};
 use crate::report::{Bound, Row, Unit};
 use crate::server;
-use crate::stats::growth;
+use crate::stats::{growth, median};
 use crate::systems::System;
 use crate::worker::{Sample, Spec, Work};
 
@@ -40,23 +40,29 @@ pub(super) async fn run(bench: &mut Bench) {
     report(bench, "a held lock and second", "held locks", &held);
 }
 
-/// Waiters are tasks of one process, besides the one that holds the lock.
+/// Waiters are tasks of one process, besides the one that holds the lock. Medians of rounds.
 async fn waiters(bench: &Bench, server: &RedisServer) -> Costs {
+    const WAITERS: [usize; 4] = [1, 10, 100, 1_000];
+    let mut rounds = WAITERS.map(|_| (Vec::new(), Vec::new()));
+    for _ in 0..bench.pick(1, 3) {
+        for (waiters, (client, server_ns)) in WAITERS.into_iter().zip(&mut rounds) {
+            let crowd = Crowd {
+                system: System::Ours,
+                processes: 1,
+                tasks: waiters + 1,
+                body: Duration::ZERO,
+            };
+            // All queue up first, and that must be little beside the rest.
+            let time = Duration::from_millis(bench.pick(600, 1_000) + 2 * waiters as u64);
+            let hot = compete(server, crowd, time).await;
+            client.push(hot.each(hot.client_ns));
+            server_ns.push(hot.each(hot.server.script_us * 1e3));
+        }
+    }
     let mut costs = Costs::default();
-    for waiters in [1, 10, 100, 1_000] {
-        let crowd = Crowd {
-            system: System::Ours,
-            processes: 1,
-            tasks: waiters + 1,
-            body: Duration::ZERO,
-        };
-        let time = Duration::from_millis(bench.pick(800, 2_000));
-        let hot = compete(server, crowd, time).await;
-        let size = waiters as f64;
-        costs.client.push((size, hot.each(hot.client_ns)));
-        costs
-            .server
-            .push((size, hot.each(hot.server.script_us * 1e3)));
+    for (waiters, (client, server_ns)) in WAITERS.into_iter().zip(&rounds) {
+        costs.client.push((waiters as f64, median(client)));
+        costs.server.push((waiters as f64, median(server_ns)));
     }
     costs
 }
@@ -95,15 +101,22 @@ fn report(bench: &mut Bench, of: &str, size: &str, costs: &Costs) {
             .report
             .add(row.bound(Bound::at_most(LINEAR, together, " power of size, all")));
     }
-    let line = |name: &str, points: &[(f64, f64)]| (name.to_owned(), points.to_vec());
+    let line = |name: &str, color, points: &[(f64, f64)]| Series {
+        name: name.into(),
+        color,
+        points: points.iter().map(|(x, ns)| (*x, ns / 1e3)).collect(),
+    };
     bench.plot(
         &format!("size-{}", size.replace(' ', "-")),
         &Chart {
-            title: &format!("Cost of {of} over {size}"),
+            title: &format!("What {of} costs, with more {size}"),
             x: size,
-            y: "ns of processor",
+            y: "µs of processor",
             parts: false,
-            series: vec![line("client", &costs.client), line("server", &costs.server)],
+            series: vec![
+                line("client", 0, &costs.client),
+                line("server", 1, &costs.server),
+            ],
         },
     );
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::async_redis_lock::AsyncRedisLock;
 pub(crate) use self::ceiling::Ceiling;
 pub(crate) use self::distributed_lock::DistributedLock;
-pub(crate) use self::ours::{Detached, Ours};
+pub(crate) use self::ours::{Detached, Ours, Readers};
 pub(crate) use self::rlock::Rlock;
 pub(crate) use self::rslock::Rslock;
 
@@ -31,6 +31,8 @@ pub(crate) enum System {
     Ours,
     /// The same, released in the background.
     OursDetached,
+    /// The same as readers, who share a lock.
+    OursRead,
     /// A bare client: one script to take, one to release.
     Ceiling,
     /// The crate `rslock`.
@@ -56,6 +58,20 @@ impl System {
         Self::DistributedLock,
     ];
 
+    /// The number of its colour in charts.
+    pub(crate) fn color(self) -> usize {
+        match self {
+            Self::Ours | Self::OursDetached | Self::OursRead => 0,
+            Self::Ceiling => 1,
+            Self::Rslock => 2,
+            Self::Rlock => 3,
+            Self::AsyncRedisLock => 4,
+            Self::DistributedLock => 5,
+            Self::RedisPy => 6,
+            Self::Redlock => 7,
+        }
+    }
+
     /// Takes locks with a plain `SET`, and not with a script.
     pub(crate) fn takes_with_set(self) -> bool {
         matches!(
@@ -70,6 +86,7 @@ impl fmt::Display for System {
         f.pad(match self {
             Self::Ours => "ours",
             Self::OursDetached => "ours, detached",
+            Self::OursRead => "ours, readers",
             Self::Ceiling => "ceiling",
             Self::Rslock => "rslock",
             Self::Rlock => "rlock",

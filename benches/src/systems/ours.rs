@@ -1,4 +1,4 @@
-//! This project's locks, with confirmed and with detached release.
+//! This project's locks, with confirmed and with detached release, and for readers.
 
 use lock_runtime::{LockGuard, LockManager};
 
@@ -42,5 +42,26 @@ impl Locks for Detached {
 
     async fn free(&self, guard: LockGuard) {
         guard.release();
+    }
+}
+
+/// Shares each lock with other readers.
+#[derive(Clone, Debug)]
+pub(crate) struct Readers(Ours);
+
+impl Locks for Readers {
+    type Guard = LockGuard;
+
+    async fn connect(url: &str) -> Self {
+        Self(Ours::connect(url).await)
+    }
+
+    async fn take(&self, key: &str) -> LockGuard {
+        let request = self.0.0.lock(key).read().wait_forever();
+        request.acquire().await.expect("the lock")
+    }
+
+    async fn free(&self, guard: LockGuard) {
+        self.0.free(guard).await;
     }
 }

@@ -95,7 +95,11 @@ impl<L: Locks> Task<L> {
     async fn hot(mut self) -> Found {
         let mut found = Found::default();
         let body = Duration::from_micros(self.spec.body_us);
+        let pause = Duration::from_micros(self.spec.pause_us);
         loop {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
             let asked = now();
             let guard = tokio::select! {
                 biased;

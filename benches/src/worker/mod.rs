@@ -11,7 +11,7 @@ mod load;
 use serde::{Deserialize, Serialize};
 
 use crate::systems::{
-    AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Rlock, Rslock, System,
+    AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock, System,
 };
 pub(crate) use keeper::Sample;
 
@@ -34,6 +34,8 @@ pub(crate) struct Spec {
     pub(crate) name: String,
     /// How long each critical section lasts, or the pause after each round trip.
     pub(crate) body_us: u64,
+    /// How long a task does nothing between two critical sections.
+    pub(crate) pause_us: u64,
     /// The lease, where the case is about leases.
     pub(crate) ttl_ms: u64,
     /// Threads for the callers; 0 for the main thread alone.
@@ -51,6 +53,7 @@ impl Spec {
             key: "hot".into(),
             name: "worker".into(),
             body_us: 0,
+            pause_us: 0,
             ttl_ms: 10_000,
             threads: 2,
         }
@@ -115,6 +118,7 @@ pub(crate) fn main() {
         match spec.system {
             System::Ours => work::<Ours>(spec, console).await,
             System::OursDetached => work::<Detached>(spec, console).await,
+            System::OursRead => work::<Readers>(spec, console).await,
             System::Ceiling => work::<Ceiling>(spec, console).await,
             System::Rslock => work::<Rslock>(spec, console).await,
             System::Rlock => work::<Rlock>(spec, console).await,
