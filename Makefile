@@ -73,7 +73,7 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=p
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
 	cargo build -q -p tests --bin model
-	$(call limited,900) cargo run -q -p tests --bin model -- $(SEED)
+	$(call limited,600) cargo run -q -p tests --bin model -- $(SEED)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)

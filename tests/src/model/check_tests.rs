@@ -186,15 +186,6 @@ fn the_second_key_of_two_is_somebody_elses() {
 }
 
 #[test]
-fn one_key_of_two_is_not_in_the_guard() {
-    let said = complaint(
-        "1 a 1 begin exclusive k m
-         1 a 1 granted 10 500 k",
-    );
-    assert!(said.contains("not granted the keys"), "{said}");
-}
-
-#[test]
 fn a_release_is_confirmed_although_somebody_else_was_in() {
     let said = complaint(
         "1 a 1 begin exclusive k
@@ -255,18 +246,6 @@ fn two_have_one_fence() {
 }
 
 #[test]
-fn a_turn_follows_the_deadline() {
-    let said = complaint(
-        "1 a 1 begin exclusive k
-         1 a 1 granted 10 500 k
-         1 a 1 step 500
-         506 a 1 step 0
-         507 a 1 lost",
-    );
-    assert!(said.contains("after its deadline"), "{said}");
-}
-
-#[test]
 fn bodies_that_must_not_be() {
     for (events, expected) in [
         ("2 a 1 step 500", "had a body without a grant"),
@@ -294,6 +273,11 @@ fn bodies_that_must_not_be() {
             "2 a 1 cancelled\n4 a 1 granted 1 500 k",
             "went on after its end",
         ),
+        (
+            "2 a 1 granted 1 500 k\n506 a 1 step 0",
+            "had a turn after its deadline",
+        ),
+        ("2 a 1 granted 1 500 m", "was not granted the keys"),
         ("2 a 1 done", "ended a body without a grant"),
         ("2 a 1 failed shut-down", "failed in a way that it must not"),
         (
