@@ -12,7 +12,7 @@ use super::token::Token;
 use crate::clock::Moment;
 use crate::holder;
 use crate::key::LockKey;
-use crate::terms::Terms;
+use crate::terms::{Kind, Terms};
 
 /// An acquisition under the token that it has at the moment.
 #[derive(Clone, Debug)]
@@ -191,10 +191,17 @@ impl Call {
                 let mut cmd = script(&scripts::ACQUIRE, &terms.key);
                 cmd.arg(&*ticket.name)
                     .arg(millis(terms.ttl))
-                    .arg(&*names.channel)
-                    .arg(u8::from(!terms.wait.is_try()))
-                    .arg(place.map_or_else(String::new, |place| place.to_string()))
-                    .arg(Text(terms.kind));
+                    .arg(if terms.wait.is_try() {
+                        ""
+                    } else {
+                        &*names.channel
+                    });
+                if terms.kind != Kind::Exclusive || place.is_some() {
+                    cmd.arg(Text(terms.kind));
+                }
+                if let Some(place) = place {
+                    cmd.arg(place);
+                }
                 cmd
             }
             Self::Ask(tickets) => {
@@ -209,17 +216,19 @@ impl Call {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
                 cmd.arg(&*ticket.name);
                 names.member(&mut cmd, ticket);
-                cmd.arg(0);
                 cmd
             }
             Self::Release { ticket, rest } => {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
-                cmd.arg(&*ticket.name).arg("").arg(millis(*rest));
+                cmd.arg(&*ticket.name);
+                if !rest.is_zero() {
+                    cmd.arg("").arg(millis(*rest));
+                }
                 cmd
             }
             Self::Disown(grant) => {
                 let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
-                cmd.arg(&*grant.name).arg("").arg(0);
+                cmd.arg(&*grant.name);
                 cmd
             }
             Self::Renew(ticket) => {

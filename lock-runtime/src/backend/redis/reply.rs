@@ -85,31 +85,33 @@ impl Call {
         if let Self::Inspect(..) | Self::Report { .. } = self {
             return Some(Ok(Reply::Raw(value)));
         }
-        let Value::Array(items) = value else {
-            return None;
-        };
-        match self {
-            Self::Acquire { ticket, .. } => acquired(&items, ticket.token),
-            Self::Ask(tickets) => asked(&items, tickets),
-            Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. } => {
-                ours(&items, ticket.token)
+        match (self, &value) {
+            (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
+            (Self::Acquire { ticket, .. }, value) => granted(value, ticket.token),
+            (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
+            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
+                ours(value, ticket.token)
             }
-            Self::Disown(grant) => ours(&items, grant.token),
-            Self::Inspect(..) | Self::Report { .. } => None,
+            (Self::Disown(grant), value) => ours(value, grant.token),
+            _ => None,
         }
         .map(Ok)
     }
 }
 
-fn acquired(items: &[Value], expected: Token) -> Option<Reply> {
+fn granted(value: &Value, expected: Token) -> Option<Reply> {
+    let text = text(value)?;
+    let (name, fence) = text.rsplit_once('\n')?;
+    let fence = fence.parse().ok()?;
+    (Token::parse(name)? == expected).then_some(Reply::Granted { fence })
+}
+
+fn refused(items: &[Value], expected: Token) -> Option<Reply> {
     let (token, status, rest) = standing(items)?;
     if token != expected {
         return None;
     }
     match (&*status, rest) {
-        ("granted", [fence]) => Some(Reply::Granted {
-            fence: number(fence)?,
-        }),
         ("waiting", [place, left, owner]) => Some(Reply::Waiting {
             place: number(place)?,
             line: line(left, owner)?,
@@ -154,10 +156,13 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
     Some(Reply::Asked { line, standings })
 }
 
-fn ours(items: &[Value], expected: Token) -> Option<Reply> {
-    let [token, ours] = items else { return None };
-    let token = Token::parse(&text(token)?)?;
-    (token == expected).then_some(Reply::Ours(number(ours)? == 1))
+fn ours(value: &Value, expected: Token) -> Option<Reply> {
+    let text = text(value)?;
+    let (name, ours) = match text.strip_prefix('-') {
+        Some(name) => (name, false),
+        None => (&*text, true),
+    };
+    (Token::parse(name)? == expected).then_some(Reply::Ours(ours))
 }
 
 fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
