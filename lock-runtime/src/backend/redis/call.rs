@@ -20,7 +20,7 @@ pub(crate) struct Ticket {
     pub(crate) terms: Arc<Terms>,
     pub(crate) token: Token,
     /// As it stands on the server; begins with the token.
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
 }
 
 impl Ticket {
@@ -84,6 +84,8 @@ pub(crate) struct Sent {
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) prefix: Box<str>,
+    /// The counter of acquisitions.
+    pub(crate) fence: Box<str>,
     /// Where this connection hears of its grants.
     pub(crate) channel: Box<str>,
     /// Where every connection hears of what concerns all.
@@ -96,13 +98,10 @@ impl Names {
     pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
         Ok(Self {
             prefix: prefix.into(),
+            fence: format!("{prefix}:fence").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })
-    }
-
-    pub(crate) fn fence(&self) -> String {
-        format!("{}:fence", self.prefix)
     }
 
     /// What matches the owners of the locks whose names match.
@@ -119,17 +118,27 @@ impl Names {
 
     /// A call of a script about a key.
     fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
-        self.script(script, format_args!("{}:{{{key}}}", self.prefix), by_text)
+        let key = key.as_str();
+        let mut owner = String::with_capacity(self.prefix.len() + key.len() + 5);
+        for part in [&*self.prefix, ":{", key, "}"] {
+            owner.push_str(part);
+        }
+        self.script(script, owner, by_text)
     }
 
-    fn script(&self, script: &Script, owner: impl Display, by_text: bool) -> Cmd {
+    fn script(&self, script: &Script, mut owner: String, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
-        cmd.arg(5)
-            .arg(Text(&owner))
-            .arg(Text(format_args!("{owner}:q")))
-            .arg(Text(format_args!("{owner}:s")))
-            .arg(Text(format_args!("{}:fence", self.prefix)))
-            .arg(Text(format_args!("{owner}:h")));
+        let length = owner.len();
+        cmd.arg("5").arg(&owner);
+        let mut beside = |cmd: &mut Cmd, suffix| {
+            owner.truncate(length);
+            owner.push_str(suffix);
+            cmd.arg(&owner);
+        };
+        beside(&mut cmd, ":q");
+        beside(&mut cmd, ":s");
+        cmd.arg(&*self.fence);
+        beside(&mut cmd, ":h");
         cmd
     }
 
@@ -227,7 +236,11 @@ impl Call {
                 cmd
             }
             Self::Disown(grant) => {
-                let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
+                let mut cmd = names.script(
+                    &scripts::RELEASE,
+                    grant.owner.clone().into_string(),
+                    by_text,
+                );
                 cmd.arg(&*grant.name);
                 cmd
             }

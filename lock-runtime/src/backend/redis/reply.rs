@@ -87,23 +87,24 @@ impl Call {
         }
         match (self, &value) {
             (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
-            (Self::Acquire { ticket, .. }, value) => granted(value, ticket.token),
+            (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
             (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
-                ours(value, ticket.token)
+                ours(value, &ticket.name)
             }
-            (Self::Disown(grant), value) => ours(value, grant.token),
+            (Self::Disown(grant), value) => ours(value, &grant.name),
             _ => None,
         }
         .map(Ok)
     }
 }
 
-fn granted(value: &Value, expected: Token) -> Option<Reply> {
+fn granted(value: &Value, name: &str) -> Option<Reply> {
     let text = text(value)?;
-    let (name, fence) = text.rsplit_once('\n')?;
-    let fence = fence.parse().ok()?;
-    (Token::parse(name)? == expected).then_some(Reply::Granted { fence })
+    let fence = text.strip_prefix(name)?.strip_prefix('\n')?;
+    Some(Reply::Granted {
+        fence: fence.parse().ok()?,
+    })
 }
 
 fn refused(items: &[Value], expected: Token) -> Option<Reply> {
@@ -156,13 +157,10 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
     Some(Reply::Asked { line, standings })
 }
 
-fn ours(value: &Value, expected: Token) -> Option<Reply> {
+fn ours(value: &Value, name: &str) -> Option<Reply> {
     let text = text(value)?;
-    let (name, ours) = match text.strip_prefix('-') {
-        Some(name) => (name, false),
-        None => (&*text, true),
-    };
-    (Token::parse(name)? == expected).then_some(Reply::Ours(ours))
+    let ours = text == name;
+    (ours || text.strip_prefix('-') == Some(name)).then_some(Reply::Ours(ours))
 }
 
 fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
