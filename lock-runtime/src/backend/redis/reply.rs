@@ -187,7 +187,10 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
 /// The value of a foreign client need not be text.
 pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Value::BulkString(bytes) => Some(match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => String::from_utf8_lossy(bytes),
+        }),
         Value::SimpleString(text) => Some(text.into()),
         _ => None,
     }
