@@ -1,8 +1,11 @@
 //! The one clock that leases are measured with, which tests can move.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -98,6 +101,46 @@ impl fmt::Debug for Clock {
         } else {
             "Clock::machine"
         })
+    }
+}
+
+/// A sleep that can be asked again with another end. Where that is later the
+/// timer stays and wakes for nothing: to set one anew wakes the thread too.
+#[derive(Default)]
+pub(crate) struct Sleep(Option<(Moment, Nap)>);
+
+type Nap = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Sleep {
+    /// Ready from `end` on.
+    pub(crate) fn poll_until(
+        &mut self,
+        cx: &mut Context<'_>,
+        clock: &Clock,
+        end: Option<Moment>,
+    ) -> Poll<()> {
+        let Some(end) = end else {
+            return Poll::Pending;
+        };
+        while clock.now() < end {
+            if self.0.as_ref().is_none_or(|(set, _)| *set > end) {
+                let clock = clock.clone();
+                self.0 = Some((end, Box::pin(async move { clock.sleep_until(end).await })));
+            }
+            if let Some((_, nap)) = &mut self.0
+                && nap.as_mut().poll(cx).is_pending()
+            {
+                return Poll::Pending;
+            }
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sleep({:?})", self.0.as_ref().map(|(end, _)| end))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who holds a lock: the name that stands on the server, and what it says.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
 use once_cell::sync::Lazy;
@@ -70,10 +70,13 @@ static HERE: Lazy<String> = Lazy::new(|| {
 
 /// The name of an acquisition: who has it, after what tells it from all others.
 pub(crate) fn name(id: impl fmt::Display, terms: &Terms) -> String {
-    match terms.function {
-        Some((module, function)) => format!("{id} {} {module}::{function}", *HERE),
-        None => format!("{id} {}", *HERE),
+    let mut name = String::with_capacity(128);
+    // Writing into a text does not fail.
+    let _ = write!(name, "{id} {}", *HERE);
+    if let Some((module, function)) = terms.function {
+        let _ = write!(name, " {module}::{function}");
     }
+    name
 }
 
 impl Holder {

@@ -61,8 +61,10 @@ impl Lease {
         clock: Clock,
         mailbox: mpsc::UnboundedSender<Op>,
     ) -> Self {
-        let most = terms.max_hold.unwrap_or(Duration::MAX);
-        let latest = clock.now().after(most);
+        let latest = match terms.max_hold {
+            Some(most) => clock.now().after(most),
+            None => Moment::from_nanos(u64::MAX),
+        };
         let deadline = deadline.min(latest);
         Self {
             terms,

@@ -81,6 +81,7 @@ mod holder;
 mod key;
 mod lease;
 mod manager;
+mod numbers;
 mod observe;
 mod query;
 mod request;

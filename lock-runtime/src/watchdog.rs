@@ -1,17 +1,18 @@
 //! When to renew and when a lease ends: a state machine without I/O.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::lease::{self, Lease};
+use crate::numbers::Numbered;
 use crate::terms::LeaseId;
 
 /// Keeps the schedule of all held locks.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
-    leases: HashMap<LeaseId, Watched>,
+    leases: Numbered<LeaseId, Watched>,
     agenda: BTreeSet<(Moment, LeaseId)>,
 }
 
@@ -22,6 +23,24 @@ struct Watched {
     renew_at: Option<Moment>,
     /// Its place in the agenda.
     at: Moment,
+}
+
+impl Watched {
+    fn new(lease: Arc<Lease>, renew_at: Option<Moment>) -> Self {
+        let mut this = Self {
+            at: lease.deadline(),
+            lease,
+            renew_at,
+        };
+        this.at = this.next();
+        this
+    }
+
+    /// When there is something to do about it.
+    fn next(&self) -> Moment {
+        let deadline = self.lease.deadline();
+        self.renew_at.map_or(deadline, |at| at.min(deadline))
+    }
 }
 
 /// What the watchdog wants done.
@@ -43,16 +62,9 @@ impl Watchdog {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
         };
         let id = lease.terms.id;
-        let at = lease.deadline();
-        self.leases.insert(
-            id,
-            Watched {
-                lease,
-                renew_at,
-                at,
-            },
-        );
-        self.enter(id);
+        let watched = Watched::new(lease, renew_at);
+        self.agenda.insert((watched.at, id));
+        self.leases.insert(id, watched);
     }
 
     /// Ends the schedule of a lease, before its release is sent.
@@ -126,8 +138,7 @@ impl Watchdog {
     fn enter(&mut self, id: LeaseId) {
         if let Some(watched) = self.leases.get_mut(&id) {
             self.agenda.remove(&(watched.at, id));
-            let deadline = watched.lease.deadline();
-            watched.at = watched.renew_at.map_or(deadline, |at| at.min(deadline));
+            watched.at = watched.next();
             self.agenda.insert((watched.at, id));
         }
     }

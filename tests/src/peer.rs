@@ -93,16 +93,19 @@ impl Peer {
         ttl: u32,
         wait: bool,
     ) -> redis::RedisResult<Vec<String>> {
-        let wait = u8::from(wait).to_string();
-        let args = [
-            token(number),
-            ttl.to_string(),
-            self.channel.clone(),
-            wait,
-            String::new(),
-            self.kind.clone(),
-        ];
-        self.eval(ACQUIRE, &args).await
+        let channel = wait.then(|| self.channel.clone());
+        let mut args = vec![token(number), ttl.to_string(), channel.unwrap_or_default()];
+        if self.kind != "x" {
+            args.push(self.kind.clone());
+        }
+        Ok(match self.eval(ACQUIRE, &args).await? {
+            Value::BulkString(text) => {
+                let text = String::from_utf8(text).expect("text");
+                let (name, fence) = text.split_once('\n').expect("a fence");
+                [name, "granted", fence].map(str::to_owned).to_vec()
+            }
+            other => Vec::from_redis_value(other).expect("texts"),
+        })
     }
 
     /// How a token of this peer stands in line.
@@ -126,24 +129,31 @@ impl Peer {
 
     /// The same, and the lock stays closed for so many milliseconds.
     pub async fn release_to_rest(&mut self, number: u32, rest: u32) -> bool {
-        let args = [token(number), String::new(), rest.to_string()];
-        let (who, done): (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
-        assert_eq!(who, token(number));
-        done
+        let mut args = vec![token(number)];
+        if rest > 0 {
+            args.extend([String::new(), rest.to_string()]);
+        }
+        self.ours(RELEASE, number, &args).await
     }
 
     /// Takes a token out of the line; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
-        let args = [token(number), self.member(number, ttl), "0".to_owned()];
-        let answer: (String, bool) = self.eval(RELEASE, &args).await.expect("it runs");
-        answer.1
+        let args = [token(number), self.member(number, ttl)];
+        self.ours(RELEASE, number, &args).await
     }
 
     /// Whether the lock was this token's, and has that ttl now.
     pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), ttl.to_string(), self.kind.clone()];
-        let answer: (String, bool) = self.eval(RENEW, &args).await.expect("it runs");
-        answer.1
+        self.ours(RENEW, number, &args).await
+    }
+
+    /// Whether a script says that the lock was this token's.
+    async fn ours(&mut self, script: &str, number: u32, args: &[String]) -> bool {
+        let answer: String = self.eval(script, args).await.expect("it runs");
+        let name = answer.strip_prefix('-').unwrap_or(&answer);
+        assert_eq!(name, token(number), "every reply carries its token");
+        name == answer
     }
 
     /// Raises the counter to the server's clock.

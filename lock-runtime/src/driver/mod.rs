@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::{self, Backend};
-use crate::clock::Clock;
+use crate::clock::{Clock, Sleep};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::guard::LockGuard;
@@ -94,6 +94,7 @@ fn run(
                     backend,
                     operations: Operations::new(config, callers),
                     clock,
+                    sleep: Sleep::default(),
                 };
                 driver.run().await;
             }
@@ -109,6 +110,7 @@ struct Driver {
     backend: Box<dyn Backend>,
     operations: Operations,
     clock: Clock,
+    sleep: Sleep,
 }
 
 impl Driver {
@@ -136,10 +138,7 @@ impl Driver {
                 Some(op) => self.operations.take(self.clock.now(), op),
                 None => open = false,
             },
-            () = async { match wakeup {
-                Some(moment) => self.clock.sleep_until(moment).await,
-                None => std::future::pending().await,
-            }} => {}
+            () = poll_fn(|cx| self.sleep.poll_until(cx, &self.clock, wakeup)) => {}
         }
         self.drain().await;
         open && !self.operations.has_shut_down()

@@ -1,7 +1,7 @@
 //! Every operation in flight and who waits for it: what the driver decides,
 //! without its I/O.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::error::LockError;
 use crate::guard::LockGuard;
 use crate::holder::Holder;
 use crate::lease::{self, Lease};
+use crate::numbers::Numbered;
 use crate::observe;
 use crate::terms::{Kind, LeaseId, Terms, Wait};
 use crate::watchdog::{Due, Watchdog};
@@ -33,7 +34,7 @@ pub(super) struct Operations {
     waits: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
     /// Releases and abandoned acquisitions whose end is not known yet.
-    releasing: HashMap<LeaseId, Releasing>,
+    releasing: Numbered<LeaseId, Releasing>,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
@@ -80,7 +81,7 @@ impl Operations {
             acquiring: BTreeMap::new(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
-            releasing: HashMap::new(),
+            releasing: Numbered::default(),
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),

@@ -1,17 +1,18 @@
 -- Takes a lock that may be entered and that nobody waits for, or joins the line.
 -- Sent again under the same name it extends instead of finding itself in the way.
 --
--- ARGV[1] name  [2] ttl in ms  [3] channel  [4] '1' to wait, '0' to try once
--- ARGV[5] the place of an earlier token of the same waiter, or ''  [6] kind
--- reply   {name, 'granted', fence}
+-- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
+-- ARGV[4] kind, if it is not x  [5] the place of an earlier token of the same
+--         waiter, if there is one
+-- reply   name, a new line, fence: it is granted
 --         {name, 'waiting', place, ms left of a holder, its name}
 --         {name, 'busy', '', ms left of a holder, its name}
 --         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
-local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
+local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or 'x'
 local owner = redis.call('GET', KEYS[1])
 if owner and extend(owner, name, kind, ttl) then
-  return {name, 'granted', next_fence()}
+  return name .. '\n' .. next_fence()
 end
 
 local place
@@ -20,7 +21,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
   if permits and permits ~= kind and string.sub(kind, 1, 1) == 'p' then
     return {name, 'differs', permits}
   end
-  if ARGV[4] == '1' then
+  if channel ~= '' then
     place = tonumber(ARGV[5]) or time()
     enqueue(kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name, place, channel)
   end
@@ -28,7 +29,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
   owner = redis.call('GET', KEYS[1])
   if granted[name] then
     extend(owner, name, kind, ttl)
-    return {name, 'granted', granted[name]}
+    return name .. '\n' .. granted[name]
   end
   if place and not owner then return {name, 'gone'} end
   if place or not may_enter(owner, kind) or (owner and redis.call('EXISTS', KEYS[2]) == 1) then
@@ -39,4 +40,4 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
 end
 local fence = next_fence()
 hold(owner, name, kind, ttl)
-return {name, 'granted', fence}
+return name .. '\n' .. fence

@@ -12,7 +12,7 @@ use super::token::Token;
 use crate::clock::Moment;
 use crate::holder;
 use crate::key::LockKey;
-use crate::terms::Terms;
+use crate::terms::{Kind, Terms};
 
 /// An acquisition under the token that it has at the moment.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Ticket {
     pub(crate) terms: Arc<Terms>,
     pub(crate) token: Token,
     /// As it stands on the server; begins with the token.
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
 }
 
 impl Ticket {
@@ -84,6 +84,8 @@ pub(crate) struct Sent {
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) prefix: Box<str>,
+    /// The counter of acquisitions.
+    pub(crate) fence: Box<str>,
     /// Where this connection hears of its grants.
     pub(crate) channel: Box<str>,
     /// Where every connection hears of what concerns all.
@@ -96,13 +98,10 @@ impl Names {
     pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
         Ok(Self {
             prefix: prefix.into(),
+            fence: format!("{prefix}:fence").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })
-    }
-
-    pub(crate) fn fence(&self) -> String {
-        format!("{}:fence", self.prefix)
     }
 
     /// What matches the owners of the locks whose names match.
@@ -119,17 +118,27 @@ impl Names {
 
     /// A call of a script about a key.
     fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
-        self.script(script, format_args!("{}:{{{key}}}", self.prefix), by_text)
+        let key = key.as_str();
+        let mut owner = String::with_capacity(self.prefix.len() + key.len() + 5);
+        for part in [&*self.prefix, ":{", key, "}"] {
+            owner.push_str(part);
+        }
+        self.script(script, owner, by_text)
     }
 
-    fn script(&self, script: &Script, owner: impl Display, by_text: bool) -> Cmd {
+    fn script(&self, script: &Script, mut owner: String, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
-        cmd.arg(5)
-            .arg(Text(&owner))
-            .arg(Text(format_args!("{owner}:q")))
-            .arg(Text(format_args!("{owner}:s")))
-            .arg(Text(format_args!("{}:fence", self.prefix)))
-            .arg(Text(format_args!("{owner}:h")));
+        let length = owner.len();
+        cmd.arg("5").arg(&owner);
+        let mut beside = |cmd: &mut Cmd, suffix| {
+            owner.truncate(length);
+            owner.push_str(suffix);
+            cmd.arg(&owner);
+        };
+        beside(&mut cmd, ":q");
+        beside(&mut cmd, ":s");
+        cmd.arg(&*self.fence);
+        beside(&mut cmd, ":h");
         cmd
     }
 
@@ -191,10 +200,17 @@ impl Call {
                 let mut cmd = script(&scripts::ACQUIRE, &terms.key);
                 cmd.arg(&*ticket.name)
                     .arg(millis(terms.ttl))
-                    .arg(&*names.channel)
-                    .arg(u8::from(!terms.wait.is_try()))
-                    .arg(place.map_or_else(String::new, |place| place.to_string()))
-                    .arg(Text(terms.kind));
+                    .arg(if terms.wait.is_try() {
+                        ""
+                    } else {
+                        &*names.channel
+                    });
+                if terms.kind != Kind::Exclusive || place.is_some() {
+                    cmd.arg(Text(terms.kind));
+                }
+                if let Some(place) = place {
+                    cmd.arg(place);
+                }
                 cmd
             }
             Self::Ask(tickets) => {
@@ -209,17 +225,23 @@ impl Call {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
                 cmd.arg(&*ticket.name);
                 names.member(&mut cmd, ticket);
-                cmd.arg(0);
                 cmd
             }
             Self::Release { ticket, rest } => {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
-                cmd.arg(&*ticket.name).arg("").arg(millis(*rest));
+                cmd.arg(&*ticket.name);
+                if !rest.is_zero() {
+                    cmd.arg("").arg(millis(*rest));
+                }
                 cmd
             }
             Self::Disown(grant) => {
-                let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
-                cmd.arg(&*grant.name).arg("").arg(0);
+                let mut cmd = names.script(
+                    &scripts::RELEASE,
+                    grant.owner.clone().into_string(),
+                    by_text,
+                );
+                cmd.arg(&*grant.name);
                 cmd
             }
             Self::Renew(ticket) => {

@@ -145,7 +145,7 @@ impl Dialer {
             return Err((ErrorKind::Io, "the server does not deliver messages").into());
         }
         let mut raise = scripts::OPEN.call(true);
-        raise.arg(1).arg(names.fence());
+        raise.arg(1).arg(&*names.fence);
         let _: Value = raise.query_async(&mut connection).await?;
         Ok(Opened { connection, id })
     }

@@ -10,20 +10,19 @@ pub(crate) mod reply;
 mod scripts;
 pub(crate) mod token;
 
-use std::collections::HashMap;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use redis::ConnectionInfo;
 use tokio::sync::mpsc;
 
 use super::{Backend, Outcome, Request};
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, Moment, Sleep};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::key::LockKey;
+use crate::numbers::Numbered;
 use crate::query::Query;
 use crate::terms::LeaseId;
 
@@ -37,7 +36,7 @@ use reply::Trouble;
 pub(crate) struct Redis {
     links: Vec<Link>,
     /// The connection that each acquisition went to.
-    bound: HashMap<LeaseId, usize>,
+    bound: Numbered<LeaseId, usize>,
     pushes: mpsc::UnboundedReceiver<Push>,
     clock: Clock,
     sleep: Sleep,
@@ -61,7 +60,7 @@ impl Redis {
         }
         let mut this = Self {
             links,
-            bound: HashMap::new(),
+            bound: Numbered::default(),
             pushes,
             clock: config.clock.clone(),
             sleep: Sleep::default(),
@@ -101,6 +100,9 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
+        if self.links.len() == 1 {
+            return 0;
+        }
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         let links = self.links.len() as u64;
@@ -187,37 +189,5 @@ impl Backend for Redis {
                 return Poll::Pending;
             }
         }
-    }
-}
-
-/// A sleep that can be asked again with another end.
-#[derive(Default)]
-struct Sleep(Option<(Moment, Nap)>);
-
-type Nap = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-impl Sleep {
-    fn poll_until(&mut self, cx: &mut Context<'_>, clock: &Clock, end: Option<Moment>) -> Poll<()> {
-        let Some(end) = end else {
-            self.0 = None;
-            return Poll::Pending;
-        };
-        if clock.now() >= end {
-            return Poll::Ready(());
-        }
-        if self.0.as_ref().is_none_or(|(known, _)| *known != end) {
-            let clock = clock.clone();
-            self.0 = Some((end, Box::pin(async move { clock.sleep_until(end).await })));
-        }
-        match &mut self.0 {
-            Some((_, sleep)) => sleep.as_mut().poll(cx),
-            None => Poll::Pending,
-        }
-    }
-}
-
-impl std::fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sleep({:?})", self.0.as_ref().map(|(end, _)| end))
     }
 }

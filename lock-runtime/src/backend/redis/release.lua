@@ -3,20 +3,21 @@
 -- is to rest keeps an owner that nobody knows, so that neither a late renewal
 -- nor this call again finds it.
 --
--- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, '0' for not
--- reply   {name, 1 where the lock was ours, else 0}
-local name, rest = ARGV[1], ARGV[3]
-local in_line = ARGV[2] ~= '' and redis.call('ZREM', KEYS[2], ARGV[2]) == 1
+-- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests; what says
+--         nothing at the end is left out
+-- reply   name, behind a '-' where the lock was not ours
+local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
+local in_line = member ~= '' and redis.call('ZREM', KEYS[2], member) == 1
 if in_line then tidy() end
 
 local owner = redis.call('GET', KEYS[1])
-local ours = 0
+local reply = '-' .. name
 if owner == name then
-  ours = 1
-  if rest ~= '0' then
+  reply = name
+  if rest then
     redis.call('PEXPIRE', KEYS[1], rest)
     redis.call('SET', KEYS[1], '-' .. name, 'KEEPTTL')
-    return {name, ours}
+    return reply
   end
   redis.call('DEL', KEYS[1])
 elseif owner and string.sub(owner, 1, 1) == '*' then
@@ -25,15 +26,15 @@ elseif owner and string.sub(owner, 1, 1) == '*' then
     local now = millis()
     redis.call('ZREM', KEYS[5], name)
     if now < tonumber(ends) then
-      ours = 1
-      if rest ~= '0' then redis.call('ZADD', KEYS[5], digits(now + rest), '-' .. name) end
+      reply = name
+      if rest then redis.call('ZADD', KEYS[5], digits(now + rest), '-' .. name) end
     end
     settle(now)
   elseif not in_line then
-    return {name, ours}
+    return reply
   end
 else
-  return {name, ours}
+  return reply
 end
 dispatch()
-return {name, ours}
+return reply

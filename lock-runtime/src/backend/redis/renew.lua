@@ -2,6 +2,6 @@
 --
 -- KEYS    as in dispatch.lua
 -- ARGV[1] name  [2] ttl in ms  [3] kind
--- reply   {name, 1 where it was ours, else 0}
+-- reply   name, behind a '-' where it was not ours
 local owner = redis.call('GET', KEYS[1])
-return {ARGV[1], owner and extend(owner, ARGV[1], ARGV[3], ARGV[2]) and 1 or 0}
+return (owner and extend(owner, ARGV[1], ARGV[3], ARGV[2]) and '' or '-') .. ARGV[1]

@@ -2,5 +2,5 @@
 -- nobody else holds.
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {ARGV[1], 1}
+  return ARGV[1]
 end

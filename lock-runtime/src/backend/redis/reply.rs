@@ -85,31 +85,34 @@ impl Call {
         if let Self::Inspect(..) | Self::Report { .. } = self {
             return Some(Ok(Reply::Raw(value)));
         }
-        let Value::Array(items) = value else {
-            return None;
-        };
-        match self {
-            Self::Acquire { ticket, .. } => acquired(&items, ticket.token),
-            Self::Ask(tickets) => asked(&items, tickets),
-            Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. } => {
-                ours(&items, ticket.token)
+        match (self, &value) {
+            (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
+            (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
+            (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
+            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
+                ours(value, &ticket.name)
             }
-            Self::Disown(grant) => ours(&items, grant.token),
-            Self::Inspect(..) | Self::Report { .. } => None,
+            (Self::Disown(grant), value) => ours(value, &grant.name),
+            _ => None,
         }
         .map(Ok)
     }
 }
 
-fn acquired(items: &[Value], expected: Token) -> Option<Reply> {
+fn granted(value: &Value, name: &str) -> Option<Reply> {
+    let text = text(value)?;
+    let fence = text.strip_prefix(name)?.strip_prefix('\n')?;
+    Some(Reply::Granted {
+        fence: fence.parse().ok()?,
+    })
+}
+
+fn refused(items: &[Value], expected: Token) -> Option<Reply> {
     let (token, status, rest) = standing(items)?;
     if token != expected {
         return None;
     }
     match (&*status, rest) {
-        ("granted", [fence]) => Some(Reply::Granted {
-            fence: number(fence)?,
-        }),
         ("waiting", [place, left, owner]) => Some(Reply::Waiting {
             place: number(place)?,
             line: line(left, owner)?,
@@ -154,10 +157,10 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
     Some(Reply::Asked { line, standings })
 }
 
-fn ours(items: &[Value], expected: Token) -> Option<Reply> {
-    let [token, ours] = items else { return None };
-    let token = Token::parse(&text(token)?)?;
-    (token == expected).then_some(Reply::Ours(number(ours)? == 1))
+fn ours(value: &Value, name: &str) -> Option<Reply> {
+    let text = text(value)?;
+    let ours = text == name;
+    (ours || text.strip_prefix('-') == Some(name)).then_some(Reply::Ours(ours))
 }
 
 fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
@@ -184,7 +187,10 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
 /// The value of a foreign client need not be text.
 pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Value::BulkString(bytes) => Some(match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => String::from_utf8_lossy(bytes),
+        }),
         Value::SimpleString(text) => Some(text.into()),
         _ => None,
     }

@@ -8,7 +8,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::token::{Token, Tokens};
 use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::lease;
+use crate::numbers::Numbered;
 use crate::query::Query;
 use crate::terms::{LeaseId, Terms};
 
@@ -37,7 +38,7 @@ pub(crate) struct Queue {
     /// In the order in which they were asked for, which is kept when all of
     /// them are sent again.
     claims: BTreeMap<LeaseId, Claim>,
-    ids: HashMap<Token, LeaseId>,
+    ids: Numbered<Token, LeaseId>,
     rooms: Rooms,
     /// When to send a call again that the server has refused.
     retries: BTreeSet<(Moment, LeaseId)>,
@@ -54,7 +55,7 @@ impl Queue {
     pub(crate) fn new() -> Self {
         Self {
             claims: BTreeMap::new(),
-            ids: HashMap::new(),
+            ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
             inspections: Inspections::default(),
