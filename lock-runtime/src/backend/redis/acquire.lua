@@ -22,11 +22,10 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
     return {name, 'differs', permits}
   end
   if channel ~= '' then
-    place = tonumber(ARGV[5]) or time()
-    enqueue(kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name, place, channel)
+    local member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
+    place = enqueue(member, tonumber(ARGV[5]), channel)
   end
-  dispatch()
-  owner = redis.call('GET', KEYS[1])
+  owner = dispatch(owner)
   if granted[name] then
     extend(owner, name, kind, ttl)
     return name .. '\n' .. granted[name]

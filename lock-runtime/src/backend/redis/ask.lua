@@ -9,9 +9,7 @@ if redis.call('PEXPIRE', KEYS[2], HOUSEKEEPING) == 1 then
   redis.call('HSET', KEYS[3], ARGV[1], digits(time()))
   redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
 end
-dispatch()
-
-local owner = redis.call('GET', KEYS[1])
+local owner = dispatch(redis.call('GET', KEYS[1]))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do

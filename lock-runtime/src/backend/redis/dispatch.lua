@@ -47,10 +47,13 @@ local function next_fence()
 end
 
 local function enqueue(member, place, channel)
+  local now = time()
+  place = place or now
   redis.call('ZADD', KEYS[2], 'NX', digits(place), member)
-  redis.call('HSET', KEYS[3], channel, digits(time()))
+  redis.call('HSET', KEYS[3], channel, digits(now))
   redis.call('PEXPIRE', KEYS[2], HOUSEKEEPING)
   redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
+  return place
 end
 
 -- Who was seen does not matter once nobody is in line.
@@ -131,13 +134,11 @@ local function served(owner)
   return redis.call('PTTL', KEYS[1]), owner or ''
 end
 
--- Hands the lock to the head of the line as long as it may run. The order of the
--- writes matters: removals pass when memory is full, and what follows a write in
--- the same script passes with it.
-local function dispatch()
-  local owner = redis.call('GET', KEYS[1])
-  local shared = owner and string.match(owner, '^%*%a%d*$')
-  if owner and not shared then return end
+-- Hands the lock, given its owner, to the head of the line as long as it may run.
+-- Returns its owner then. The order of the writes matters: removals pass when
+-- memory is full, and what follows a write in the same script passes with it.
+local function dispatch(owner)
+  if owner and not string.match(owner, '^%*%a%d*$') then return owner end
   local now
   local gone = {}
   for _ = 1, 1000 do
@@ -163,7 +164,10 @@ local function dispatch()
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
       if redis.call('PUBLISH', channel, fence .. '\n' .. KEYS[1] .. '\n' .. name) > 0 then
         granted[name] = fence
-        if kind == 'x' then break end
+        if kind == 'x' then
+          owner = name
+          break
+        end
         owner = '*' .. kind
       else
         gone[channel] = true
@@ -177,4 +181,5 @@ local function dispatch()
     end
   end
   if now then tidy() end
+  return owner
 end

@@ -11,5 +11,5 @@ redis.call('DEL', KEYS[1], KEYS[5])
 for _, name in ipairs(holders) do
   redis.call('PUBLISH', ARGV[1], 'revoked\n' .. name)
 end
-dispatch()
+dispatch(nil)
 return #holders

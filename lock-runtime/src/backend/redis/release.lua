@@ -7,10 +7,10 @@
 --         nothing at the end is left out
 -- reply   name, behind a '-' where the lock was not ours
 local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
+-- `owner` was read in release_alone.lua.
 local in_line = member ~= '' and redis.call('ZREM', KEYS[2], member) == 1
 if in_line then tidy() end
 
-local owner = redis.call('GET', KEYS[1])
 local reply = '-' .. name
 if owner == name then
   reply = name
@@ -20,6 +20,7 @@ if owner == name then
     return reply
   end
   redis.call('DEL', KEYS[1])
+  owner = nil
 elseif owner and string.sub(owner, 1, 1) == '*' then
   local ends = redis.call('ZSCORE', KEYS[5], name)
   if ends then
@@ -30,11 +31,12 @@ elseif owner and string.sub(owner, 1, 1) == '*' then
       if rest then redis.call('ZADD', KEYS[5], digits(now + rest), '-' .. name) end
     end
     settle(now)
+    owner = redis.call('GET', KEYS[1])
   elseif not in_line then
     return reply
   end
 else
   return reply
 end
-dispatch()
+dispatch(owner)
 return reply
