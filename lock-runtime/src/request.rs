@@ -68,10 +68,17 @@ impl LockRequest {
         self
     }
 
-    /// Shares the lock with other readers. Everybody who does not ask for this
-    /// is a writer, and alone; both are served in the order in which they came.
+    /// Shares the lock with other readers. Readers and writers are served in the
+    /// order in which they came.
     pub fn read(mut self) -> Self {
         self.kind = Kind::Read;
+        self
+    }
+
+    /// Takes the lock alone, which is what a request does that asks for nothing
+    /// else.
+    pub fn write(mut self) -> Self {
+        self.kind = Kind::Exclusive;
         self
     }
 
