@@ -64,12 +64,9 @@ impl Peer {
     ) -> redis::RedisResult<T> {
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(script)
-            .arg(5)
+            .arg(2)
             .arg(RedisServer::owner_key(&self.lock))
-            .arg(RedisServer::queue_key(&self.lock))
-            .arg(RedisServer::seen_key(&self.lock))
-            .arg(RedisServer::FENCE_KEY)
-            .arg(RedisServer::holders_key(&self.lock));
+            .arg(RedisServer::FENCE_KEY);
         for arg in args {
             cmd.arg(arg);
         }

@@ -89,7 +89,7 @@ async fn renewals(monitor: &mut Monitor, server: &RedisServer) -> usize {
     // The one script whose third and last argument is a kind.
     let renewals = commands
         .iter()
-        .filter(|it| it[0] == "evalsha" && it.len() == 3 + 5 + 3 && it[10] == "x");
+        .filter(|it| it[0] == "evalsha" && it.len() == 3 + 2 + 3 && it[7] == "x");
     renewals.count()
 }
 

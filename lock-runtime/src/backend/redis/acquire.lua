@@ -10,13 +10,13 @@
 --         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
 local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or 'x'
-local owner = redis.call('GET', KEYS[1])
+local owner = redis.call('GET', OWNER)
 if owner and extend(owner, name, kind, ttl) then
   return name .. '\n' .. next_fence()
 end
 
 local place
-if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
+if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   local permits = owner and string.match(owner, '^%*(p%d+)$')
   if permits and permits ~= kind and string.sub(kind, 1, 1) == 'p' then
     return {name, 'differs', permits}
@@ -31,7 +31,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not may_enter(owner, kind) then
     return name .. '\n' .. granted[name]
   end
   if place and not owner then return {name, 'gone'} end
-  if place or not may_enter(owner, kind) or (owner and redis.call('EXISTS', KEYS[2]) == 1) then
+  if place or not may_enter(owner, kind) or (owner and redis.call('EXISTS', QUEUE) == 1) then
     local left, who = served(owner)
     if place then return {name, 'waiting', digits(place), left, who} end
     return {name, 'busy', '', left, who}

@@ -5,11 +5,11 @@
 -- ARGV[1] channel  [2..] members, as they stand in the queue
 -- reply   {ms left of a holder, its name or '', then for each member
 --          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}}
-if redis.call('PEXPIRE', KEYS[2], HOUSEKEEPING) == 1 then
-  redis.call('HSET', KEYS[3], ARGV[1], digits(time()))
-  redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
+if redis.call('PEXPIRE', QUEUE, HOUSEKEEPING) == 1 then
+  redis.call('HSET', SEEN, ARGV[1], digits(time()))
+  redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
 end
-local owner = dispatch(redis.call('GET', KEYS[1]))
+local owner = dispatch(redis.call('GET', OWNER))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do
@@ -17,7 +17,7 @@ for i = 2, #ARGV do
   local answer
   if owner and extend(owner, name, kind, ttl) then
     answer = {name, 'granted', granted[name] or next_fence()}
-  elseif redis.call('ZSCORE', KEYS[2], ARGV[i]) then
+  elseif redis.call('ZSCORE', QUEUE, ARGV[i]) then
     answer = {name, 'waiting'}
   else
     answer = {name, 'gone'}

@@ -119,26 +119,16 @@ impl Names {
     /// A call of a script about a key.
     fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
         let key = key.as_str();
-        let mut owner = String::with_capacity(self.prefix.len() + key.len() + 5);
+        let mut owner = String::with_capacity(self.prefix.len() + key.len() + 3);
         for part in [&*self.prefix, ":{", key, "}"] {
             owner.push_str(part);
         }
-        self.script(script, owner, by_text)
+        self.script(script, &owner, by_text)
     }
 
-    fn script(&self, script: &Script, mut owner: String, by_text: bool) -> Cmd {
+    fn script(&self, script: &Script, owner: &str, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
-        let length = owner.len();
-        cmd.arg("5").arg(&owner);
-        let mut beside = |cmd: &mut Cmd, suffix| {
-            owner.truncate(length);
-            owner.push_str(suffix);
-            cmd.arg(&owner);
-        };
-        beside(&mut cmd, ":q");
-        beside(&mut cmd, ":s");
-        cmd.arg(&*self.fence);
-        beside(&mut cmd, ":h");
+        cmd.arg("2").arg(owner).arg(&*self.fence);
         cmd
     }
 
@@ -236,11 +226,7 @@ impl Call {
                 cmd
             }
             Self::Disown(grant) => {
-                let mut cmd = names.script(
-                    &scripts::RELEASE,
-                    grant.owner.clone().into_string(),
-                    by_text,
-                );
+                let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
                 cmd.arg(&*grant.name);
                 cmd
             }

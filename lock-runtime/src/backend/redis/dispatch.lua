@@ -4,15 +4,21 @@
 --
 -- KEYS[1] owner:   a string with a ttl; the name of the holder, or '*' and the
 --                  kind in which the lock is shared
--- KEYS[2] queue:   a sorted set by place (server time in microseconds), members
---                  kind:ttl:channel, a new line, name
--- KEYS[3] seen:    a hash, channel of a connection -> when it last asked
--- KEYS[4] fence:   the counter of acquisitions
--- KEYS[5] holders: a sorted set, the names of those who share the lock by the
---                  ends of their leases (server time in milliseconds)
+-- KEYS[2] fence:   the counter of acquisitions
+--
+-- and, named after the owner, which costs less than naming them in every call:
+--
+-- :q queue:   a sorted set by place (server time in microseconds), members
+--             kind:ttl:channel, a new line, name
+-- :s seen:    a hash, channel of a connection -> when it last asked
+-- :h holders: a sorted set, the names of those who share the lock by the ends of
+--             their leases (server time in milliseconds)
 --
 -- A name is a token, who has it and for which function. A kind is x (exclusive),
 -- r (readers) or p and the number of permits.
+
+local OWNER, FENCE = KEYS[1], KEYS[2]
+local QUEUE, SEEN, HOLDERS = OWNER .. ':q', OWNER .. ':s', OWNER .. ':h'
 
 local CLAIM_TTL = 3000       -- ms that a granted waiter has to claim its grant
 local SILENCE = 3000000      -- us after which a connection counts as gone
@@ -38,10 +44,10 @@ end
 -- A counter that is far below the server's clock has lost its data since the
 -- connections raised it; the clock is ahead of any number it had reached.
 local function next_fence()
-  local fence = redis.call('INCR', KEYS[4])
+  local fence = redis.call('INCR', FENCE)
   if fence < 1000000000000000 then
     fence = time()
-    redis.call('SET', KEYS[4], digits(fence))
+    redis.call('SET', FENCE, digits(fence))
   end
   return digits(fence)
 end
@@ -49,26 +55,26 @@ end
 local function enqueue(member, place, channel)
   local now = time()
   place = place or now
-  redis.call('ZADD', KEYS[2], 'NX', digits(place), member)
-  redis.call('HSET', KEYS[3], channel, digits(now))
-  redis.call('PEXPIRE', KEYS[2], HOUSEKEEPING)
-  redis.call('PEXPIRE', KEYS[3], HOUSEKEEPING)
+  redis.call('ZADD', QUEUE, 'NX', digits(place), member)
+  redis.call('HSET', SEEN, channel, digits(now))
+  redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
+  redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
   return place
 end
 
 -- Who was seen does not matter once nobody is in line.
 local function tidy()
-  if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
+  if redis.call('EXISTS', QUEUE) == 0 then redis.call('DEL', SEEN) end
 end
 
 -- A shared lock lives as long as the longest lease in it.
 local function settle(now)
-  local last = redis.call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
+  local last = redis.call('ZRANGE', HOLDERS, -1, -1, 'WITHSCORES')[2]
   if last then
-    redis.call('PEXPIRE', KEYS[1], digits(last - now))
-    redis.call('PEXPIRE', KEYS[5], digits(last - now))
+    redis.call('PEXPIRE', OWNER, digits(last - now))
+    redis.call('PEXPIRE', HOLDERS, digits(last - now))
   else
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', OWNER)
   end
 end
 
@@ -78,31 +84,31 @@ local function may_enter(owner, kind)
   if not owner then return true end
   if owner ~= '*' .. kind then return false end
   local most = tonumber(string.sub(kind, 2))
-  if not most or redis.call('ZCARD', KEYS[5]) < most then return true end
+  if not most or redis.call('ZCARD', HOLDERS) < most then return true end
   -- Nothing is written, which would let a newcomer pass when memory is full.
-  return redis.call('ZCOUNT', KEYS[5], '(' .. digits(millis()), '+inf') < most
+  return redis.call('ZCOUNT', HOLDERS, '(' .. digits(millis()), '+inf') < most
 end
 
 -- Forgets those whose leases have ended.
 local function sweep(now)
-  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', digits(now))
+  redis.call('ZREMRANGEBYSCORE', HOLDERS, '-inf', digits(now))
 end
 
 -- Makes one more the holder of a lock that it may enter.
 local function hold(owner, name, kind, ttl)
   if kind == 'x' then
-    redis.call('SET', KEYS[1], name, 'PX', ttl)
+    redis.call('SET', OWNER, name, 'PX', ttl)
     return
   end
   local now = millis()
   if not owner then
     -- What a lock that was lost has left behind.
-    redis.call('DEL', KEYS[5])
-    redis.call('SET', KEYS[1], '*' .. kind, 'PX', ttl)
+    redis.call('DEL', HOLDERS)
+    redis.call('SET', OWNER, '*' .. kind, 'PX', ttl)
   else
     sweep(now)
   end
-  redis.call('ZADD', KEYS[5], digits(now + ttl), name)
+  redis.call('ZADD', HOLDERS, digits(now + ttl), name)
   settle(now)
 end
 
@@ -110,15 +116,15 @@ end
 -- what follows passes with it.
 local function extend(owner, name, kind, ttl)
   if owner == name then
-    redis.call('PEXPIRE', KEYS[1], ttl)
+    redis.call('PEXPIRE', OWNER, ttl)
     return true
   end
   if kind == 'x' or owner ~= '*' .. kind then return false end
   local now = millis()
-  local ends = tonumber(redis.call('ZSCORE', KEYS[5], name) or 0)
+  local ends = tonumber(redis.call('ZSCORE', HOLDERS, name) or 0)
   if ends <= now then return false end
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  redis.call('ZADD', KEYS[5], digits(now + ttl), name)
+  redis.call('PEXPIRE', OWNER, ttl)
+  redis.call('ZADD', HOLDERS, digits(now + ttl), name)
   settle(now)
   return true
 end
@@ -128,10 +134,10 @@ local function served(owner)
   if owner and string.sub(owner, 1, 1) == '*' then
     local now = millis()
     sweep(now)
-    local first = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+    local first = redis.call('ZRANGE', HOLDERS, 0, 0, 'WITHSCORES')
     if first[1] then return first[2] - now, first[1] end
   end
-  return redis.call('PTTL', KEYS[1]), owner or ''
+  return redis.call('PTTL', OWNER), owner or ''
 end
 
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
@@ -144,25 +150,25 @@ local function dispatch(owner)
   for _ = 1, 1000 do
     local head
     if owner then
-      head = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+      head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
     else
-      head = redis.call('ZPOPMIN', KEYS[2])[1]
+      head = redis.call('ZPOPMIN', QUEUE)[1]
     end
     if not head then break end
     local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')
     now = now or time()
     if not gone[channel] then
-      local seen = redis.call('HGET', KEYS[3], channel)
+      local seen = redis.call('HGET', SEEN, channel)
       if not seen or now - seen > SILENCE then gone[channel] = true end
     end
     if owner then
       if not gone[channel] and not may_enter(owner, kind) then break end
-      redis.call('ZREM', KEYS[2], head)
+      redis.call('ZREM', QUEUE, head)
     end
     if not gone[channel] then
       local fence = next_fence()
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel, fence .. '\n' .. KEYS[1] .. '\n' .. name) > 0 then
+      if redis.call('PUBLISH', channel, fence .. '\n' .. OWNER .. '\n' .. name) > 0 then
         granted[name] = fence
         if kind == 'x' then
           owner = name
@@ -172,11 +178,11 @@ local function dispatch(owner)
       else
         gone[channel] = true
         if kind == 'x' then
-          redis.call('DEL', KEYS[1])
-        elseif redis.call('ZREM', KEYS[5], name) == 1 then
+          redis.call('DEL', OWNER)
+        elseif redis.call('ZREM', HOLDERS, name) == 1 then
           settle(millis())
         end
-        owner = redis.call('GET', KEYS[1])
+        owner = redis.call('GET', OWNER)
       end
     end
   end

@@ -3,11 +3,11 @@
 -- ARGV[1] the channel that every connection listens to
 -- reply   how many held it
 sweep(millis())
-local holders = redis.call('ZRANGE', KEYS[5], 0, -1)
-local owner = redis.call('GET', KEYS[1])
+local holders = redis.call('ZRANGE', HOLDERS, 0, -1)
+local owner = redis.call('GET', OWNER)
 if owner and string.sub(owner, 1, 1) ~= '*' then holders = {owner} end
 if not owner then holders = {} end
-redis.call('DEL', KEYS[1], KEYS[5])
+redis.call('DEL', OWNER, HOLDERS)
 for _, name in ipairs(holders) do
   redis.call('PUBLISH', ARGV[1], 'revoked\n' .. name)
 end

@@ -8,30 +8,30 @@
 -- reply   name, behind a '-' where the lock was not ours
 local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
 -- `owner` was read in release_alone.lua.
-local in_line = member ~= '' and redis.call('ZREM', KEYS[2], member) == 1
+local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
 
 local reply = '-' .. name
 if owner == name then
   reply = name
   if rest then
-    redis.call('PEXPIRE', KEYS[1], rest)
-    redis.call('SET', KEYS[1], '-' .. name, 'KEEPTTL')
+    redis.call('PEXPIRE', OWNER, rest)
+    redis.call('SET', OWNER, '-' .. name, 'KEEPTTL')
     return reply
   end
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', OWNER)
   owner = nil
 elseif owner and string.sub(owner, 1, 1) == '*' then
-  local ends = redis.call('ZSCORE', KEYS[5], name)
+  local ends = redis.call('ZSCORE', HOLDERS, name)
   if ends then
     local now = millis()
-    redis.call('ZREM', KEYS[5], name)
+    redis.call('ZREM', HOLDERS, name)
     if now < tonumber(ends) then
       reply = name
-      if rest then redis.call('ZADD', KEYS[5], digits(now + rest), '-' .. name) end
+      if rest then redis.call('ZADD', HOLDERS, digits(now + rest), '-' .. name) end
     end
     settle(now)
-    owner = redis.call('GET', KEYS[1])
+    owner = redis.call('GET', OWNER)
   elseif not in_line then
     return reply
   end

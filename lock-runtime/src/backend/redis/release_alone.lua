@@ -1,7 +1,7 @@
 -- The common case, before anything is made that it does not need: a lock of our
 -- own that nobody else holds or waits for.
 local owner = redis.call('GET', KEYS[1])
-if not ARGV[2] and owner == ARGV[1] and redis.call('EXISTS', KEYS[2]) == 0 then
+if not ARGV[2] and owner == ARGV[1] and redis.call('EXISTS', KEYS[1] .. ':q') == 0 then
   redis.call('DEL', KEYS[1])
   return owner
 end

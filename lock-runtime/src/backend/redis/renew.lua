@@ -3,5 +3,5 @@
 -- KEYS    as in dispatch.lua
 -- ARGV[1] name  [2] ttl in ms  [3] kind
 -- reply   name, behind a '-' where it was not ours
-local owner = redis.call('GET', KEYS[1])
+local owner = redis.call('GET', OWNER)
 return (owner and extend(owner, ARGV[1], ARGV[3], ARGV[2]) and '' or '-') .. ARGV[1]
