@@ -3,7 +3,9 @@
 
 mod claim;
 mod inspect;
+mod messages;
 mod replies;
+mod requests;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -13,15 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Call, Sent, Ticket};
-use super::message::{Grant, Message};
 use super::reply::{Line, ServerSaid, Trouble};
 use super::token::{Token, Tokens};
-use crate::backend::{Cause, Outcome, Request};
+use crate::backend::{Cause, Outcome};
 use crate::clock::Moment;
 use crate::lease;
 use crate::numbers::Numbered;
-use crate::query::Query;
-use crate::terms::{LeaseId, Terms};
+use crate::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
@@ -83,16 +83,6 @@ impl Queue {
         [retry, ask, inspection].into_iter().flatten().min()
     }
 
-    pub(crate) fn submit(&mut self, now: Moment, request: Request) {
-        match request {
-            Request::Acquire(terms) => self.acquire(now, terms),
-            Request::Abandon(id) => self.abandon(now, id),
-            Request::Renew(id) => self.renew(now, id),
-            Request::Release(id) => self.release(now, id),
-            Request::Query(query) => self.inspect(now, query),
-        }
-    }
-
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
@@ -135,118 +125,6 @@ impl Queue {
         }
         self.inspections.fail_all(&trouble);
         self.down = Some(trouble);
-    }
-
-    /// A message was pushed. The order in which it and the reply to a call come
-    /// in says nothing.
-    pub(crate) fn heard(&mut self, now: Moment, message: Message) {
-        match message {
-            Message::Granted(grant) => self.granted(now, grant),
-            Message::Revoked(token) => self.revoked(token),
-            Message::Asked { channel, tokens } => {
-                for token in tokens {
-                    self.report(now, &channel, token);
-                }
-            }
-            Message::Told { token, fence, held } => self.inspections.told(token, fence, held),
-        }
-    }
-
-    fn granted(&mut self, now: Moment, grant: Grant) {
-        let Some(&id) = self.ids.get(&grant.token) else {
-            // Of an acquisition that was given up while its connection was gone.
-            self.send(now, Call::Disown(grant));
-            return;
-        };
-        let Some(claim) = self.claims.get(&id) else {
-            return;
-        };
-        if matches!(
-            claim.stage,
-            Stage::Acquiring | Stage::Waiting | Stage::Unsure
-        ) {
-            let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
-            self.enter(now, id, grant.fence, claim.since, ttl);
-        }
-    }
-
-    fn revoked(&mut self, token: Token) {
-        let id = self.ids.get(&token);
-        let claim = id.and_then(|id| self.claims.get(id));
-        if let Some(claim) = claim.filter(|claim| claim.is_held()) {
-            let id = claim.ticket.terms.id;
-            self.outcomes.push_back(Outcome::NotHeld { id });
-        }
-    }
-
-    /// Tells another connection about a lock that is held here.
-    fn report(&mut self, now: Moment, channel: &str, token: Token) {
-        let id = self.ids.get(&token);
-        let claim = id.and_then(|id| self.claims.get(id));
-        if let Some(Stage::Held { fence, granted }) = claim.map(|claim| claim.stage) {
-            let (channel, held) = (channel.into(), now.since(granted));
-            let report = Call::Report {
-                channel,
-                token,
-                fence,
-                held,
-            };
-            self.send(now, report);
-        }
-    }
-
-    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
-        let id = terms.id;
-        let ticket = match self.tokens.next() {
-            Ok(token) => Ticket::new(token, terms),
-            Err(error) => {
-                let cause = said(&format!("no random numbers: {error}")).cause();
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                return;
-            }
-        };
-        self.ids.insert(ticket.token, id);
-        let claim = Claim::new(ticket, now);
-        self.claims.insert(id, claim);
-        match self.down.clone() {
-            None => self.retry(now, id),
-            Some(trouble) => self.trouble(id, &trouble),
-        }
-    }
-
-    fn abandon(&mut self, now: Moment, id: LeaseId) {
-        match self.claims.get_mut(&id) {
-            Some(claim) if claim.stage != Stage::Unsent => {
-                claim.stage = Stage::Leaving;
-                self.rooms.leave(&claim.ticket.terms.key, id);
-                self.retry(now, id);
-            }
-            _ => self.retire(id, Ok(false)),
-        }
-    }
-
-    fn renew(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
-            return;
-        };
-        let ticket = claim.ticket.clone();
-        match &self.down {
-            None => self.send(now, Call::Renew(ticket)),
-            Some(trouble) => {
-                let cause = trouble.cause();
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
-            }
-        }
-    }
-
-    fn release(&mut self, now: Moment, id: LeaseId) {
-        match self.claims.get_mut(&id) {
-            Some(claim) => {
-                claim.stage = claim.releasing(now);
-                self.retry(now, id);
-            }
-            None => self.retire(id, Ok(false)),
-        }
     }
 
     /// Sends what the stage of a claim asks for.
@@ -349,15 +227,6 @@ impl Queue {
                 let at = claim.since;
                 self.calls.push(Sent { call, at });
             }
-        }
-    }
-
-    fn inspect(&mut self, now: Moment, query: Query) {
-        if let Some(trouble) = &self.down {
-            query.fail(trouble.clone().into());
-        } else {
-            let call = self.inspections.begin(query);
-            self.send(now, call);
         }
     }
 

@@ -1,10 +1,11 @@
 //! Every operation in flight and who waits for it: what the driver decides,
 //! without its I/O.
 
+mod acquiring;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -14,16 +15,13 @@ use crate::config::LockConfig;
 use crate::driver::{Answer, Op};
 use crate::error::LockError;
 use crate::guard::LockGuard;
-use crate::holder::Holder;
 use crate::lease::{self, Lease};
 use crate::numbers::Numbered;
 use crate::observe;
-use crate::terms::{Kind, LeaseId, Terms, Wait};
+use crate::terms::{LeaseId, Terms};
 use crate::watchdog::{Due, Watchdog};
 
-/// The most that the first answer to an acquisition is waited for when its wait
-/// has ended.
-const FIRST_ANSWER: Duration = Duration::from_millis(750);
+use acquiring::{Acquiring, News};
 
 /// The table of operations.
 pub(super) struct Operations {
@@ -47,25 +45,9 @@ enum Delivery {
     Release(Answer<bool>, Result<bool, LockError>),
 }
 
-struct Acquiring {
-    terms: Arc<Terms>,
-    reply: Answer<LockGuard>,
-    started: Moment,
-    /// Its place in `waits`.
-    ends: Option<Moment>,
-    news: News,
-}
-
 struct Releasing {
     terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
-}
-
-/// The last that was heard of an acquisition.
-enum News {
-    Nothing,
-    Held(Option<Box<Holder>>),
-    Trouble(Cause),
 }
 
 struct Shutdown {
@@ -232,30 +214,6 @@ impl Operations {
         self.shutdown.is_some() && self.is_idle()
     }
 
-    fn acquire(&mut self, now: Moment, terms: Arc<Terms>, reply: Answer<LockGuard>) {
-        if self.shutdown.is_some() {
-            let _ = reply.send(Err(LockError::ShutDown));
-            return;
-        }
-        observe::acquiring(&terms);
-        let ends = match terms.wait {
-            Wait::AtMost(wait) => Some(now.after(wait)),
-            Wait::Forever => None,
-        };
-        self.waits.extend(ends.map(|at| (at, terms.id)));
-        self.requests.push(Request::Acquire(Arc::clone(&terms)));
-        self.acquiring.insert(
-            terms.id,
-            Acquiring {
-                terms,
-                reply,
-                started: now,
-                ends,
-                news: News::Nothing,
-            },
-        );
-    }
-
     fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
@@ -294,55 +252,6 @@ impl Operations {
         self.releasing.insert(terms.id, Releasing { terms, answer });
     }
 
-    fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
-        let Some(acquiring) = self.acquiring.get_mut(&id) else {
-            return;
-        };
-        if let (News::Nothing, News::Held(_)) = (&acquiring.news, &news) {
-            observe::waiting(&acquiring.terms);
-        }
-        acquiring.news = news;
-        let waited = now.since(acquiring.started);
-        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
-        if over && matches!(acquiring.news, News::Held(_)) {
-            self.give_up(now, id);
-        }
-    }
-
-    /// Without a word from the server, "held by somebody else" would be a
-    /// guess: the answer to the first call is waited for a little longer.
-    fn wait_ended(&mut self, now: Moment, id: LeaseId) {
-        let Some(acquiring) = self.acquiring.get_mut(&id) else {
-            return;
-        };
-        let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
-        let answer_by = acquiring.started.after(patience);
-        if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
-            acquiring.ends = Some(answer_by);
-            self.waits.insert((answer_by, id));
-        } else {
-            self.give_up(now, id);
-        }
-    }
-
-    fn give_up(&mut self, now: Moment, id: LeaseId) {
-        if let Some(mut acquiring) = self.finish(id) {
-            let news = std::mem::replace(&mut acquiring.news, News::Nothing);
-            let terms = Arc::clone(&acquiring.terms);
-            acquiring.fail(now, news);
-            self.abandon(terms);
-        }
-    }
-
-    /// Takes an acquisition out of the table.
-    fn finish(&mut self, id: LeaseId) -> Option<Acquiring> {
-        let acquiring = self.acquiring.remove(&id)?;
-        if let Some(at) = acquiring.ends {
-            self.waits.remove(&(at, id));
-        }
-        Some(acquiring)
-    }
-
     /// `None` where every caller is gone; then nobody waits for it either.
     fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
         Some(Arc::new(Lease::new(
@@ -368,39 +277,6 @@ impl Operations {
                 self.abandon(acquiring.terms);
             }
         }
-    }
-}
-
-impl Acquiring {
-    fn differs(self, held: u32) {
-        let Kind::Permits(asked) = self.terms.kind else {
-            return;
-        };
-        self.refuse(LockError::invalid(
-            "permits",
-            format_args!(
-                "{asked} were asked for, and the lock is held with permits = {held}, which counts until nobody holds it"
-            ),
-        ));
-    }
-
-    fn fail(self, now: Moment, news: News) {
-        let waited = now.since(self.started);
-        let error = match news {
-            News::Held(holder) => LockError::Contended {
-                key: self.terms.key.clone(),
-                waited,
-                holder,
-            },
-            News::Trouble(cause) => LockError::unavailable(cause),
-            News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
-        };
-        self.refuse(error);
-    }
-
-    fn refuse(self, error: LockError) {
-        observe::refused(&self.terms, &error);
-        let _ = self.reply.send(Err(error));
     }
 }
 

@@ -1,0 +1,68 @@
+//! What each message that was pushed means for the acquisitions of a connection.
+
+use super::{CLAIM_TTL, Queue, Stage};
+use crate::backend::Outcome;
+use crate::backend::redis::call::Call;
+use crate::backend::redis::message::{Grant, Message};
+use crate::backend::redis::token::Token;
+use crate::clock::Moment;
+
+impl Queue {
+    /// A message was pushed. The order in which it and the reply to a call come
+    /// in says nothing.
+    pub(crate) fn heard(&mut self, now: Moment, message: Message) {
+        match message {
+            Message::Granted(grant) => self.granted(now, grant),
+            Message::Revoked(token) => self.revoked(token),
+            Message::Asked { channel, tokens } => {
+                for token in tokens {
+                    self.report(now, &channel, token);
+                }
+            }
+            Message::Told { token, fence, held } => self.inspections.told(token, fence, held),
+        }
+    }
+
+    fn granted(&mut self, now: Moment, grant: Grant) {
+        let Some(&id) = self.ids.get(&grant.token) else {
+            // Of an acquisition that was given up while its connection was gone.
+            self.send(now, Call::Disown(grant));
+            return;
+        };
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if matches!(
+            claim.stage,
+            Stage::Acquiring | Stage::Waiting | Stage::Unsure
+        ) {
+            let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
+            self.enter(now, id, grant.fence, claim.since, ttl);
+        }
+    }
+
+    fn revoked(&mut self, token: Token) {
+        let id = self.ids.get(&token);
+        let claim = id.and_then(|id| self.claims.get(id));
+        if let Some(claim) = claim.filter(|claim| claim.is_held()) {
+            let id = claim.ticket.terms.id;
+            self.outcomes.push_back(Outcome::NotHeld { id });
+        }
+    }
+
+    /// Tells another connection about a lock that is held here.
+    fn report(&mut self, now: Moment, channel: &str, token: Token) {
+        let id = self.ids.get(&token);
+        let claim = id.and_then(|id| self.claims.get(id));
+        if let Some(Stage::Held { fence, granted }) = claim.map(|claim| claim.stage) {
+            let (channel, held) = (channel.into(), now.since(granted));
+            let report = Call::Report {
+                channel,
+                token,
+                fence,
+                held,
+            };
+            self.send(now, report);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the driver asks for, as it begins.
+
+use std::sync::Arc;
+
+use super::claim::Claim;
+use super::{Queue, Stage, said};
+use crate::backend::redis::call::{Call, Ticket};
+use crate::backend::{Outcome, Request};
+use crate::clock::Moment;
+use crate::query::Query;
+use crate::terms::{LeaseId, Terms};
+
+impl Queue {
+    pub(crate) fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            Request::Acquire(terms) => self.acquire(now, terms),
+            Request::Abandon(id) => self.abandon(now, id),
+            Request::Renew(id) => self.renew(now, id),
+            Request::Release(id) => self.release(now, id),
+            Request::Query(query) => self.inspect(now, query),
+        }
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let id = terms.id;
+        let ticket = match self.tokens.next() {
+            Ok(token) => Ticket::new(token, terms),
+            Err(error) => {
+                let cause = said(&format!("no random numbers: {error}")).cause();
+                self.outcomes.push_back(Outcome::Failed { id, cause });
+                return;
+            }
+        };
+        self.ids.insert(ticket.token, id);
+        let claim = Claim::new(ticket, now);
+        self.claims.insert(id, claim);
+        match self.down.clone() {
+            None => self.retry(now, id),
+            Some(trouble) => self.trouble(id, &trouble),
+        }
+    }
+
+    fn abandon(&mut self, now: Moment, id: LeaseId) {
+        match self.claims.get_mut(&id) {
+            Some(claim) if claim.stage != Stage::Unsent => {
+                claim.stage = Stage::Leaving;
+                self.rooms.leave(&claim.ticket.terms.key, id);
+                self.retry(now, id);
+            }
+            _ => self.retire(id, Ok(false)),
+        }
+    }
+
+    fn renew(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+            return;
+        };
+        let ticket = claim.ticket.clone();
+        match &self.down {
+            None => self.send(now, Call::Renew(ticket)),
+            Some(trouble) => {
+                let cause = trouble.cause();
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            }
+        }
+    }
+
+    fn release(&mut self, now: Moment, id: LeaseId) {
+        match self.claims.get_mut(&id) {
+            Some(claim) => {
+                claim.stage = claim.releasing(now);
+                self.retry(now, id);
+            }
+            None => self.retire(id, Ok(false)),
+        }
+    }
+
+    fn inspect(&mut self, now: Moment, query: Query) {
+        if let Some(trouble) = &self.down {
+            query.fail(trouble.clone().into());
+        } else {
+            let call = self.inspections.begin(query);
+            self.send(now, call);
+        }
+    }
+}
