@@ -1,6 +1,7 @@
 //! Questions about locks that take none.
 
 use crate::driver::Answer;
+#[cfg(feature = "redis")]
 use crate::error::LockError;
 use crate::holder::Status;
 use crate::key::LockKey;
@@ -21,6 +22,7 @@ pub(crate) enum Query {
     ForceRelease { key: LockKey, answer: Answer<usize> },
 }
 
+#[cfg(feature = "redis")]
 impl Query {
     /// There is no answer.
     pub(crate) fn fail(self, error: LockError) {

@@ -7,9 +7,10 @@
 --         nothing at the end is left out
 -- reply   name, behind a '-' where the lock was not ours
 local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
--- `owner` was read in release_alone.lua.
 local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
+-- Else it was read in release_alone.lua.
+if ARGV[2] then owner = redis.call('GET', OWNER) end
 
 local reply = '-' .. name
 if owner == name then
