@@ -36,7 +36,8 @@ impl Drop for Entered {
 ///
 /// It is another guard for the same lease: dropping or releasing it lets go of
 /// nothing. `None` outside [`hold`](LockGuard::hold), annotated functions and
-/// [`run`](crate::LockRequest::run), and in tasks that were spawned from there.
+/// [`run`](crate::LockRequest::run), and in tasks that were spawned from there,
+/// unless the body itself polls them, as a local executor inside it does.
 pub fn current() -> Option<LockGuard> {
     LEASES.with_borrow(|leases| leases.last().map(LockGuard::joined))
 }

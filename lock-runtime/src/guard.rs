@@ -139,13 +139,16 @@ impl LockGuard {
     }
 
     /// Releases and waits for the server's answer: `true` where the lock was
-    /// still ours. Dropping the future does not take the release back.
+    /// still ours; `false` also where a release whose answer was lost has been
+    /// done. Dropping the future does not take the release back. A guard that has
+    /// joined releases nothing, and says whether the lock is held.
     ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`] where the server did not answer before the
     /// lease ended by itself.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
+        let held = self.is_held();
         let answers: Vec<_> = if self.joined {
             Vec::new()
         } else {
@@ -153,7 +156,7 @@ impl LockGuard {
         };
         drop(self);
         async move {
-            let mut held = true;
+            let mut held = held || !answers.is_empty();
             for answer in answers {
                 held &= answer.await.unwrap_or(Err(LockError::ShutDown))?;
             }

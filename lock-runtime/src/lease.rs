@@ -61,7 +61,9 @@ impl Lease {
         clock: Clock,
         mailbox: mpsc::UnboundedSender<Op>,
     ) -> Self {
-        let latest = match terms.max_hold {
+        // A fixed lease lasts for its ttl, also where it was granted in two parts.
+        let fixed = (!terms.renew).then_some(terms.ttl);
+        let latest = match [terms.max_hold, fixed].into_iter().flatten().min() {
             Some(most) => clock.now().after(most),
             None => Moment::from_nanos(u64::MAX),
         };

@@ -131,7 +131,8 @@ impl LockManager {
     /// Takes a lock away from whoever holds it, foreign clients included, and
     /// hands it to the next in line; returns how many held it. Holders that can
     /// be reached are told, and their work is stopped at once: until they hear of
-    /// it, and where they cannot be reached until their next renewal, they work
+    /// it, and where they cannot be reached until their next renewal or the end of a
+    /// lease that is not renewed, they work
     /// on beside the next holder, whose fencing token is larger.
     ///
     /// # Errors

@@ -101,14 +101,16 @@ impl LockRequest {
 
     /// Keeps the lock closed until so long after the grant, also when it is
     /// released before: for work that must not run twice in a row. Nobody waits
-    /// for that here; a crash frees the lock after its ttl all the same.
+    /// for that here; a crash frees the lock after its ttl all the same. At most
+    /// 24 h.
     pub fn min_hold(mut self, time: Duration) -> Self {
         self.min_hold = Some(time);
         self
     }
 
     /// Ends the lease at the latest so long after the grant, and with it the
-    /// work under it.
+    /// work under it. At most 24 h. Of several keys each counts from its own
+    /// grant, as a fixed lease does: choose it longer than the wait for the others.
     pub fn max_hold(mut self, time: Duration) -> Self {
         self.max_hold = Some(time);
         self
@@ -155,6 +157,14 @@ impl LockRequest {
         config::check_ttl(ttl)?;
         if self.kind == Kind::Permits(0) {
             return Err(LockError::invalid("permits", "it must be at least 1"));
+        }
+        for (setting, time) in [("min_hold", self.min_hold), ("max_hold", self.max_hold)] {
+            if time.is_some_and(|time| time.is_zero() || time > config::MAX_TTL) {
+                return Err(LockError::invalid(
+                    setting,
+                    "it must be more than 0s and at most 24h",
+                ));
+            }
         }
         if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
             && least > most

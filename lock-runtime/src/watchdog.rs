@@ -234,8 +234,9 @@ mod tests {
         let half = start.after(held.deadline().since(start) / 2);
         assert!(matches!(watchdog.due(half), Some(Due::Renew(_))));
         watchdog.renewed(LeaseId(1), half, half);
-        let end = lease::deadline(half, TTL);
+        let end = lease::deadline(half, TTL).min(start.after(TTL));
         assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
+        assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is held and who waits for it, shared by the managers of a process.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +20,8 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 #[derive(Default)]
 pub(super) struct Store {
     fence: u64,
+    /// When locks have rested for long enough: nobody else may look at them again.
+    rests: BTreeSet<(Moment, LockKey)>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -48,6 +50,7 @@ pub(super) struct Waiter {
 impl Store {
     /// First come, first served: everybody goes through the line.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
+        self.wake_the_rested(now);
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
@@ -138,6 +141,7 @@ impl Store {
             } else {
                 owner.resting = true;
                 owner.expires = now.after(rest);
+                self.rests.insert((owner.expires, key.clone()));
             }
         }
         self.dispatch(now, key);
@@ -161,6 +165,14 @@ impl Store {
             return true;
         }
         false
+    }
+
+    fn wake_the_rested(&mut self, now: Moment) {
+        while self.rests.first().is_some_and(|(end, _)| *end <= now) {
+            if let Some((_, key)) = self.rests.pop_first() {
+                self.dispatch(now, &key);
+            }
+        }
     }
 
     /// When the first lease of a lock ends.

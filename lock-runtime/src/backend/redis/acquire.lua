@@ -15,14 +15,14 @@ if owner and extend(owner, name, kind, ttl) then
   return name .. '\n' .. next_fence()
 end
 
-local place
+local place, member
 if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   local permits = owner and string.match(owner, '^%*(p%d+)$')
   if permits and permits ~= kind and string.sub(kind, 1, 1) == 'p' then
     return {name, 'differs', permits}
   end
   if channel ~= '' then
-    local member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
+    member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
     place = enqueue(member, tonumber(ARGV[5]), channel)
   end
   owner = dispatch(owner)
@@ -30,8 +30,10 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
     extend(owner, name, kind, ttl)
     return name .. '\n' .. granted[name]
   end
-  if place and not owner then return {name, 'gone'} end
-  if place or not may_enter(owner, kind) or (owner and redis.call('EXISTS', QUEUE) == 1) then
+  if place and not owner and not redis.call('ZSCORE', QUEUE, member) then
+    return {name, 'gone'}
+  end
+  if place or not may_enter(owner, kind) or redis.call('EXISTS', QUEUE) == 1 then
     local left, who = served(owner)
     if place then return {name, 'waiting', digits(place), left, who} end
     return {name, 'busy', '', left, who}

@@ -121,6 +121,8 @@ impl Operations {
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         let guard = Ok(LockGuard::new(lease));
                         self.answers.push(Delivery::Guard(acquiring.reply, guard));
+                    } else {
+                        self.abandon(acquiring.terms);
                     }
                 }
             }
@@ -252,7 +254,7 @@ impl Operations {
         self.releasing.insert(terms.id, Releasing { terms, answer });
     }
 
-    /// `None` where every caller is gone; then nobody waits for it either.
+    /// `None` where every caller is gone.
     fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
         Some(Arc::new(Lease::new(
             Arc::clone(terms),

@@ -130,7 +130,13 @@ impl Inspections {
         let since = SystemTime::now().checked_sub(held);
         let mut complete = Vec::new();
         for (id, inspection) in &mut self.open {
-            if let Inspection::Status { status, .. } = inspection {
+            // One that has no answer yet has no holders either.
+            if let Inspection::Status {
+                status,
+                ends: Some(_),
+                ..
+            } = inspection
+            {
                 for holder in &mut status.holders {
                     if Token::parse(&holder.id) == Some(token) {
                         holder.since = since;
@@ -249,4 +255,38 @@ fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64>
         found.extend(name.map(LockKey::stored));
     }
     text(cursor)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {
+        let mut inspections = Inspections::default();
+        let mut ask = || {
+            let (answer, answered) = oneshot::channel();
+            let key = LockKey::from("k");
+            inspections.begin(Query::Status { key, answer });
+            answered
+        };
+        let (mut first, mut second) = (ask(), ask());
+        let token = Token::parse(&"7".repeat(32)).expect("a token");
+        let name = format!("{token} 1@host");
+        let holder = [
+            Value::Int(0),
+            Value::BulkString(name.into_bytes()),
+            Value::Int(900),
+        ];
+        let now = Moment::from_nanos(1);
+        let step = Inspect::Status(LockKey::from("k"));
+        let reply = Ok(Reply::Raw(Value::Array(holder.into())));
+        assert!(inspections.replied(now, 1, step, reply).is_some());
+        inspections.told(token, 9, Duration::ZERO);
+        let status = first.try_recv().expect("complete").expect("a status");
+        assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
+        assert!(second.try_recv().is_err(), "nobody has answered it");
+    }
 }

@@ -13,7 +13,7 @@ impl Queue {
     pub(crate) fn heard(&mut self, now: Moment, message: Message) {
         match message {
             Message::Granted(grant) => self.granted(now, grant),
-            Message::Revoked(token) => self.revoked(token),
+            Message::Revoked(token) => self.revoked(now, token),
             Message::Asked { channel, tokens } => {
                 for token in tokens {
                     self.report(now, &channel, token);
@@ -41,12 +41,18 @@ impl Queue {
         }
     }
 
-    fn revoked(&mut self, token: Token) {
-        let id = self.ids.get(&token);
-        let claim = id.and_then(|id| self.claims.get(id));
-        if let Some(claim) = claim.filter(|claim| claim.is_held()) {
-            let id = claim.ticket.terms.id;
-            self.outcomes.push_back(Outcome::NotHeld { id });
+    fn revoked(&mut self, now: Moment, token: Token) {
+        let Some(&id) = self.ids.get(&token) else {
+            return;
+        };
+        match self.claims.get(&id).map(|claim| claim.stage) {
+            Some(Stage::Held { .. }) => self.outcomes.push_back(Outcome::NotHeld { id }),
+            // It was granted, and we have not heard of it yet.
+            Some(Stage::Acquiring | Stage::Waiting | Stage::Unsure | Stage::Confirming { .. }) => {
+                self.start_over(now, id);
+                self.retry(now, id);
+            }
+            _ => {}
         }
     }
 

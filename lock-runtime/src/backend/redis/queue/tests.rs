@@ -529,3 +529,21 @@ fn what_the_server_refused_is_not_sent_while_the_connection_is_down() {
     peer.queue.connected(peer.now);
     assert!(matches!(peer.call().call, Call::Acquire { .. }));
 }
+
+#[test]
+fn a_lock_that_is_taken_away_before_its_grant_is_known_is_asked_for_anew() {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    let who = token(&sent);
+    peer.queue.heard(peer.now, Message::Revoked(who));
+    peer.reply(sent, Reply::Granted { fence: 3 });
+    assert!(peer.outcome().is_none(), "it is somebody else's");
+    let again = peer.call();
+    assert_ne!(token(&again), who);
+}
+
+#[test]
+fn a_lock_that_is_taken_away_is_lost() {
+    let (mut peer, who) = holding();
+    peer.queue.heard(peer.now, Message::Revoked(who));
+    assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}
