@@ -284,4 +284,46 @@ mod tests {
     fn a_tiny_ttl_does_not_underflow() {
         assert_eq!(left(1), 0);
     }
+
+    fn of(key: &str, max_hold: Option<Duration>) -> Arc<Lease> {
+        let clock = Clock::manual();
+        let terms = Terms {
+            max_hold,
+            ..Terms::of(LeaseId(1), key, Duration::from_secs(10))
+        };
+        let deadline = deadline(clock.now(), terms.ttl);
+        let (mailbox, _) = mpsc::unbounded_channel();
+        Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox))
+    }
+
+    #[test]
+    fn leases_of_several_keys_are_one() {
+        let (under, top) = (of("a", None), of("b", None));
+        top.put_on(&under);
+        for (key, locked) in [("a", true), ("b", true), ("c", false)] {
+            assert_eq!(top.locks(&LockKey::from(key)), locked, "{key}");
+        }
+        assert!(top.is_held());
+        under.end();
+        let lost = top.first_lost().expect("one of them has ended");
+        assert_eq!(lost.terms.key, LockKey::from("a"));
+    }
+
+    #[test]
+    fn what_may_be_held_at_most_is_the_last_deadline() {
+        assert!(!of("k", None).is_final());
+        let lease = of("k", Some(Duration::from_secs(1)));
+        assert!(lease.is_final());
+        let end = lease.deadline();
+        lease.extend(end.after(Duration::from_secs(5)));
+        assert_eq!(lease.deadline(), end);
+    }
+
+    #[test]
+    fn what_nobody_has_got_is_given_up_and_does_not_rest() {
+        let lease = of("k", None);
+        assert!(matches!(lease.let_go(), Request::Abandon(LeaseId(1))));
+        lease.arrive();
+        assert!(matches!(lease.let_go(), Request::Release(LeaseId(1))));
+    }
 }

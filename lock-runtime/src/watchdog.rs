@@ -240,6 +240,30 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_whose_deadline_is_the_last_is_not_renewed() {
+        let clock = Clock::manual();
+        let start = clock.now();
+        let terms = Terms {
+            max_hold: Some(TTL),
+            ..Terms::of(LeaseId(1), "k", TTL)
+        };
+        let deadline = lease::deadline(start, TTL);
+        let (mailbox, _) = mpsc::unbounded_channel();
+        let lease = Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&lease), start, start, TTL);
+        let at = watchdog.next_wakeup().unwrap();
+        assert!(matches!(watchdog.due(at), Some(Due::Renew(_))));
+        watchdog.renewed(LeaseId(1), at, at);
+        assert!(lease.is_final());
+        assert_eq!(watchdog.next_wakeup(), Some(start.after(TTL)));
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Lapsed(_))
+        ));
+    }
+
+    #[test]
     fn what_was_released_is_forgotten() {
         let (mut watchdog, _, start) = lease(true, TTL);
         assert!(!watchdog.is_empty());
