@@ -146,12 +146,21 @@ impl Several {
         }
     }
 
-    /// Adds the key that was taken last to the others; the terms of the next
-    /// one, or the guard of all of them.
-    fn next(&mut self, shared: &Shared, guard: LockGuard) -> Result<Arc<Terms>, LockGuard> {
+    /// Adds the key that was taken last to the others; asks for the next one, or
+    /// gives out the guard of all of them.
+    fn go_on(
+        mut self: Box<Self>,
+        shared: Arc<Shared>,
+        guard: LockGuard,
+    ) -> Result<Stage, Result<LockGuard, LockError>> {
         let guard = guard.on_top_of(self.taken.take());
         let Some(key) = self.rest.pop() else {
-            return Err(guard);
+            return Err(if guard.is_held() {
+                Ok(guard.arrive())
+            } else {
+                let error = "the lease of one key ended while the others were waited for";
+                Err(LockError::unavailable(error))
+            });
         };
         self.taken = Some(guard);
         let now = shared.config.clock.now();
@@ -159,12 +168,13 @@ impl Several {
             Some(ends) => Wait::AtMost(ends.since(now)),
             None => Wait::Forever,
         };
-        Ok(Arc::new(Terms {
+        let terms = Terms {
             id: shared.next_id(),
             key,
             wait,
             ..Terms::clone(&self.terms)
-        }))
+        };
+        Ok(Stage::ask(shared, Arc::new(terms), Some(self)))
     }
 }
 
@@ -191,38 +201,31 @@ impl Future for Acquire {
     /// Where it is polled again after it has returned, as async functions do.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            if let Stage::Asked { answer, .. } = &mut self.stage {
-                let answer = ready!(Pin::new(answer).poll(cx));
-                let answer = answer.unwrap_or(Err(LockError::ShutDown));
-                let stage = std::mem::replace(&mut self.stage, Stage::Answered);
-                let (guard, shared, mut several) = match (answer, stage) {
-                    (
-                        Ok(guard),
-                        Stage::Asked {
-                            shared,
-                            several: Some(several),
-                            ..
-                        },
-                    ) => (guard, shared, several),
-                    (answer, _) => return Poll::Ready(answer.map(LockGuard::arrive)),
-                };
-                match several.next(&shared, guard) {
-                    Ok(terms) => self.stage = Stage::ask(shared, terms, Some(several)),
-                    Err(all) if all.is_held() => return Poll::Ready(Ok(all.arrive())),
-                    Err(_) => {
-                        let error = "the lease of one key ended while the others were waited for";
-                        return Poll::Ready(Err(LockError::unavailable(error)));
-                    }
+            let answer = match &mut self.stage {
+                Stage::Asked { answer, .. } => {
+                    let answer = ready!(Pin::new(answer).poll(cx));
+                    Some(answer.unwrap_or(Err(LockError::ShutDown)))
                 }
-                continue;
-            }
-            match std::mem::replace(&mut self.stage, Stage::Answered) {
-                Stage::Unasked(ask) => match ask.send() {
-                    Ok(asked) => self.stage = asked,
-                    Err(answer) => return Poll::Ready(answer),
-                },
-                Stage::Refused(error) => return Poll::Ready(Err(error)),
+                _ => None,
+            };
+            let stage = std::mem::replace(&mut self.stage, Stage::Answered);
+            let next = match (stage, answer) {
+                (
+                    Stage::Asked {
+                        shared,
+                        several: Some(several),
+                        ..
+                    },
+                    Some(Ok(guard)),
+                ) => several.go_on(shared, guard),
+                (Stage::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
+                (Stage::Unasked(ask), _) => ask.send(),
+                (Stage::Refused(error), _) => Err(Err(error)),
                 _ => panic!("`Acquire` was polled after it had returned"),
+            };
+            match next {
+                Ok(stage) => self.stage = stage,
+                Err(answer) => return Poll::Ready(answer),
             }
         }
     }

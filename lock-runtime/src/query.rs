@@ -1,8 +1,6 @@
 //! Questions about locks that take none.
 
 use crate::driver::Answer;
-#[cfg(feature = "redis")]
-use crate::error::LockError;
 use crate::holder::Status;
 use crate::key::LockKey;
 
@@ -20,18 +18,6 @@ pub(crate) enum Query {
     },
     /// Take the lock from its holders; how many there were.
     ForceRelease { key: LockKey, answer: Answer<usize> },
-}
-
-#[cfg(feature = "redis")]
-impl Query {
-    /// There is no answer.
-    pub(crate) fn fail(self, error: LockError) {
-        match self {
-            Self::Status { answer, .. } => drop(answer.send(Err(error))),
-            Self::List { answer, .. } => drop(answer.send(Err(error))),
-            Self::ForceRelease { answer, .. } => drop(answer.send(Err(error))),
-        }
-    }
 }
 
 /// Names with a `*` for any text and a `?` for any character.

@@ -42,6 +42,7 @@ enum Inspection {
     },
     ForceRelease {
         answer: Answer<usize>,
+        count: usize,
     },
 }
 
@@ -69,7 +70,7 @@ impl Inspections {
                 (Inspection::List { answer, found }, scan)
             }
             Query::ForceRelease { key, answer } => (
-                Inspection::ForceRelease { answer },
+                Inspection::ForceRelease { answer, count: 0 },
                 Inspect::ForceRelease(key),
             ),
         };
@@ -109,11 +110,8 @@ impl Inspections {
                 .map(|cursor| {
                     (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
                 }),
-            (Inspection::ForceRelease { .. }, Inspect::ForceRelease(_)) => {
-                let count = value.as_ref().and_then(number);
-                let inspection = self.open.remove(&id)?;
-                inspection.force_released(count);
-                return None;
+            (Inspection::ForceRelease { count, .. }, Inspect::ForceRelease(_)) => {
+                read_count(value, count).map(|()| None)
             }
             _ => None,
         };
@@ -190,14 +188,7 @@ impl Inspection {
         match self {
             Self::Status { answer, status, .. } => drop(answer.send(Ok(status))),
             Self::List { answer, found } => drop(answer.send(Ok(found.into_iter().collect()))),
-            Self::ForceRelease { answer } => drop(answer.send(Ok(0))),
-        }
-    }
-
-    fn force_released(self, count: Option<u64>) {
-        match (self, count.and_then(|count| usize::try_from(count).ok())) {
-            (Self::ForceRelease { answer }, Some(count)) => drop(answer.send(Ok(count))),
-            (this, _) => this.not_understood(),
+            Self::ForceRelease { answer, count } => drop(answer.send(Ok(count))),
         }
     }
 
@@ -206,7 +197,7 @@ impl Inspection {
         match self {
             Self::Status { answer, .. } => drop(answer.send(Err(error))),
             Self::List { answer, .. } => drop(answer.send(Err(error))),
-            Self::ForceRelease { answer } => drop(answer.send(Err(error))),
+            Self::ForceRelease { answer, .. } => drop(answer.send(Err(error))),
         }
     }
 
@@ -236,6 +227,11 @@ fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> 
         status.holders.push(holder);
     }
     Some(tokens)
+}
+
+fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
+    *count = usize::try_from(number(&value?)?).ok()?;
+    Some(())
 }
 
 /// Adds the locks of one page; where the next one begins.

@@ -76,11 +76,11 @@ impl Queue {
     }
 
     fn inspect(&mut self, now: Moment, query: Query) {
-        if let Some(trouble) = &self.down {
-            query.fail(trouble.clone().into());
-        } else {
-            let call = self.inspections.begin(query);
-            self.send(now, call);
+        let call = self.inspections.begin(query);
+        match &self.down {
+            None => self.send(now, call),
+            // What was asked before has failed with the connection.
+            Some(trouble) => self.inspections.fail_all(trouble),
         }
     }
 }
