@@ -126,13 +126,12 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 
 #[cfg(test)]
 mod tests {
+    use crate::driver::Mailbox;
     use std::cell::Cell;
     use std::future::{pending, poll_fn};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
     use std::time::Duration;
-
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::clock::Clock;
@@ -153,7 +152,7 @@ mod tests {
     fn lease(clock: &Clock) -> Arc<Lease> {
         let terms = Terms::of(LeaseId(1), "k", TTL);
         let deadline = lease::deadline(clock.now(), TTL);
-        let (mailbox, _) = mpsc::unbounded_channel();
+        let (mailbox, _) = Mailbox::alone();
         Arc::new(Lease::new(
             terms.into(),
             1,

@@ -8,11 +8,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::backend::Request;
 use crate::clock::{Clock, Moment};
-use crate::driver::{Answer, Op};
+use crate::driver::{Answer, Mailbox, Op};
 use crate::error::LockError;
 use crate::key::LockKey;
 use crate::manager::Shared;
@@ -44,7 +44,7 @@ pub(crate) struct Lease {
     /// Whether who asked for it has it.
     arrived: AtomicBool,
     released: AtomicBool,
-    mailbox: mpsc::UnboundedSender<Op>,
+    mailbox: Mailbox,
     watchers: Mutex<Watchers>,
 }
 
@@ -59,7 +59,7 @@ impl Lease {
         fence: u64,
         deadline: Moment,
         clock: Clock,
-        mailbox: mpsc::UnboundedSender<Op>,
+        mailbox: Mailbox,
     ) -> Self {
         // A fixed lease lasts for its ttl, also where it was granted in two parts.
         let fixed = (!terms.renew).then_some(terms.ttl);
@@ -125,7 +125,7 @@ impl Lease {
     }
 
     pub(crate) fn belongs_to(&self, shared: &Shared) -> bool {
-        self.mailbox.same_channel(&shared.mailbox)
+        self.mailbox.is(&shared.mailbox)
     }
 
     /// Moves the deadline on. Only the driver calls it, before the old one has
@@ -242,7 +242,7 @@ mod tests {
     fn lease(clock: &Clock) -> Lease {
         let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
         let deadline = deadline(clock.now(), terms.ttl);
-        let (mailbox, _) = mpsc::unbounded_channel();
+        let (mailbox, _) = Mailbox::alone();
         Lease::new(terms.into(), 1, deadline, clock.clone(), mailbox)
     }
 
@@ -292,7 +292,7 @@ mod tests {
             ..Terms::of(LeaseId(1), key, Duration::from_secs(10))
         };
         let deadline = deadline(clock.now(), terms.ttl);
-        let (mailbox, _) = mpsc::unbounded_channel();
+        let (mailbox, _) = Mailbox::alone();
         Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox))
     }
 

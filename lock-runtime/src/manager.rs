@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 use pin_project_lite::pin_project;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::config::LockConfig;
-use crate::driver::{self, Answer, Op};
+use crate::driver::{self, Answer, Mailbox, Op};
 use crate::error::LockError;
 use crate::holder::Status;
 use crate::key::{Keys, LockKey};
@@ -43,7 +43,7 @@ pub struct LockManager {
 
 pub(crate) struct Shared {
     pub(crate) config: LockConfig,
-    pub(crate) mailbox: mpsc::UnboundedSender<Op>,
+    pub(crate) mailbox: Mailbox,
     next_id: AtomicU64,
 }
 

@@ -152,9 +152,8 @@ fn next_renewal(since: Moment, ttl: Duration) -> Moment {
 
 #[cfg(test)]
 mod tests {
+    use crate::driver::Mailbox;
     use std::sync::Arc;
-
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::clock::Clock;
@@ -170,7 +169,7 @@ mod tests {
             ..Terms::of(LeaseId(1), "k", TTL)
         };
         let deadline = lease::deadline(now, granted);
-        let (mailbox, _) = mpsc::unbounded_channel();
+        let (mailbox, _) = Mailbox::alone();
         let lease = Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
@@ -248,7 +247,7 @@ mod tests {
             ..Terms::of(LeaseId(1), "k", TTL)
         };
         let deadline = lease::deadline(start, TTL);
-        let (mailbox, _) = mpsc::unbounded_channel();
+        let (mailbox, _) = Mailbox::alone();
         let lease = Arc::new(Lease::new(terms.into(), 1, deadline, clock, mailbox));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), start, start, TTL);

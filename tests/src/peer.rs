@@ -16,10 +16,25 @@ macro_rules! script {
     };
 }
 
-const ACQUIRE: &str = script!("acquire_free.lua", "dispatch.lua", "acquire.lua");
-const ASK: &str = script!("dispatch.lua", "ask.lua");
-const RELEASE: &str = script!("release_alone.lua", "dispatch.lua", "release.lua");
-const RENEW: &str = script!("renew_alone.lua", "dispatch.lua", "renew.lua");
+const ACQUIRE: &str = script!(
+    "limits.lua",
+    "acquire_common.lua",
+    "dispatch.lua",
+    "acquire.lua"
+);
+const ASK: &str = script!("limits.lua", "dispatch.lua", "ask.lua");
+const RELEASE: &str = script!(
+    "limits.lua",
+    "release_common.lua",
+    "dispatch.lua",
+    "release.lua"
+);
+const RENEW: &str = script!(
+    "limits.lua",
+    "renew_common.lua",
+    "dispatch.lua",
+    "renew.lua"
+);
 const OPEN: &str = script!("open.lua");
 
 /// A connection that speaks the protocol by hand, on one lock.

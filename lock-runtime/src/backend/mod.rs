@@ -108,6 +108,10 @@ pub(crate) trait Backend: Send {
 
     /// The next outcome. Sends what was submitted.
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome>;
+
+    /// Whether a request that is sent now would not be better sent with others:
+    /// no answer is waited for that will make room for them.
+    fn is_quiet(&self) -> bool;
 }
 
 /// The backend that the configuration names, connected.

@@ -192,6 +192,10 @@ impl Backend for Memory {
             }
         }
     }
+
+    fn is_quiet(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Memory {

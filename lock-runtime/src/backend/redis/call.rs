@@ -46,6 +46,8 @@ pub(crate) enum Call {
         ticket: Ticket,
         /// For how long the lock stays closed.
         rest: Duration,
+        /// Whether others are likely to wait for it.
+        crowded: bool,
     },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
@@ -118,18 +120,17 @@ impl Names {
 
     /// A call of a script about a key.
     fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
-        let key = key.as_str();
-        let mut owner = String::with_capacity(self.prefix.len() + key.len() + 3);
-        for part in [&*self.prefix, ":{", key, "}"] {
-            owner.push_str(part);
-        }
-        self.script(script, &owner, by_text)
+        let mut cmd = script.call(by_text);
+        cmd.arg("2");
+        self.owner(&mut cmd, key);
+        cmd.arg(&*self.fence);
+        cmd
     }
 
-    fn script(&self, script: &Script, owner: &str, by_text: bool) -> Cmd {
-        let mut cmd = script.call(by_text);
-        cmd.arg("2").arg(owner).arg(&*self.fence);
-        cmd
+    /// The owner of the lock with that key.
+    pub(super) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+        let (prefix, key) = (&*self.prefix, key.as_str());
+        cmd.arg(Text(format_args!("{prefix}:{{{key}}}")));
     }
 
     /// A ticket as it stands in the queue.
@@ -141,7 +142,7 @@ impl Names {
 }
 
 /// An argument that is written without a copy in between.
-struct Text<T>(T);
+pub(super) struct Text<T>(pub(super) T);
 
 impl<T: Display> ToRedisArgs for Text<T> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
@@ -163,6 +164,11 @@ impl Call {
             Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
             Self::Inspect(..) | Self::Report { .. } => return None,
         })
+    }
+
+    /// Whether it is likely to give the lock to somebody else.
+    pub(crate) fn hands_over(&self) -> bool {
+        matches!(self, Self::Release { crowded: true, .. })
     }
 
     /// How long its answer may take.
@@ -217,7 +223,7 @@ impl Call {
                 names.member(&mut cmd, ticket);
                 cmd
             }
-            Self::Release { ticket, rest } => {
+            Self::Release { ticket, rest, .. } => {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
                 cmd.arg(&*ticket.name);
                 if !rest.is_zero() {
@@ -226,7 +232,8 @@ impl Call {
                 cmd
             }
             Self::Disown(grant) => {
-                let mut cmd = names.script(&scripts::RELEASE, &grant.owner, by_text);
+                let mut cmd = scripts::RELEASE.call(by_text);
+                cmd.arg("2").arg(&*grant.owner).arg(&*names.fence);
                 cmd.arg(&*grant.name);
                 cmd
             }
@@ -277,6 +284,6 @@ fn publish(channel: &str, message: &Message) -> Cmd {
 }
 
 /// Rounded up: a lock that rests for less than a millisecond rests for one.
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }

@@ -1,28 +1,32 @@
 //! Opens one connection: everything that must be true before its first acquire.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
     RedisError, RedisResult, Value,
 };
 use tokio::sync::mpsc;
 
 use super::call::Names;
-use super::scripts;
+use super::{scripts, stream};
 
 /// How many batches may wait to be written.
 const PIPELINES: usize = 1024;
 
 /// An open connection.
-#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) connection: MultiplexedConnection,
+    /// Reads and writes while it is polled; ends with the connection.
+    pub(super) io: Io,
     /// The server's number for it, where it may be asked for.
     pub(super) id: Option<i64>,
 }
+
+pub(super) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What a connection said by itself.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ pub(super) enum PushEvent {
 /// The way to the server.
 #[derive(Clone, Debug)]
 pub(super) struct Dialer {
-    client: Client,
+    info: ConnectionInfo,
     timeout: Duration,
     pushes: mpsc::UnboundedSender<Push>,
 }
@@ -58,16 +62,9 @@ impl Dialer {
             .clone()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        // Without linger a late command of a dropped connection dies with it.
-        let tcp = TcpSettings::default()
-            .set_nodelay(true)
-            .set_linger_time(Duration::ZERO);
-        let info = info
-            .clone()
-            .set_redis_settings(settings)
-            .set_tcp_settings(tcp);
+        stream::check(info.addr())?;
         Ok(Self {
-            client: Client::open(info)?,
+            info: info.clone().set_redis_settings(settings),
             timeout,
             pushes,
         })
@@ -110,45 +107,59 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let client = self.client;
-        let mut connection = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-
-        let mut courtesies = redis::pipe();
-        courtesies.cmd("CLIENT").arg("ID");
-        if let Some(old) = old {
-            courtesies.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
-        }
-        for script in scripts::LOADED {
-            courtesies.add_command(script.load());
-        }
-        // Each is refused where the user has no right to it, and can be done
-        // without: its error stands in its place.
-        let count = courtesies.len();
-        let answers = connection
-            .send_packed_commands(&courtesies, 0, count)
-            .await?;
-        let id = match answers.first() {
-            Some(Value::Int(id)) => Some(*id),
-            _ => None,
+        let stream = stream::open(self.info.addr()).await?;
+        let settings = self.info.redis_settings();
+        let (mut connection, io) =
+            MultiplexedConnection::new_with_config(settings, stream, config).await?;
+        let mut io: Io = Box::pin(io);
+        let id = tokio::select! {
+            id = prepare(&mut connection, names, old) => id?,
+            () = &mut io => return Err(closed()),
         };
-
-        let channels = [&*names.channel, &*names.common];
-        connection.subscribe(&channels).await?;
-        let heard: i64 = redis::cmd("PUBLISH")
-            .arg(&*names.channel)
-            .arg("")
-            .query_async(&mut connection)
-            .await?;
-        if heard == 0 {
-            return Err((ErrorKind::Io, "the server does not deliver messages").into());
-        }
-        let mut raise = scripts::OPEN.call(true);
-        raise.arg(1).arg(&*names.fence);
-        let _: Value = raise.query_async(&mut connection).await?;
-        Ok(Opened { connection, id })
+        Ok(Opened { connection, io, id })
     }
+}
+
+/// Does what must be done before the first acquire; returns the server's number
+/// for the connection, where it may be asked for.
+async fn prepare(
+    connection: &mut MultiplexedConnection,
+    names: &Names,
+    old: Option<i64>,
+) -> RedisResult<Option<i64>> {
+    let mut courtesies = redis::pipe();
+    courtesies.cmd("CLIENT").arg("ID");
+    if let Some(old) = old {
+        courtesies.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
+    }
+    for script in scripts::LOADED {
+        courtesies.add_command(script.load());
+    }
+    // Each is refused where the user has no right to it, and can be done
+    // without: its error stands in its place.
+    let count = courtesies.len();
+    let answers = connection
+        .send_packed_commands(&courtesies, 0, count)
+        .await?;
+    let id = match answers.first() {
+        Some(Value::Int(id)) => Some(*id),
+        _ => None,
+    };
+
+    let channels = [&*names.channel, &*names.common];
+    connection.subscribe(&channels).await?;
+    let heard: i64 = redis::cmd("PUBLISH")
+        .arg(&*names.channel)
+        .arg("")
+        .query_async(connection)
+        .await?;
+    if heard == 0 {
+        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+    }
+    let mut raise = scripts::OPEN.call(true);
+    raise.arg(1).arg(&*names.fence);
+    let _: Value = raise.query_async(connection).await?;
+    Ok(id)
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {

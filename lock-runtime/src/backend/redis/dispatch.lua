@@ -20,10 +20,6 @@
 local OWNER, FENCE = KEYS[1], KEYS[2]
 local QUEUE, SEEN, HOLDERS = OWNER .. ':q', OWNER .. ':s', OWNER .. ':h'
 
-local CLAIM_TTL = 3000       -- ms that a granted waiter has to claim its grant
-local SILENCE = 3000000      -- us after which a connection counts as gone
-local HOUSEKEEPING = 60000   -- ms that the queue outlives its last question
-
 local granted = {}           -- name -> fence of those whom this call granted
 
 local function time()
@@ -143,7 +139,8 @@ end
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
 -- Returns its owner then. The order of the writes matters: removals pass when
 -- memory is full, and what follows a write in the same script passes with it.
-local function dispatch(owner)
+-- Who was taken out of the line before is served first.
+local function dispatch(owner, popped)
   if owner and not string.match(owner, '^%*%a%d*$') then return owner end
   local now
   local gone = {}
@@ -152,7 +149,8 @@ local function dispatch(owner)
     if owner then
       head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
     else
-      head = redis.call('ZPOPMIN', QUEUE)[1]
+      head = popped or redis.call('ZPOPMIN', QUEUE)[1]
+      popped = nil
     end
     if not head then break end
     local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')

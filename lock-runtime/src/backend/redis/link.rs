@@ -13,15 +13,18 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use super::call::{Names, Sent};
-use super::connect::{Dialer, Opened, PushEvent, closed};
+use super::connect::{Dialer, Io, Opened, PushEvent, closed};
 use super::message::Message;
 use super::queue::Queue;
 use super::reply::{ServerSaid, Trouble};
 use super::scripts::Script;
+use super::together;
 use crate::backend::Cause;
 use crate::clock::Moment;
 use crate::observe;
 
+/// How many batches on their way make it worth while to wait for more calls.
+const BUSY: usize = 1;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -54,9 +57,15 @@ pub(super) struct Link {
 }
 
 enum State {
-    Down { until: Moment },
+    Down {
+        until: Moment,
+    },
     Connecting(Boxed<RedisResult<Opened>>),
-    Up(MultiplexedConnection),
+    Up {
+        connection: MultiplexedConnection,
+        /// `None` when it has ended.
+        io: Option<Io>,
+    },
 }
 
 struct Batch {
@@ -92,7 +101,22 @@ impl Link {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        matches!(self.state, State::Up { .. })
+    }
+
+    /// Whether it is open and waits for few answers.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_up() && self.batches.len() < BUSY
+    }
+
+    /// Writes what was sent and reads what has come in.
+    pub(super) fn poll_io(&mut self, cx: &mut Context<'_>) {
+        if let State::Up { io, .. } = &mut self.state
+            && let Some(open) = io
+            && open.as_mut().poll(cx).is_ready()
+        {
+            *io = None;
+        }
     }
 
     /// The next answer to what was sent, if it has come in.
@@ -114,8 +138,7 @@ impl Link {
         self.grace = None;
         let Answered { sent, result } = answered;
         let values = match result {
-            Ok(values) if values.len() == sent.len() => values,
-            Ok(_) => return self.shifted(now, sent),
+            Ok(values) => values,
             Err(error) => {
                 let cause: Cause = Arc::new(error);
                 self.unknown(now, sent, &cause);
@@ -124,15 +147,19 @@ impl Link {
         };
         let mut sent = sent.into_iter();
         for value in values {
-            let Some(call) = sent.next() else { return };
-            let Some(reply) = call.call.decode(value) else {
-                let rest = std::iter::once(call).chain(sent).collect();
-                return self.shifted(now, rest);
+            let calls = together::next(sent.as_slice());
+            let Some(replies) = together::decode(calls, value) else {
+                break;
             };
-            if matches!(reply, Err(Trouble::NotRun)) {
-                self.forgotten.extend(call.call.script());
+            if let Some(Err(Trouble::NotRun)) = replies.first() {
+                self.forgotten.extend(together::script(calls));
             }
-            self.queue.replied(now, call, reply);
+            for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
+                self.queue.replied(now, call, reply);
+            }
+        }
+        if sent.len() > 0 {
+            self.shifted(now, sent.collect());
         }
     }
 
@@ -180,26 +207,38 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what the queue has for the server.
-    pub(super) fn flush(&mut self, cx: &mut Context<'_>, now: Moment) {
-        let State::Up(connection) = &self.state else {
-            return;
+    /// Hands over what the queue has for the server; whether there was anything.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
+        let State::Up { connection, .. } = &self.state else {
+            return false;
         };
         let sent = self.queue.calls();
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
-            return;
+            return false;
         };
-        let mut pipeline = redis::Pipeline::with_capacity(sent.len());
-        for Sent { call, .. } in &sent {
-            let known = |script: &Script| self.forgotten.iter().any(|it| std::ptr::eq(*it, script));
-            let by_text = call.script().is_some_and(known);
-            pipeline.add_command(call.encode(&self.names, by_text));
+        let mut pipeline = redis::Pipeline::with_capacity(sent.len() + 1);
+        let aside = usize::from(sent.iter().any(|it| it.call.hands_over()));
+        if aside > 0 {
+            // The server answers in the reverse order of its first answers to
+            // each client: so who is granted the lock hears of it before we do.
+            pipeline.cmd("PING");
+        }
+        let mut rest = &*sent;
+        while !rest.is_empty() {
+            let calls = together::next(rest);
+            rest = &rest[calls.len()..];
+            let forgotten =
+                |script: &Script| self.forgotten.iter().any(|it| std::ptr::eq(*it, script));
+            let by_text = together::script(calls).is_some_and(forgotten);
+            pipeline.add_command(together::encode(calls, &self.names, by_text));
         }
         self.forgotten.clear();
         let mut connection = connection.clone();
         let mut answers: Boxed<_> = Box::pin(async move {
-            let count = pipeline.len();
-            connection.send_packed_commands(&pipeline, 0, count).await
+            let count = pipeline.len() - aside;
+            connection
+                .send_packed_commands(&pipeline, aside, count)
+                .await
         });
         // Polled once, it is on its way, and wakes us with its answer; from
         // then on only the oldest is polled.
@@ -217,6 +256,7 @@ impl Link {
             timeout,
             answers,
         });
+        true
     }
 
     /// When there will be something to do without an event.
@@ -255,7 +295,10 @@ impl Link {
 
     fn opened(&mut self, now: Moment, opened: Opened) {
         observe::connected(self.number);
-        self.state = State::Up(opened.connection);
+        self.state = State::Up {
+            connection: opened.connection,
+            io: Some(opened.io),
+        };
         self.id = opened.id;
         self.pause = FIRST_PAUSE;
         self.last_answer = now;

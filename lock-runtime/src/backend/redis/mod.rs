@@ -8,6 +8,8 @@ pub(crate) mod message;
 pub(crate) mod queue;
 pub(crate) mod reply;
 mod scripts;
+mod stream;
+mod together;
 pub(crate) mod token;
 
 use std::future::poll_fn;
@@ -113,6 +115,7 @@ impl Redis {
     /// came in with them.
     fn receive(&mut self, cx: &mut Context<'_>) {
         for number in 0..self.links.len() {
+            self.links[number].poll_io(cx);
             while let Some(answered) = self.links[number].poll_answer(cx) {
                 self.receive_pushes(cx);
                 self.links[number].settle(self.clock.now(), answered);
@@ -180,7 +183,9 @@ impl Backend for Redis {
                 // An attempt that failed is told to those who wait for it.
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
-                link.flush(cx, now);
+                if link.flush(cx, now) {
+                    link.poll_io(cx);
+                }
             }
             if let Some(outcome) = self.next_outcome() {
                 return Poll::Ready(outcome);
@@ -189,5 +194,9 @@ impl Backend for Redis {
                 return Poll::Pending;
             }
         }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.links.iter().all(Link::is_quiet)
     }
 }

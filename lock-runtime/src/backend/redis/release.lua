@@ -9,7 +9,7 @@
 local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
 local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
--- Else it was read in release_alone.lua.
+-- Else it was read in release_common.lua.
 if ARGV[2] then owner = redis.call('GET', OWNER) end
 
 local reply = '-' .. name
@@ -39,5 +39,5 @@ elseif owner and string.sub(owner, 1, 1) == '*' then
 else
   return reply
 end
-dispatch(owner)
+dispatch(owner, popped)
 return reply

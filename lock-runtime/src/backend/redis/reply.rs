@@ -201,7 +201,7 @@ pub(crate) fn number(value: &Value) -> Option<u64> {
 }
 
 impl Trouble {
-    fn from_server(error: &ServerError) -> Self {
+    pub(super) fn from_server(error: &ServerError) -> Self {
         if error.code() == "NOSCRIPT" {
             return Self::NotRun;
         }

@@ -20,16 +20,51 @@ macro_rules! script {
 }
 
 // What most calls need comes first in a script: it returns from there.
-script!(ACQUIRE, "acquire_free.lua", "dispatch.lua", "acquire.lua");
-script!(ASK, "dispatch.lua", "ask.lua");
-script!(RELEASE, "release_alone.lua", "dispatch.lua", "release.lua");
-script!(RENEW, "renew_alone.lua", "dispatch.lua", "renew.lua");
-script!(STATUS, "dispatch.lua", "status.lua");
-script!(FORCE, "dispatch.lua", "force.lua");
+script!(
+    ACQUIRE,
+    "limits.lua",
+    "acquire_common.lua",
+    "dispatch.lua",
+    "acquire.lua"
+);
+script!(ASK, "limits.lua", "dispatch.lua", "ask.lua");
+script!(
+    RELEASE,
+    "limits.lua",
+    "release_common.lua",
+    "dispatch.lua",
+    "release.lua"
+);
+script!(
+    RENEW,
+    "limits.lua",
+    "renew_common.lua",
+    "dispatch.lua",
+    "renew.lua"
+);
+script!(STATUS, "limits.lua", "dispatch.lua", "status.lua");
+script!(FORCE, "limits.lua", "dispatch.lua", "force.lua");
 script!(OPEN, "open.lua");
 
+pub(super) static MANY: Script = Script {
+    text: concat!(
+        include_str!("limits.lua"),
+        "local function acquire(KEYS, ARGV)\n",
+        include_str!("acquire_common.lua"),
+        include_str!("dispatch.lua"),
+        include_str!("acquire.lua"),
+        "end\nlocal function release(KEYS, ARGV)\n",
+        include_str!("release_common.lua"),
+        include_str!("dispatch.lua"),
+        include_str!("release.lua"),
+        "end\n",
+        include_str!("many.lua"),
+    ),
+    hash: Lazy::new(|| hash(MANY.text)),
+};
+
 /// Those that are loaded when a connection opens.
-pub(super) static LOADED: [&Script; 4] = [&ACQUIRE, &ASK, &RELEASE, &RENEW];
+pub(super) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];
 
 impl Script {
     /// The beginning of a call: by its hash, or with its text, which makes the

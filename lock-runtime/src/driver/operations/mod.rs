@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::backend::{Cause, Outcome, Request};
 use crate::clock::Moment;
 use crate::config::LockConfig;
-use crate::driver::{Answer, Op};
+use crate::driver::{Answer, Op, WeakMailbox};
 use crate::error::LockError;
 use crate::guard::LockGuard;
 use crate::lease::{self, Lease};
@@ -26,7 +26,7 @@ use acquiring::{Acquiring, News};
 /// The table of operations.
 pub(super) struct Operations {
     config: LockConfig,
-    callers: mpsc::WeakUnboundedSender<Op>,
+    callers: WeakMailbox,
     acquiring: BTreeMap<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
@@ -56,7 +56,7 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(config: LockConfig, callers: mpsc::WeakUnboundedSender<Op>) -> Self {
+    pub(super) fn new(config: LockConfig, callers: WeakMailbox) -> Self {
         Self {
             config,
             callers,

@@ -10,7 +10,7 @@ use crate::backend::redis::queue::Queue;
 use crate::clock::{Clock, Moment};
 use crate::config::LockConfig;
 use crate::driver::operations::Operations;
-use crate::driver::{Answer, Op};
+use crate::driver::{Answer, Mailbox, Op};
 use crate::error::LockError;
 use crate::guard::LockGuard;
 use crate::terms::{Kind, LeaseId, Terms, Wait};
@@ -28,7 +28,7 @@ pub(super) struct Client {
     guards: Vec<(LockGuard, Kind, Moment)>,
     waiting: Vec<Waiting>,
     operations: Operations,
-    mailbox: mpsc::UnboundedSender<Op>,
+    mailbox: Mailbox,
     inbox: mpsc::UnboundedReceiver<Op>,
     rng: Rng,
     /// When it asks next; it stops when the faults do.
@@ -45,7 +45,7 @@ struct Waiting {
 
 impl Client {
     pub(super) fn new(clock: Clock, rng: Rng) -> Self {
-        let (mailbox, inbox) = mpsc::unbounded_channel();
+        let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let config = LockConfig::new("memory:")
             .expect("a valid URL")

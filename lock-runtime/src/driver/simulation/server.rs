@@ -54,7 +54,7 @@ impl Server {
             Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
-            Call::Release { ticket, rest } => {
+            Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
                 Reply::Ours(self.release(now, key, ticket.token, *rest))
             }

@@ -13,6 +13,8 @@ pub(super) struct Claim {
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
     pub(super) place: Option<u64>,
+    /// Whether others waited for the lock with it.
+    pub(super) crowded: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +54,7 @@ impl Claim {
             stage: Stage::Unsent,
             since: now,
             place: None,
+            crowded: false,
         }
     }
 

@@ -29,15 +29,17 @@ impl Queue {
             self.send(now, Call::Disown(grant));
             return;
         };
-        let Some(claim) = self.claims.get(&id) else {
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        claim.crowded = true;
         if matches!(
             claim.stage,
             Stage::Acquiring | Stage::Waiting | Stage::Unsure
         ) {
             let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
-            self.enter(now, id, grant.fence, claim.since, ttl);
+            let since = claim.since;
+            self.enter(now, id, grant.fence, since, ttl);
         }
     }
 

@@ -157,6 +157,7 @@ impl Queue {
                 Call::Release {
                     ticket: claim.ticket.clone(),
                     rest: rests.since(now),
+                    crowded: claim.crowded,
                 }
             }
             _ => return,

@@ -1,0 +1,39 @@
+-- Several calls about exclusive locks in one, each as if it had come alone and
+-- in the order in which they stand: what it costs to call a script is paid once.
+-- The functions `acquire` and `release` are the scripts of those names.
+--
+-- KEYS[1] fence  [2..] an owner for each call
+-- ARGV[1] channel, then for each call: name, and a ttl in ms to acquire, '=' and
+--         a ttl to renew, or '' to release
+-- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
+--         the lock was ours or not, or what its own script replies
+local call, FENCE, CHANNEL = redis.call, KEYS[1], ARGV[1]
+
+local function one(owner, name, what)
+  if what == '' then
+    if call('GET', owner) == name and call('EXISTS', owner .. ':q') == 0 then
+      return call('DEL', owner)
+    end
+    return release({owner, FENCE}, {name})
+  elseif string.byte(what) == 61 then -- '='
+    if call('GET', owner) ~= name then return 0 end
+    return call('PEXPIRE', owner, string.sub(what, 2))
+  end
+  if call('EXISTS', owner, owner .. ':q') == 0 then
+    local fence = call('INCR', FENCE)
+    if fence >= 1000000000000000 then
+      call('SET', owner, name, 'PX', what)
+      return fence
+    end
+  end
+  return acquire({owner, FENCE}, {name, what, CHANNEL})
+end
+
+local replies = {ARGV[2]}
+for i = 2, #KEYS do
+  local done, reply = pcall(one, KEYS[i], ARGV[2 * i - 2], ARGV[2 * i - 1])
+  -- An error is a table or a text, depending on the server's version.
+  if not done then reply = {err = type(reply) == 'table' and reply.err or reply} end
+  replies[i] = reply
+end
+return replies
