@@ -44,11 +44,14 @@ impl Driver {
     /// Does all there is to do. Whatever brings more wakes `cx`, also where it
     /// has come already.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
-        let mut all = self.settle(cx);
-        all &= self.take(cx);
-        self.operations.tick(self.clock.now());
-        while self.submit() {
+        let mut all = self.take(cx);
+        loop {
+            self.submit();
             all &= self.settle(cx);
+            self.operations.tick(self.clock.now());
+            if !self.operations.has_requests() {
+                break;
+            }
         }
         self.operations.deliver();
         let wakeup = self.operations.next_wakeup();
@@ -100,14 +103,10 @@ impl Driver {
         false
     }
 
-    /// Whether there was something to be asked.
-    fn submit(&mut self) -> bool {
-        let requests = self.operations.requests();
-        let any = !requests.is_empty();
+    fn submit(&mut self) {
         let now = self.clock.now();
-        for request in requests {
+        for request in self.operations.requests() {
             self.backend.submit(now, request);
         }
-        any
     }
 }

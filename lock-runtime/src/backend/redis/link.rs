@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use super::call::{Names, Sent};
-use super::connect::{Dialer, Io, Opened, PushEvent, closed};
+use super::connect::{Dialer, Opened, PushEvent, closed};
 use super::message::Message;
 use super::queue::Queue;
 use super::reply::{ServerSaid, Trouble};
 use super::scripts::Script;
 use super::together;
+use super::wire::{Answers, Wire};
 use crate::backend::Cause;
 use crate::clock::Moment;
 use crate::observe;
@@ -57,22 +57,16 @@ pub(super) struct Link {
 }
 
 enum State {
-    Down {
-        until: Moment,
-    },
+    Down { until: Moment },
     Connecting(Boxed<RedisResult<Opened>>),
-    Up {
-        connection: MultiplexedConnection,
-        /// `None` when it has ended.
-        io: Option<Io>,
-    },
+    Up(Wire),
 }
 
 struct Batch {
     sent: Vec<Sent>,
     at: Moment,
     timeout: Duration,
-    answers: Boxed<RedisResult<Vec<Value>>>,
+    answers: Answers,
 }
 
 /// What came of a batch.
@@ -101,7 +95,7 @@ impl Link {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up { .. })
+        matches!(self.state, State::Up(_))
     }
 
     /// Whether it is open and waits for few answers.
@@ -111,20 +105,14 @@ impl Link {
 
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        if let State::Up { io, .. } = &mut self.state
-            && let Some(open) = io
-            && open.as_mut().poll(cx).is_ready()
-        {
-            *io = None;
+        if let State::Up(wire) = &mut self.state {
+            wire.poll(cx);
         }
     }
 
     /// The next answer to what was sent, if it has come in.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answered> {
-        let batch = self.batches.front_mut()?;
-        let Poll::Ready(result) = batch.answers.as_mut().poll(cx) else {
-            return None;
-        };
+    pub(super) fn next_answer(&mut self) -> Option<Answered> {
+        let result = Wire::answered(&mut self.batches.front_mut()?.answers)?;
         let batch = self.batches.pop_front()?;
         Some(Answered {
             sent: batch.sent,
@@ -207,9 +195,10 @@ impl Link {
         Ok(())
     }
 
-    /// Hands over what the queue has for the server; whether there was anything.
-    pub(super) fn flush(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
-        let State::Up { connection, .. } = &self.state else {
+    /// Hands over what the queue has for the server, which the next
+    /// [`poll_io`](Self::poll_io) writes; whether there was anything.
+    pub(super) fn flush(&mut self, now: Moment) -> bool {
+        let State::Up(wire) = &self.state else {
             return false;
         };
         let sent = self.queue.calls();
@@ -233,23 +222,7 @@ impl Link {
             pipeline.add_command(together::encode(calls, &self.names, by_text));
         }
         self.forgotten.clear();
-        let mut connection = connection.clone();
-        let mut answers: Boxed<_> = Box::pin(async move {
-            let count = pipeline.len() - aside;
-            connection
-                .send_packed_commands(&pipeline, aside, count)
-                .await
-        });
-        // Polled once, it is on its way, and wakes us with its answer; from
-        // then on only the oldest is polled.
-        let first = match answers.as_mut().poll(cx) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
-        };
-        if let Some(result) = first {
-            answers = Box::pin(std::future::ready(result));
-            cx.waker().wake_by_ref();
-        }
+        let answers = wire.send(pipeline, aside);
         self.batches.push_back(Batch {
             sent,
             at: now,
@@ -295,11 +268,8 @@ impl Link {
 
     fn opened(&mut self, now: Moment, opened: Opened) {
         observe::connected(self.number);
-        self.state = State::Up {
-            connection: opened.connection,
-            io: Some(opened.io),
-        };
         self.id = opened.id;
+        self.state = State::Up(Wire::new(opened));
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;

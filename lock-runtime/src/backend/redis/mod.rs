@@ -11,6 +11,7 @@ mod scripts;
 mod stream;
 mod together;
 pub(crate) mod token;
+mod wire;
 
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -116,16 +117,17 @@ impl Redis {
     fn receive(&mut self, cx: &mut Context<'_>) {
         for number in 0..self.links.len() {
             self.links[number].poll_io(cx);
-            while let Some(answered) = self.links[number].poll_answer(cx) {
-                self.receive_pushes(cx);
+            while let Some(answered) = self.links[number].next_answer() {
+                self.receive_pushes();
                 self.links[number].settle(self.clock.now(), answered);
             }
         }
-        self.receive_pushes(cx);
+        self.receive_pushes();
     }
 
-    fn receive_pushes(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(Some(push)) = self.pushes.poll_recv(cx) {
+    fn receive_pushes(&mut self) {
+        // They come in while a connection is polled, and wake nobody else.
+        while let Ok(push) = self.pushes.try_recv() {
             let now = self.clock.now();
             self.links[push.connection].pushed(now, push.generation, &push.event);
         }
@@ -179,18 +181,18 @@ impl Backend for Redis {
             }
             self.receive(cx);
             let now = self.clock.now();
+            let mut unread = false;
             for link in &mut self.links {
+                let was_up = link.is_up();
                 // An attempt that failed is told to those who wait for it.
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
-                if link.flush(cx, now) {
-                    link.poll_io(cx);
-                }
+                unread |= link.flush(now) || link.is_up() != was_up;
             }
             if let Some(outcome) = self.next_outcome() {
                 return Poll::Ready(outcome);
             }
-            if self.poll_sleep(cx).is_pending() {
+            if !unread && self.poll_sleep(cx).is_pending() {
                 return Poll::Pending;
             }
         }

@@ -88,6 +88,10 @@ impl Operations {
         std::mem::take(&mut self.requests)
     }
 
+    pub(super) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// Takes in what a caller wants.
     pub(super) fn take(&mut self, now: Moment, op: Op) {
         match op {

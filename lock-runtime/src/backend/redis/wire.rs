@@ -1,0 +1,110 @@
+//! An open connection: takes commands, and writes and reads while it is polled.
+
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Pipeline, RedisResult, Value};
+
+use super::connect::{Io, Opened};
+
+/// The answers to one pipeline. They come in while the wire is polled, and wake
+/// nobody: they are looked for after that.
+pub(super) type Answers = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
+
+pub(super) struct Wire {
+    connection: MultiplexedConnection,
+    /// `None` when it has ended.
+    io: Option<Io>,
+    ear: Arc<Ear>,
+    waker: Waker,
+}
+
+impl Wire {
+    pub(super) fn new(opened: Opened) -> Self {
+        let ear = Arc::new(Ear::default());
+        Self {
+            connection: opened.connection,
+            io: Some(opened.io),
+            waker: Waker::from(Arc::clone(&ear)),
+            ear,
+        }
+    }
+
+    /// Writes what was sent and reads what has come in.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        let Some(io) = &mut self.io else { return };
+        self.ear.wakes(cx.waker());
+        let polled = io.as_mut().poll(&mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
+            self.io = None;
+        }
+    }
+
+    /// Sends a pipeline with the next poll; the first `aside` answers are left out.
+    pub(super) fn send(&self, pipeline: Pipeline, aside: usize) -> Answers {
+        let mut connection = self.connection.clone();
+        let mut answers: Answers = Box::pin(async move {
+            let count = pipeline.len() - aside;
+            connection
+                .send_packed_commands(&pipeline, aside, count)
+                .await
+        });
+        // Polled once, it stands in line to be written.
+        self.ear.deaf.store(true, Ordering::SeqCst);
+        let polled = answers
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        self.ear.deaf.store(false, Ordering::SeqCst);
+        match polled {
+            Poll::Ready(result) => Box::pin(ready(result)),
+            Poll::Pending => answers,
+        }
+    }
+
+    pub(super) fn answered(answers: &mut Answers) -> Option<RedisResult<Vec<Value>>> {
+        match answers
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// Passes on what happens to the socket, and not that we have sent something
+/// ourselves: after that the wire is polled anyway.
+#[derive(Default)]
+struct Ear {
+    deaf: AtomicBool,
+    driver: Mutex<Option<Waker>>,
+}
+
+impl Ear {
+    fn wakes(&self, waker: &Waker) {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *driver {
+            Some(known) => known.clone_from(waker),
+            None => *driver = Some(waker.clone()),
+        }
+    }
+}
+
+impl Wake for Ear {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.deaf.load(Ordering::SeqCst) {
+            let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(driver) = &*driver {
+                driver.wake_by_ref();
+            }
+        }
+    }
+}
