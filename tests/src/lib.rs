@@ -30,7 +30,7 @@ pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;
 pub use fixtures::{eventually, unique, within};
 pub use monitor::Monitor;
-pub use peer::Peer;
+pub use peer::{Peer, Step};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};

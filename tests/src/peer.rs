@@ -36,6 +36,36 @@ const RENEW: &str = script!(
     "renew.lua"
 );
 const OPEN: &str = script!("open.lua");
+const MANY: &str = concat!(
+    include_str!("../../lock-runtime/src/backend/redis/limits.lua"),
+    "local function acquire(KEYS, ARGV)\n",
+    script!("acquire_common.lua", "dispatch.lua", "acquire.lua"),
+    "end\nlocal function release(KEYS, ARGV)\n",
+    script!("release_common.lua", "dispatch.lua", "release.lua"),
+    "end\n",
+    script!("many.lua"),
+);
+
+/// One of many calls, with the number of its token.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// With that ttl.
+    Acquire(u32, u32),
+    /// To that ttl.
+    Renew(u32, u32),
+    /// Lets go.
+    Release(u32),
+}
+
+impl Step {
+    fn arguments(self) -> [String; 2] {
+        match self {
+            Self::Acquire(number, ttl) => [token(number), ttl.to_string()],
+            Self::Renew(number, ttl) => [token(number), format!("={ttl}")],
+            Self::Release(number) => [token(number), String::new()],
+        }
+    }
+}
 
 /// A connection that speaks the protocol by hand, on one lock.
 #[derive(Debug)]
@@ -166,6 +196,29 @@ impl Peer {
         let name = answer.strip_prefix('-').unwrap_or(&answer);
         assert_eq!(name, token(number), "every reply carries its token");
         name == answer
+    }
+
+    /// What each of these calls on these locks is answered, sent as one.
+    pub async fn many(&mut self, calls: &[(&str, Step)]) -> Vec<Value> {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(MANY).arg(calls.len() + 1);
+        cmd.arg(RedisServer::FENCE_KEY);
+        for (lock, _) in calls {
+            cmd.arg(RedisServer::owner_key(lock));
+        }
+        cmd.arg(&self.channel);
+        for (_, step) in calls {
+            cmd.arg(&step.arguments());
+        }
+        let request = self.connection.send_packed_command(&cmd).await;
+        let Ok(Value::Array(mut answers)) = request else {
+            panic!("{request:?}");
+        };
+        let [first, _] = calls[0].1.arguments();
+        let name = String::from_redis_value(answers.remove(0)).expect("text");
+        assert_eq!(name, first, "every reply carries its token");
+        assert_eq!(answers.len(), calls.len());
+        answers
     }
 
     /// Raises the counter to the server's clock.

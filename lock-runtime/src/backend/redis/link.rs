@@ -205,22 +205,7 @@ impl Link {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return false;
         };
-        let mut pipeline = redis::Pipeline::with_capacity(sent.len() + 1);
-        let aside = usize::from(sent.iter().any(|it| it.call.hands_over()));
-        if aside > 0 {
-            // The server answers in the reverse order of its first answers to
-            // each client: so who is granted the lock hears of it before we do.
-            pipeline.cmd("PING");
-        }
-        let mut rest = &*sent;
-        while !rest.is_empty() {
-            let calls = together::next(rest);
-            rest = &rest[calls.len()..];
-            let forgotten =
-                |script: &Script| self.forgotten.iter().any(|it| std::ptr::eq(*it, script));
-            let by_text = together::script(calls).is_some_and(forgotten);
-            pipeline.add_command(together::encode(calls, &self.names, by_text));
-        }
+        let (pipeline, aside) = together::pipeline(&sent, &self.names, &self.forgotten);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
         self.batches.push_back(Batch {

@@ -1,7 +1,7 @@
 //! Calls of the common form that go to the server in one, as far as they stand
 //! side by side: their order is kept.
 
-use redis::{Cmd, Value};
+use redis::{Cmd, Pipeline, Value};
 
 use super::call::{Call, Names, Sent, Text, Ticket, millis};
 use super::reply::{Reply, Trouble, text};
@@ -46,9 +46,35 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
     (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
 }
 
+/// The commands for these calls, and how many at its begin are not theirs.
+/// Scripts that the server has forgotten are sent with their text.
+pub(super) fn pipeline(
+    calls: &[Sent],
+    names: &Names,
+    forgotten: &[&'static Script],
+) -> (Pipeline, usize) {
+    let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
+    let aside = usize::from(calls.iter().any(|it| it.call.hands_over()));
+    if aside > 0 {
+        // The server writes to its clients in the reverse order of the first
+        // answer to each: so who is granted the lock hears of it before we do.
+        pipeline.cmd("EXISTS").arg(&*names.fence);
+    }
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let calls = next(rest);
+        let is_called =
+            |it: &&Script| script(calls).is_some_and(|called| std::ptr::eq(called, *it));
+        let by_text = forgotten.iter().any(is_called);
+        pipeline.add_command(encode(calls, names, by_text));
+        rest = &rest[calls.len()..];
+    }
+    (pipeline, aside)
+}
+
 /// One command for all of these, with the script's text instead of its hash
 /// where `by_text`.
-pub(super) fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
+fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
     if let [one] = calls {
         return one.call.encode(names, by_text);
     }
@@ -103,5 +129,78 @@ fn decode_one((sent, value): (&Sent, Value)) -> Option<Result<Reply, Trouble>> {
         })),
         (_, Value::Int(ours @ (0 | 1))) => Some(Ok(Reply::Ours(*ours == 1))),
         _ => sent.call.decode(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend::redis::token::Token;
+    use crate::clock::Moment;
+    use crate::terms::{LeaseId, Terms, Wait};
+
+    fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
+        let mut terms = Terms::of(LeaseId(number), "k", Duration::from_secs(10));
+        change(&mut terms);
+        Ticket::new(Token::new().expect("random numbers"), terms.into())
+    }
+
+    fn acquire(ticket: Ticket, place: Option<u64>) -> Sent {
+        let call = Call::Acquire { ticket, place };
+        let at = Moment::from_nanos(1);
+        Sent { call, at }
+    }
+
+    fn common() -> Sent {
+        acquire(ticket(1, |_| {}), None)
+    }
+
+    #[test]
+    fn only_neighbours_of_the_common_form_go_together() {
+        let calls = [
+            common(),
+            common(),
+            acquire(ticket(1, |it| it.kind = Kind::Read), None),
+            acquire(ticket(1, |it| it.wait = Wait::AtMost(Duration::ZERO)), None),
+            acquire(ticket(1, |_| {}), Some(7)),
+            common(),
+        ];
+        let mut rest = &calls[..];
+        let mut counts = Vec::new();
+        while !rest.is_empty() {
+            counts.push(next(rest).len());
+            rest = &rest[next(rest).len()..];
+        }
+        assert_eq!(counts, [2, 1, 1, 1, 1]);
+        assert_eq!(next(&[]).len(), 0);
+        let crowd: Vec<_> = (0..2 * MOST).map(|_| common()).collect();
+        assert_eq!(next(&crowd).len(), MOST);
+    }
+
+    #[test]
+    fn answers_to_other_calls_are_not_taken_for_ours() {
+        let calls = [common(), common()];
+        let name = |sent: &Sent| match &sent.call {
+            Call::Acquire { ticket, .. } => Value::BulkString(ticket.name.as_bytes().into()),
+            _ => unreachable!("they acquire"),
+        };
+        let array = |first, rest: &[Value]| {
+            let items = std::iter::once(first).chain(rest.iter().cloned());
+            Value::Array(items.collect())
+        };
+        let fences = [Value::Int(8), Value::Int(9)];
+        let ours = decode(&calls, array(name(&calls[0]), &fences));
+        let granted = ours.expect("they are ours").into_iter().map(|it| match it {
+            Ok(Reply::Granted { fence }) => fence,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(granted.collect::<Vec<_>>(), [8, 9]);
+        assert!(decode(&calls, array(name(&calls[1]), &fences)).is_none());
+        assert!(decode(&calls, array(name(&calls[0]), &fences[1..])).is_none());
+        assert!(decode(&calls, Value::Int(8)).is_none());
+        let foreign = array(name(&calls[0]), &[Value::Int(8), name(&calls[0])]);
+        assert!(decode(&calls, foreign).is_none());
     }
 }

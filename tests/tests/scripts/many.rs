@@ -1,0 +1,152 @@
+//! Many calls that are sent as one are each done as if they had come alone.
+
+use redis::{FromRedisValue as _, Value};
+use tests::{
+    Peer, RedisServer,
+    Step::{Acquire, Release, Renew},
+    token,
+};
+
+const TTL: u32 = 60_000;
+
+/// A waiter's answer, or that of a release which hands over.
+fn texts(answer: &Value) -> Vec<String> {
+    match answer {
+        Value::Array(_) => Vec::from_redis_value_ref(answer).expect("texts"),
+        answer => vec![String::from_redis_value_ref(answer).expect("a text")],
+    }
+}
+
+fn fence(answer: &Value) -> i64 {
+    match answer {
+        Value::Int(fence) => *fence,
+        _ => panic!("{answer:?} is no fence"),
+    }
+}
+
+fn error(answer: &Value) -> String {
+    match answer {
+        Value::ServerError(error) => format!("{error:?}"),
+        _ => panic!("{answer:?} is no error"),
+    }
+}
+
+#[tokio::test]
+async fn in_their_order() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    let raised = i64::try_from(peer.open().await).expect("a small number");
+    let calls = [
+        ("a", Acquire(1, TTL)),
+        ("b", Acquire(2, TTL)),
+        ("a", Acquire(3, TTL)),
+        ("a", Renew(3, TTL)),
+        ("a", Renew(1, TTL / 2)),
+        ("a", Release(1)),
+        ("b", Release(2)),
+        ("b", Release(2)),
+        ("b", Acquire(4, TTL)),
+    ];
+    let answers = peer.many(&calls).await;
+    let fences = [0, 1, 8].map(|it| fence(&answers[it]));
+    assert!(raised < fences[0] && fences.is_sorted(), "{fences:?}");
+    assert_eq!(texts(&answers[2])[..2], [token(3), "waiting".into()]);
+    assert_eq!(answers[3], Value::Int(0), "it does not hold the lock yet");
+    assert_eq!(answers[4], Value::Int(1));
+    assert_eq!(texts(&answers[5]), [token(1)], "handed over");
+    assert_eq!(answers[6], Value::Int(1));
+    assert_eq!(texts(&answers[7]), [format!("-{}", token(2))]);
+    assert_eq!(peer.holder().await, Some(token(3)));
+    // Between them came that of the grant.
+    assert_eq!(fences[2] - fences[1], 2);
+    assert!(peer.ttl().await <= 3_000, "a grant has to be claimed soon");
+
+    let again = peer.many(&[("a", Acquire(3, TTL)), ("a", Renew(3, TTL))]);
+    let again = again.await;
+    assert!(texts(&again[0])[0].starts_with(&token(3)), "it is its own");
+    assert!(peer.ttl().await > 30_000, "it was not extended");
+    peer.many(&[("a", Release(3)), ("b", Release(4))]).await;
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_error_is_that_of_its_own_call() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    peer.open().await;
+    let wrong = RedisServer::owner_key("wrong");
+    let _: i64 = peer.cmd(&["RPUSH", &wrong, "not ours"]).await;
+    let calls = [
+        ("a", Acquire(1, TTL)),
+        ("wrong", Acquire(2, TTL)),
+        ("wrong", Renew(2, TTL)),
+        ("wrong", Release(2)),
+        ("a", Release(1)),
+    ];
+    let answers = peer.many(&calls).await;
+    fence(&answers[0]);
+    for answer in &answers[1..4] {
+        let error = error(answer);
+        assert!(error.contains("WRONGTYPE"), "{error}");
+    }
+    assert_eq!(answers[4], Value::Int(1));
+    assert_eq!(server.keys("lock:{*").await, [wrong]);
+}
+
+#[tokio::test]
+async fn in_full_memory_locks_are_released_and_none_is_half_taken() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    peer.open().await;
+    peer.many(&[("a", Acquire(1, TTL)), ("b", Acquire(2, TTL))])
+        .await;
+    let _: () = peer.cmd(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let before: i64 = peer.cmd(&["GET", RedisServer::FENCE_KEY]).await;
+    let calls = [("c", Acquire(3, TTL)), ("a", Acquire(4, TTL))];
+    for answer in peer.many(&calls).await {
+        let error = error(&answer);
+        assert!(error.contains("OOM"), "{error}");
+    }
+    let after: i64 = peer.cmd(&["GET", RedisServer::FENCE_KEY]).await;
+    assert_eq!(after, before);
+    let calls = [("a", Renew(1, TTL)), ("a", Release(1)), ("b", Release(2))];
+    for answer in peer.many(&calls).await {
+        assert_eq!(answer, Value::Int(1));
+    }
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_line_is_kept_to() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    peer.open().await;
+    peer.many(&[("a", Acquire(1, TTL)), ("a", Acquire(2, TTL))])
+        .await;
+    // What the server does when a holder has crashed.
+    let owner = RedisServer::owner_key("a");
+    let _: i64 = peer.cmd(&["DEL", &owner]).await;
+    let answers = peer
+        .many(&[("a", Acquire(3, TTL)), ("a", Release(1))])
+        .await;
+    assert_eq!(texts(&answers[0])[1], "waiting");
+    assert_eq!(texts(&answers[1]), [format!("-{}", token(1))]);
+    assert_eq!(peer.holder().await, Some(token(2)));
+}
+
+#[tokio::test]
+async fn a_counter_that_has_lost_its_data_is_raised() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    let before = peer.open().await;
+    let _: () = peer.cmd(&["FLUSHALL"]).await;
+    let answers = peer
+        .many(&[("a", Acquire(1, TTL)), ("b", Acquire(2, TTL))])
+        .await;
+    let first = texts(&answers[0])[0].clone();
+    let (name, first) = first.split_once('\n').expect("a fence");
+    assert_eq!(name, token(1));
+    let first: u64 = first.parse().expect("all digits");
+    assert!(before < first, "{first} after {before}");
+    assert_eq!(fence(&answers[1]).unsigned_abs(), first + 1);
+}
