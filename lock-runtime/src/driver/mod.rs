@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::backend;
@@ -73,18 +73,18 @@ fn run(config: LockConfig, ready: Answer<Mailbox>) {
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(drive(&runtime, config, ready)),
+        Ok(runtime) => runtime.block_on(drive(config, ready)),
         Err(error) => drop(ready.send(Err(LockError::unavailable(error)))),
     }
 }
 
-async fn drive(runtime: &Runtime, config: LockConfig, ready: Answer<Mailbox>) {
+async fn drive(config: LockConfig, ready: Answer<Mailbox>) {
     let backend = match backend::connect(&config).await {
         Ok(backend) => backend,
         Err(error) => return drop(ready.send(Err(error))),
     };
     let (ops, inbox) = mpsc::unbounded_channel();
-    let wheel = Arc::new(Wheel::new(Some(runtime.handle().clone())));
+    let wheel = Arc::new(Wheel::new(Some(Handle::current())));
     let mailbox = Mailbox::new(ops, Arc::clone(&wheel));
     let clock = config.clock.clone();
     let operations = Operations::new(config, mailbox.downgrade());
