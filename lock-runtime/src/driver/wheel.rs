@@ -208,3 +208,56 @@ impl Drop for Alarm<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Calls(AtomicUsize);
+
+    impl Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_thread_is_woken_once_and_only_where_nobody_drives() {
+        let (bell, thread) = (Arc::new(Bell::default()), Arc::new(Calls::default()));
+        bell.calls(&Waker::from(Arc::clone(&thread)));
+        let calls = || thread.0.load(Ordering::SeqCst);
+
+        bell.wake_by_ref();
+        bell.wake_by_ref();
+        assert_eq!(calls(), 1);
+        bell.begin();
+        assert!(bell.end(), "all was heard");
+        bell.wake_by_ref();
+        assert_eq!(calls(), 2);
+
+        bell.begin();
+        bell.wake_by_ref();
+        assert_eq!(calls(), 2, "whoever drives hears it");
+        assert!(!bell.end());
+        bell.wake_by_ref();
+        assert_eq!(calls(), 2);
+        bell.begin();
+        assert!(bell.end());
+    }
+
+    #[test]
+    fn a_turn_that_panics_wakes_the_thread() {
+        let (bell, thread) = (Bell::default(), Arc::new(Calls::default()));
+        bell.calls(&Waker::from(Arc::clone(&thread)));
+        bell.begin();
+        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _alarm = Alarm(&bell);
+            panic!("a waker fails");
+        }));
+        assert!(turn.is_err());
+        assert_eq!(thread.0.load(Ordering::SeqCst), 1);
+    }
+}
