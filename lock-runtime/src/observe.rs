@@ -10,10 +10,16 @@ use crate::error::LockError;
 use crate::lease::Lease;
 use crate::terms::Terms;
 
+/// An event of the driver: it belongs to no span, since the thread may be a
+/// caller's and in the span of another call.
 macro_rules! event {
     ($level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {
+        event!([parent: None,] $level, $terms, $name $(, $field = $value)*)
+    };
+    ([$($parent:tt)*] $level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {
         $level!(
             target: "lock_runtime",
+            $($parent)*
             key = $terms.key.as_str(),
             function = $terms.function.map(|(_, name)| name),
             id = $terms.id.0,
@@ -53,12 +59,13 @@ pub(crate) fn lost(lease: &Lease) {
     event!(warn, lease.terms, "loss", fence = lease.fence);
 }
 
+/// In the span of the body, as the next one.
 pub(crate) fn stopped(lease: &Lease) {
-    event!(warn, lease.terms, "stop", fence = lease.fence);
+    event!([] warn, lease.terms, "stop", fence = lease.fence);
 }
 
 pub(crate) fn overran(lease: &Lease) {
-    event!(warn, lease.terms, "overrun", fence = lease.fence);
+    event!([] warn, lease.terms, "overrun", fence = lease.fence);
 }
 
 pub(crate) fn renewal_failed(lease: &Lease, cause: &Cause) {
@@ -84,10 +91,10 @@ pub(crate) fn released(terms: &Terms, result: &Result<bool, Cause>) {
 
 #[cfg(feature = "redis")]
 pub(crate) fn connected(connection: usize) {
-    info!(target: "lock_runtime", connection, "connect");
+    info!(target: "lock_runtime", parent: None, connection, "connect");
 }
 
 #[cfg(feature = "redis")]
 pub(crate) fn disconnected(connection: usize, cause: &Cause) {
-    warn!(target: "lock_runtime", connection, error = %cause, "disconnect");
+    warn!(target: "lock_runtime", parent: None, connection, error = %cause, "disconnect");
 }

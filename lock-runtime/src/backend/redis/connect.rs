@@ -127,39 +127,34 @@ async fn prepare(
     names: &Names,
     old: Option<i64>,
 ) -> RedisResult<Option<i64>> {
-    let mut courtesies = redis::pipe();
-    courtesies.cmd("CLIENT").arg("ID");
-    if let Some(old) = old {
-        courtesies.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
-    }
-    for script in scripts::LOADED {
-        courtesies.add_command(script.load());
-    }
-    // Each is refused where the user has no right to it, and can be done
-    // without: its error stands in its place.
-    let count = courtesies.len();
-    let answers = connection
-        .send_packed_commands(&courtesies, 0, count)
-        .await?;
-    let id = match answers.first() {
-        Some(Value::Int(id)) => Some(*id),
-        _ => None,
-    };
-
     let channels = [&*names.channel, &*names.common];
     connection.subscribe(&channels).await?;
-    let heard: i64 = redis::cmd("PUBLISH")
-        .arg(&*names.channel)
-        .arg("")
-        .query_async(connection)
-        .await?;
-    if heard == 0 {
-        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+
+    let mut first = redis::pipe();
+    first.cmd("CLIENT").arg("ID");
+    if let Some(old) = old {
+        first.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
     }
+    for script in scripts::LOADED {
+        first.add_command(script.load());
+    }
+    first.cmd("PUBLISH").arg(&*names.channel).arg("");
     let mut raise = scripts::OPEN.call(true);
     raise.arg(1).arg(&*names.fence);
-    let _: Value = raise.query_async(connection).await?;
-    Ok(id)
+    first.add_command(raise);
+
+    let count = first.len();
+    let mut answers = connection.send_packed_commands(&first, 0, count).await?;
+    answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
+        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+    }
+    // The others are refused where the user has no right to them, and can be
+    // done without.
+    Ok(match answers.first() {
+        Some(Value::Int(id)) => Some(*id),
+        _ => None,
+    })
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {
