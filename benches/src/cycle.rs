@@ -81,13 +81,17 @@ pub(crate) async fn main() {
     }
 }
 
-/// Prints instructions, and the driver's by what they are for.
+/// Prints instructions, and those of both threads by what they are for.
 fn instructions(caller: &Stages, driver: &Stages, ceiling: &Stages) {
-    let [caller, all, ceiling] = [caller, driver, ceiling].map(|it| it.values().sum::<f64>());
-    println!("instructions a cycle: caller {caller:.0}, driver {all:.0}; ceiling {ceiling:.0}");
-    println!("of the driver's:");
+    let mut both = caller.clone();
     for (stage, count) in driver {
-        let (part, name) = (100.0 * count / all, stage.name());
+        *both.entry(*stage).or_default() += count;
+    }
+    let [caller, driver, ceiling] = [caller, driver, ceiling].map(|it| it.values().sum::<f64>());
+    println!("instructions a cycle: caller {caller:.0}, driver {driver:.0}; ceiling {ceiling:.0}");
+    println!("of both:");
+    for (stage, count) in both {
+        let (part, name) = (100.0 * count / (caller + driver), stage.name());
         println!("  {part:4.1} %  {count:6.0}  {name}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// What instructions are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// The driver's mailbox and its operations, leases and answers to the callers.
+    /// Requests, guards, the driver's turns and operations, leases.
     Operations,
     /// Who waits for which key, and what the server said to them.
     Queue,
@@ -37,11 +37,12 @@ impl Stage {
 
     /// The first part of a path that is known; none for the standard library, the allocator and the like.
     fn of(file: &str) -> Option<Self> {
-        const KNOWN: [(&str, Stage); 16] = [
+        const KNOWN: [(&str, Stage); 17] = [
             ("/redis/queue/", Stage::Queue),
             ("/backend/redis/call", Stage::Encoding),
             ("/backend/redis/scripts", Stage::Encoding),
             ("/backend/redis/token", Stage::Encoding),
+            ("/backend/redis/together", Stage::Encoding),
             ("/backend/redis/reply", Stage::Decoding),
             ("/backend/redis/message", Stage::Decoding),
             ("/backend/redis/", Stage::Connection),
