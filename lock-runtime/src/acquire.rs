@@ -236,7 +236,7 @@ impl Drop for Acquire {
         // A guard that was answered meanwhile is dropped with the receiver,
         // which releases it.
         if let Stage::Asked { shared, id, .. } = &self.stage {
-            let _ = shared.mailbox.send(Op::Cancel(*id));
+            shared.mailbox.post(Op::Cancel(*id));
         }
     }
 }

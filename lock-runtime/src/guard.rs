@@ -135,7 +135,9 @@ impl LockGuard {
 
     /// Hands the release to the driver and returns at once.
     pub fn release(self) {
-        drop(self);
+        if !self.joined {
+            self.lease.all().for_each(Lease::release);
+        }
     }
 
     /// Releases and waits for the server's answer: `true` where the lock was
@@ -168,7 +170,7 @@ impl LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if !self.joined {
-            self.lease.all().for_each(Lease::release);
+            self.lease.all().for_each(Lease::drop_release);
         }
     }
 }

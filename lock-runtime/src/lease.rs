@@ -166,6 +166,13 @@ impl Lease {
         self.hand_over(None);
     }
 
+    /// The same, in a destructor.
+    pub(crate) fn drop_release(&self) {
+        if let Some(op) = self.release_once(None) {
+            self.mailbox.post(op);
+        }
+    }
+
     /// The same, and its answer.
     pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
         let (answer, answered) = oneshot::channel();
@@ -174,12 +181,17 @@ impl Lease {
     }
 
     fn hand_over(&self, answer: Option<Answer<bool>>) {
-        if !self.released.swap(true, Ordering::SeqCst) {
+        if let Some(op) = self.release_once(answer) {
             // The driver outlives every lease; were it gone, the server's ttl
             // would free the lock.
-            let id = self.terms.id;
-            let _ = self.mailbox.send(Op::Release { id, answer });
+            let _ = self.mailbox.send(op);
         }
+    }
+
+    fn release_once(&self, answer: Option<Answer<bool>>) -> Option<Op> {
+        let first = !self.released.swap(true, Ordering::SeqCst);
+        let id = self.terms.id;
+        first.then_some(Op::Release { id, answer })
     }
 
     /// Wakes `waker` when one of the leases ends. `slot` remembers the place

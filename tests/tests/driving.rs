@@ -7,14 +7,14 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
-    thread,
+    thread::{self, ThreadId},
     time::Duration,
 };
 
 use futures_executor::block_on;
-use lock_runtime::{LockError, LockGuard, LockManager};
+use lock_runtime::{Acquire, LockError, LockGuard, LockManager};
 use tests::{RedisServer, connect, eventually, leaves_nothing, unique, within};
-use tokio::task::JoinSet;
+use tokio::{sync::mpsc, task::JoinSet};
 
 const SOON: Duration = Duration::from_secs(10);
 /// Far longer than any test: what is free in time has not just expired.
@@ -97,6 +97,33 @@ async fn a_thread_that_ends_lets_go_of_what_it_keeps() {
     leaves_nothing(&server, &key, SOON).await;
 }
 
+/// Tells on which thread it is woken.
+struct Tells(mpsc::UnboundedSender<ThreadId>);
+
+impl Wake for Tells {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(thread::current().id());
+    }
+}
+
+/// The one that is dropped may be the last thing that a thread does.
+#[tokio::test]
+async fn nobody_is_woken_within_a_destructor() {
+    let locks = connect("memory:").await;
+    for _ in 0..100 {
+        let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
+        let mut waiter = locks.lock("k").ttl(TTL).wait(SOON).acquire();
+        let (tells, mut woken) = mpsc::unbounded_channel();
+        let waker = Waker::from(Arc::new(Tells(tells)));
+        let polled = Pin::new(&mut waiter).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop(guard);
+        let by = within(SOON, woken.recv()).await;
+        assert_ne!(by, Some(thread::current().id()));
+        waiter.await.unwrap().release_confirmed().await.unwrap();
+    }
+}
+
 /// What no executor should do.
 struct Panics;
 
@@ -106,25 +133,48 @@ impl Wake for Panics {
     }
 }
 
+/// Waits for a held lock, to panic when it is told how that ended.
+fn wait_and_panic(locks: &LockManager, wait: Duration) -> Acquire {
+    let mut waiter = locks.lock("k").ttl(TTL).wait(wait).acquire();
+    let waker = Waker::from(Arc::new(Panics));
+    let mut context = Context::from_waker(&waker);
+    assert!(Pin::new(&mut waiter).poll(&mut context).is_pending());
+    waiter
+}
+
+async fn has_ended(locks: &LockManager, waiter: &mut Acquire) {
+    let late = within(SOON, locks.lock("free").acquire()).await;
+    assert!(matches!(late, Err(LockError::ShutDown)), "{late:?}");
+    within(SOON, locks.shutdown()).await;
+    let mut context = Context::from_waker(Waker::noop());
+    let waiter = Pin::new(waiter).poll(&mut context);
+    assert!(matches!(waiter, Poll::Ready(_)), "{waiter:?}");
+}
+
 #[tokio::test]
 async fn a_waker_that_panics_leaves_nobody_waiting() {
     let locks = connect("memory:").await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
-    let mut waiter = locks.lock("k").ttl(TTL).wait(SOON).acquire();
-    let waker = Waker::from(Arc::new(Panics));
-    let mut context = Context::from_waker(&waker);
-    assert!(Pin::new(&mut waiter).poll(&mut context).is_pending());
-    let mut other = tokio::spawn(locks.lock("k").ttl(TTL).wait(SOON).acquire());
+    let mut waiter = wait_and_panic(&locks, SOON);
+    let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(SOON).acquire());
     let waits = async || matches!(locks.status("k").await, Ok(status) if status.waiters == 2);
     eventually(SOON, waits).await;
 
     // The panic is on this thread or on the driver's.
     let _ = catch_unwind(AssertUnwindSafe(|| guard.release()));
-    let outcome = within(SOON, &mut other).await.unwrap();
+    let outcome = within(SOON, other).await.unwrap();
     assert!(matches!(outcome, Err(LockError::ShutDown)), "{outcome:?}");
-    let late = within(SOON, locks.lock("free").acquire()).await;
-    assert!(matches!(late, Err(LockError::ShutDown)), "{late:?}");
-    let mut context = Context::from_waker(Waker::noop());
-    let waiter = Pin::new(&mut waiter).poll(&mut context);
-    assert!(matches!(waiter, Poll::Ready(_)), "{waiter:?}");
+    has_ended(&locks, &mut waiter).await;
+}
+
+#[tokio::test]
+async fn nor_does_it_on_the_drivers_thread() {
+    let locks = connect("memory:").await;
+    let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
+    let mut waiter = wait_and_panic(&locks, Duration::from_millis(50));
+    let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(6 * SOON).acquire());
+    let outcome = within(SOON, other).await.unwrap();
+    assert!(matches!(outcome, Err(LockError::ShutDown)), "{outcome:?}");
+    has_ended(&locks, &mut waiter).await;
+    drop(guard);
 }

@@ -39,6 +39,8 @@ impl Mailbox {
         (Self::new(ops, wheel), inbox)
     }
 
+    /// For what is called, and not merely dropped: it may be done on this
+    /// thread, with the answers of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.0.wheel.take_over();
@@ -47,6 +49,12 @@ impl Mailbox {
             turn.drive();
         }
         sent.map_err(|_| Closed)
+    }
+
+    /// Leaves it to the driver's thread. A destructor may run where nothing of
+    /// what others have registered may be called any more.
+    pub(crate) fn post(&self, op: Op) {
+        let _ = self.0.ops.send(op);
     }
 
     pub(crate) fn downgrade(&self) -> WeakMailbox {

@@ -88,11 +88,10 @@ async fn drive(config: LockConfig, ready: Answer<Mailbox>) {
     let mailbox = Mailbox::new(ops, Arc::clone(&wheel));
     let clock = config.clock.clone();
     let operations = Operations::new(config, mailbox.downgrade());
-    wheel.install(Driver::new(inbox, backend, operations, clock));
+    let _installed = wheel.install(Driver::new(inbox, backend, operations, clock));
     let _ = ready.send(Ok(mailbox));
 
     poll_fn(|cx| wheel.poll_drive(cx, Driver::is_over)).await;
     let last_releases = poll_fn(|cx| wheel.poll_drive(cx, Driver::is_idle));
     let _ = tokio::time::timeout(LAST_RELEASES, last_releases).await;
-    wheel.remove();
 }

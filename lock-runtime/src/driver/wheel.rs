@@ -28,6 +28,18 @@ pub(super) struct Wheel {
     runtime: Option<Handle>,
 }
 
+/// A driver that is there, until its thread ends, in whichever way: who waits
+/// for an answer is told then.
+pub(super) struct Installed<'a>(&'a Wheel);
+
+impl Drop for Installed<'_> {
+    fn drop(&mut self) {
+        let driver = self.0.lock().take();
+        // Outside of the lock.
+        drop(driver);
+    }
+}
+
 /// A turn of a caller.
 pub(super) struct Turn<'a> {
     wheel: &'a Wheel,
@@ -47,8 +59,9 @@ impl Wheel {
         }
     }
 
-    pub(super) fn install(&self, driver: Driver) {
+    pub(super) fn install(&self, driver: Driver) -> Installed<'_> {
         *self.lock() = Some(driver);
+        Installed(self)
     }
 
     /// What the driver's thread does: drives whenever there is something to do,
@@ -69,13 +82,6 @@ impl Wheel {
         } else {
             Poll::Pending
         }
-    }
-
-    /// For the driver's thread, at the end.
-    pub(super) fn remove(&self) {
-        let driver = self.lock().take();
-        // Who was waiting for an answer is told outside of the lock.
-        drop(driver);
     }
 
     /// A turn for a caller, unless somebody drives or a request is on its way:

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, within};
+use tokio::task::JoinSet;
 
 use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
 
@@ -116,6 +117,36 @@ async fn a_missing_right_to_a_command_fails_at_once() {
     let (text, took) = unavailable(waiting).await;
     assert!(took < AT_ONCE, "zadd: {took:?}, {text}");
     assert!(guard.release_confirmed().await.unwrap());
+    assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+/// They go to the server together, which refuses them as one.
+#[tokio::test]
+async fn a_key_that_is_forbidden_fails_alone() {
+    let mut rights = without("");
+    rights.retain(|right| !right.starts_with('~'));
+    rights.extend(["~lock:fence", "~lock:{mine*"]);
+    let (server, config) = server_with_user(&rights).await;
+    let locks = connect(config).await;
+    let mut crowd = JoinSet::new();
+    for number in 0..256 {
+        let mine = number % 16 > 0;
+        let key = format!("{}{number}", if mine { "mine" } else { "theirs" });
+        let request = locks.lock(key).wait(PATIENCE);
+        crowd.spawn(async move { (mine, request.acquire().await) });
+    }
+    let mut guards = Vec::new();
+    for (mine, outcome) in within(PATIENCE, crowd.join_all()).await {
+        match outcome {
+            Ok(guard) => guards.push(guard),
+            Err(error) => assert!(!mine, "{error}"),
+        }
+    }
+    assert_eq!(guards.len(), 240);
+    let releases = guards.into_iter().map(LockGuard::release_confirmed);
+    for release in releases.collect::<Vec<_>>() {
+        assert!(within(PATIENCE, release).await.unwrap());
+    }
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 

@@ -91,12 +91,19 @@ impl Memory {
     }
 
     fn answer(&mut self, now: Moment, query: Query) {
-        let mut store = lock(&self.store);
+        let store = &self.store;
         match query {
-            Query::Status { key, answer } => drop(answer.send(Ok(store.status(now, &key)))),
-            Query::List { pattern, answer } => drop(answer.send(Ok(store.list(now, &pattern)))),
+            Query::Status { key, answer } => {
+                let status = lock(store).status(now, &key);
+                let _ = answer.send(Ok(status));
+            }
+            Query::List { pattern, answer } => {
+                let keys = lock(store).list(now, &pattern);
+                let _ = answer.send(Ok(keys));
+            }
             Query::ForceRelease { key, answer } => {
-                drop(answer.send(Ok(store.force_release(now, &key))));
+                let held = lock(store).force_release(now, &key);
+                let _ = answer.send(Ok(held));
             }
         }
     }

@@ -54,6 +54,8 @@ pub(super) struct Link {
     pause: Duration,
     /// Those that the server does not remember.
     forgotten: Vec<&'static Script>,
+    /// Whether the next calls go one by one, to see which of them is refused.
+    apart: bool,
 }
 
 enum State {
@@ -64,6 +66,7 @@ enum State {
 
 struct Batch {
     sent: Vec<Sent>,
+    apart: bool,
     at: Moment,
     timeout: Duration,
     answers: Answers,
@@ -72,6 +75,7 @@ struct Batch {
 /// What came of a batch.
 pub(super) struct Answered {
     sent: Vec<Sent>,
+    apart: bool,
     result: RedisResult<Vec<Value>>,
 }
 
@@ -91,6 +95,7 @@ impl Link {
             grace: None,
             pause: FIRST_PAUSE,
             forgotten: Vec::new(),
+            apart: false,
         }
     }
 
@@ -116,6 +121,7 @@ impl Link {
         let batch = self.batches.pop_front()?;
         Some(Answered {
             sent: batch.sent,
+            apart: batch.apart,
             result,
         })
     }
@@ -124,7 +130,11 @@ impl Link {
     pub(super) fn settle(&mut self, now: Moment, answered: Answered) {
         self.last_answer = now;
         self.grace = None;
-        let Answered { sent, result } = answered;
+        let Answered {
+            sent,
+            apart,
+            result,
+        } = answered;
         let values = match result {
             Ok(values) => values,
             Err(error) => {
@@ -135,7 +145,8 @@ impl Link {
         };
         let mut sent = sent.into_iter();
         for value in values {
-            let calls = together::next(sent.as_slice());
+            let calls = together::next(sent.as_slice(), apart);
+            self.apart |= together::refused(calls, &value);
             let Some(replies) = together::decode(calls, value) else {
                 break;
             };
@@ -205,11 +216,13 @@ impl Link {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return false;
         };
-        let (pipeline, aside) = together::pipeline(&sent, &self.names, &self.forgotten);
+        let apart = std::mem::take(&mut self.apart);
+        let (pipeline, aside) = together::pipeline(&sent, &self.names, &self.forgotten, apart);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
         self.batches.push_back(Batch {
             sent,
+            apart,
             at: now,
             timeout,
             answers,

@@ -1,5 +1,6 @@
 -- Several calls about exclusive locks in one, each as if it had come alone and
 -- in the order in which they stand: what it costs to call a script is paid once.
+-- When memory is full, what follows a renewal or a release passes with it.
 -- The functions `acquire` and `release` are the scripts of those names.
 --
 -- KEYS[1] fence  [2..] an owner for each call

@@ -18,9 +18,10 @@ enum What {
     Release,
 }
 
-/// The first of these calls and those behind it that go in one with it.
-pub(super) fn next(calls: &[Sent]) -> &[Sent] {
-    let common = calls.iter().take(MOST);
+/// The first of these calls and those behind it that go in one with it, if they
+/// do not go `apart`.
+pub(super) fn next(calls: &[Sent], apart: bool) -> &[Sent] {
+    let common = calls.iter().take(if apart { 1 } else { MOST });
     let count = common.take_while(|it| common_form(&it.call).is_some());
     &calls[..count.count().max(1).min(calls.len())]
 }
@@ -52,6 +53,7 @@ pub(super) fn pipeline(
     calls: &[Sent],
     names: &Names,
     forgotten: &[&'static Script],
+    apart: bool,
 ) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
     let aside = usize::from(calls.iter().any(|it| it.call.hands_over()));
@@ -62,7 +64,7 @@ pub(super) fn pipeline(
     }
     let mut rest = calls;
     while !rest.is_empty() {
-        let calls = next(rest);
+        let calls = next(rest, apart);
         let is_called =
             |it: &&Script| script(calls).is_some_and(|called| std::ptr::eq(called, *it));
         let by_text = forgotten.iter().any(is_called);
@@ -70,6 +72,15 @@ pub(super) fn pipeline(
         rest = &rest[calls.len()..];
     }
     (pipeline, aside)
+}
+
+/// Whether the server has refused all of these, which may be for one of them: it
+/// looks at the rights to all keys before it runs a script.
+pub(super) fn refused(calls: &[Sent], value: &Value) -> bool {
+    let Value::ServerError(error) = value else {
+        return false;
+    };
+    calls.len() > 1 && matches!(Trouble::from_server(error), Trouble::Never(_))
 }
 
 /// One command for all of these, with the script's text instead of its hash
@@ -109,7 +120,10 @@ pub(super) fn decode(calls: &[Sent], value: Value) -> Option<Vec<Result<Reply, T
     let values = match value {
         Value::Array(values) if values.len() == calls.len() + 1 => values,
         Value::ServerError(error) => {
-            let trouble = Trouble::from_server(&error);
+            let trouble = match Trouble::from_server(&error) {
+                Trouble::Never(_) => Trouble::NotRun,
+                trouble => trouble,
+            };
             return Some(calls.iter().map(|_| Err(trouble.clone())).collect());
         }
         _ => return None,
@@ -170,13 +184,14 @@ mod tests {
         let mut rest = &calls[..];
         let mut counts = Vec::new();
         while !rest.is_empty() {
-            counts.push(next(rest).len());
-            rest = &rest[next(rest).len()..];
+            counts.push(next(rest, false).len());
+            rest = &rest[next(rest, false).len()..];
         }
         assert_eq!(counts, [2, 1, 1, 1, 1]);
-        assert_eq!(next(&[]).len(), 0);
+        assert_eq!(next(&[], false).len(), 0);
         let crowd: Vec<_> = (0..2 * MOST).map(|_| common()).collect();
-        assert_eq!(next(&crowd).len(), MOST);
+        assert_eq!(next(&crowd, false).len(), MOST);
+        assert_eq!(next(&crowd, true).len(), 1);
     }
 
     #[test]
