@@ -206,7 +206,8 @@ impl Peer {
         for (lock, _) in calls {
             cmd.arg(RedisServer::owner_key(lock));
         }
-        cmd.arg(&self.channel);
+        let acquires = calls.iter().filter(|it| matches!(it.1, Step::Acquire(..)));
+        cmd.arg(&self.channel).arg(acquires.count());
         for (_, step) in calls {
             cmd.arg(&step.arguments());
         }

@@ -68,7 +68,12 @@ pub(super) async fn run(bench: &mut Bench) {
         driver,
         None,
     );
-    add("renewals", Unit::PerSecond, renewals / seconds, None);
+    add(
+        "renewal commands",
+        Unit::PerSecond,
+        renewals / seconds,
+        None,
+    );
     let memory = before.heap_bytes as f64 / COUNT as f64;
     let bound = Bound::at_most(1024.0, memory, " B");
     add("client heap a held lock", Unit::Bytes, memory, Some(bound));

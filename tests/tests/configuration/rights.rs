@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
 
 /// What the scripts and the connections use; `client|id`, `client|kill` and `script|load` may be refused.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "+eval",
     "+evalsha",
     "+get",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 24] = [
     "+pexpire",
     "+pttl",
     "+incr",
+    "+incrby",
     "+time",
     "+publish",
     "+subscribe",

@@ -4,11 +4,16 @@
 -- The functions `acquire` and `release` are the scripts of those names.
 --
 -- KEYS[1] fence  [2..] an owner for each call
--- ARGV[1] channel, then for each call: name, and a ttl in ms to acquire, '=' and
---         a ttl to renew, or '' to release
+-- ARGV[1] channel  [2] how many of the calls acquire, then for each call: name,
+--         and a ttl in ms to acquire, '=' and a ttl to renew, or '' to release
 -- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
 --         the lock was ours or not, or what its own script replies
 local call, FENCE, CHANNEL = redis.call, KEYS[1], ARGV[1]
+
+-- The last number that was given out here. Those for all acquisitions are taken
+-- with the first one; a number that is not needed is left out, and a lock that
+-- was handed over meanwhile, under a larger one, is not free again in this call.
+local fence
 
 local function one(owner, name, what)
   if what == '' then
@@ -21,8 +26,8 @@ local function one(owner, name, what)
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
   if call('EXISTS', owner, owner .. ':q') == 0 then
-    local fence = call('INCR', FENCE)
-    if fence >= 1000000000000000 then
+    fence = (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
+    if fence > 1000000000000000 then
       call('SET', owner, name, 'PX', what)
       return fence
     end
@@ -30,9 +35,9 @@ local function one(owner, name, what)
   return acquire({owner, FENCE}, {name, what, CHANNEL})
 end
 
-local replies = {ARGV[2]}
+local replies = {ARGV[3]}
 for i = 2, #KEYS do
-  local done, reply = pcall(one, KEYS[i], ARGV[2 * i - 2], ARGV[2 * i - 1])
+  local done, reply = pcall(one, KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
   -- An error is a table or a text, depending on the server's version.
   if not done then reply = {err = type(reply) == 'table' and reply.err or reply} end
   replies[i] = reply

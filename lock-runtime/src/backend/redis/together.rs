@@ -94,7 +94,8 @@ fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
     for (_, ticket) in all(calls) {
         names.owner(&mut cmd, &ticket.terms.key);
     }
-    cmd.arg(&*names.channel);
+    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire));
+    cmd.arg(&*names.channel).arg(acquires.count());
     for (what, ticket) in all(calls) {
         let ttl = millis(ticket.terms.ttl);
         cmd.arg(&*ticket.name);

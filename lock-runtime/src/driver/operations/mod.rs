@@ -3,7 +3,7 @@
 
 mod acquiring;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use acquiring::{Acquiring, News};
 pub(super) struct Operations {
     config: LockConfig,
     callers: WeakMailbox,
-    acquiring: BTreeMap<LeaseId, Acquiring>,
+    acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
@@ -60,7 +60,7 @@ impl Operations {
         Self {
             config,
             callers,
-            acquiring: BTreeMap::new(),
+            acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
             releasing: Numbered::default(),
@@ -276,7 +276,8 @@ impl Operations {
             grace_ends,
         });
         shutdown.answers.push(answer);
-        let waiting: Vec<_> = self.acquiring.keys().copied().collect();
+        let mut waiting: Vec<_> = self.acquiring.keys().copied().collect();
+        waiting.sort_unstable();
         for id in waiting {
             if let Some(acquiring) = self.finish(id) {
                 let _ = acquiring.reply.send(Err(LockError::ShutDown));

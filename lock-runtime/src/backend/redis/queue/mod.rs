@@ -10,7 +10,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,9 +35,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Everything that goes over one connection of the pool.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// In the order in which they were asked for, which is kept when all of
-    /// them are sent again.
-    claims: BTreeMap<LeaseId, Claim>,
+    claims: Numbered<LeaseId, Claim>,
     ids: Numbered<Token, LeaseId>,
     rooms: Rooms,
     /// When to send a call again that the server has refused.
@@ -54,7 +52,7 @@ impl Queue {
     /// Not connected yet.
     pub(crate) fn new() -> Self {
         Self {
-            claims: BTreeMap::new(),
+            claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
@@ -102,7 +100,9 @@ impl Queue {
         self.down = None;
         self.tokens.forget();
         self.rooms.ask_all(now);
-        let ids: Vec<_> = self.claims.keys().copied().collect();
+        // In the order in which they were asked for.
+        let mut ids: Vec<_> = self.claims.keys().copied().collect();
+        ids.sort_unstable();
         for id in ids {
             self.retry(now, id);
         }
@@ -120,6 +120,7 @@ impl Queue {
                 unsettled.push(*id);
             }
         }
+        unsettled.sort_unstable();
         for id in unsettled {
             self.trouble(id, &trouble);
         }
