@@ -70,7 +70,7 @@ async fn what_comes_at_once_goes_together() {
         crowd.spawn(async move { request.acquire().await.unwrap() });
     }
     let guards = within(SOON, crowd.join_all()).await;
-    let mut fences: Vec<_> = guards.iter().map(|it| it.fencing_token()).collect();
+    let mut fences: Vec<_> = guards.iter().map(LockGuard::fencing_token).collect();
     fences.sort_unstable();
     fences.dedup();
     assert_eq!(fences.len(), CROWD);
