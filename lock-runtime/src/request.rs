@@ -143,7 +143,9 @@ impl LockRequest {
     /// lease ended while the body ran, which has been dropped then.
     pub async fn run<T>(self, body: impl AsyncFnOnce(&LockGuard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
-        guard.hold(body(&guard)).await
+        let output = guard.hold(body(&guard)).await?;
+        guard.release();
+        Ok(output)
     }
 
     /// The terms of the first key, and the other keys.

@@ -38,9 +38,12 @@ fn allocations(run: impl FnOnce()) -> u64 {
     allocation_counter::measure(run).count_total
 }
 
-/// The fewest of many runs: the mailbox grows now and then, in whichever run comes upon it.
-fn fewest(run: impl Fn() -> u64) -> u64 {
-    (0..100).map(|_| run()).min().unwrap_or_default()
+/// The median of many runs: the mailbox grows now and then, in whichever run comes upon it, and now and then the
+/// driver's thread does what this one does else.
+fn usual(run: impl Fn() -> u64) -> u64 {
+    let mut counts: Vec<_> = (0..201).map(|_| run()).collect();
+    counts.sort_unstable();
+    counts[counts.len() / 2]
 }
 
 #[test]
@@ -53,12 +56,12 @@ fn allocates_the_key_and_nothing_else() {
     assert_eq!(unpolled, 0);
 
     let key = allocations(|| drop(key!("stock:{item}:{count:04}")));
-    let locked = fewest(|| {
+    let locked = usual(|| {
         allocations(|| {
             block_on(annotated(&locks, item, count)).unwrap();
         })
     });
-    let runtime = fewest(|| {
+    let runtime = usual(|| {
         let key = key!("stock:{item}:{count:04}");
         allocations(|| {
             block_on(calls(&locks, key, count)).unwrap();
@@ -66,7 +69,7 @@ fn allocates_the_key_and_nothing_else() {
     });
     assert_eq!(locked, key + runtime);
 
-    let unannotated = fewest(|| {
+    let unannotated = usual(|| {
         allocations(|| {
             block_on(by_hand(&locks, item, count)).unwrap();
         })
