@@ -15,8 +15,8 @@ async fn is_refused(server: &RedisServer, peer: &mut Peer, number: u32) {
     for wait in [false, true] {
         let before = contents(server, peer).await;
         let full = peer.try_acquire(number, 60_000, wait).await;
-        let error = full.expect_err("memory is full");
-        assert_eq!(error.code(), Some("OOM"), "{error}");
+        let error = full.expect_err("memory is full").to_string();
+        assert!(error.contains("OOM"), "{error}");
         assert_eq!(contents(server, peer).await, before, "half written");
     }
 }
