@@ -2,6 +2,7 @@
 //! body that blocks its runtime does not starve the renewals and a caller that
 //! is cancelled does not cancel the protocol.
 
+mod latest;
 mod mailbox;
 mod operations;
 #[cfg(all(test, feature = "redis"))]
@@ -28,6 +29,8 @@ use operations::Operations;
 use turn::Driver;
 use wheel::Wheel;
 
+#[cfg(feature = "redis")]
+pub(crate) use latest::Latest;
 pub(crate) use mailbox::{Mailbox, WeakMailbox};
 
 /// How long the thread goes on to deliver releases when nobody has a handle to

@@ -11,6 +11,7 @@ use std::thread;
 use tokio::runtime::Handle;
 use tokio::task::unconstrained;
 
+use super::latest::Latest;
 use super::turn::Driver;
 
 /// How many turns are driven in a row, before others get to theirs.
@@ -151,7 +152,7 @@ impl Turn<'_> {
 #[derive(Default)]
 struct Bell {
     state: AtomicU8,
-    thread: Mutex<Option<Waker>>,
+    thread: Latest,
 }
 
 const STILL: u8 = 0;
@@ -173,21 +174,11 @@ impl Bell {
     }
 
     fn calls(&self, waker: &Waker) {
-        let mut thread = self.thread();
-        match &mut *thread {
-            Some(known) => known.clone_from(waker),
-            None => *thread = Some(waker.clone()),
-        }
+        self.thread.set(waker);
     }
 
     fn call(&self) {
-        if let Some(thread) = &*self.thread() {
-            thread.wake_by_ref();
-        }
-    }
-
-    fn thread(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+        self.thread.wake();
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::future::{Future, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, Value};
 
 use super::connect::{Io, Opened};
+use crate::driver::Latest;
 
 /// The answers to one pipeline. They come in while the wire is polled, and wake
 /// nobody: they are looked for after that.
@@ -37,7 +38,7 @@ impl Wire {
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         let Some(io) = &mut self.io else { return };
-        self.ear.wakes(cx.waker());
+        self.ear.driver.set(cx.waker());
         let polled = io.as_mut().poll(&mut Context::from_waker(&self.waker));
         if polled.is_ready() {
             self.io = None;
@@ -81,17 +82,7 @@ impl Wire {
 #[derive(Default)]
 struct Ear {
     deaf: AtomicBool,
-    driver: Mutex<Option<Waker>>,
-}
-
-impl Ear {
-    fn wakes(&self, waker: &Waker) {
-        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *driver {
-            Some(known) => known.clone_from(waker),
-            None => *driver = Some(waker.clone()),
-        }
-    }
+    driver: Latest,
 }
 
 impl Wake for Ear {
@@ -101,10 +92,7 @@ impl Wake for Ear {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.deaf.load(Ordering::SeqCst) {
-            let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(driver) = &*driver {
-                driver.wake_by_ref();
-            }
+            self.driver.wake();
         }
     }
 }
