@@ -65,41 +65,27 @@
 //! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
 //! `redis` for Redis and Valkey. Without them there is `memory:`.
 
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
-mod acquire;
 mod backend;
-mod clock;
-mod config;
-mod current;
+mod base;
 mod driver;
-mod error;
-mod guard;
-mod hold;
-mod holder;
-mod key;
-mod lease;
-mod manager;
-mod numbers;
-mod observe;
-mod query;
-mod request;
-mod site;
-mod terms;
-mod watchdog;
+mod face;
+mod held;
+mod vocabulary;
 
-pub use acquire::Acquire;
-pub use clock::Clock;
-pub use config::LockConfig;
-pub use current::current;
-pub use error::{FromLockError, LockError};
-pub use guard::{FencingToken, LockGuard, Lost};
-pub use hold::{Hold, HoldUnstopped};
-pub use holder::{Holder, Status};
-pub use key::LockKey;
-pub use manager::{Installed, LockManager, Scope, init, shutdown};
-pub use request::LockRequest;
+#[doc(hidden)]
+pub use face::expansion as __private;
+
+pub use base::clock::Clock;
+pub use face::acquire::Acquire;
+pub use face::config::LockConfig;
+pub use face::manager::{Installed, LockManager, Scope, init, shutdown};
+pub use face::request::LockRequest;
+pub use held::guard::{LockGuard, Lost, current};
+pub use held::hold::{Hold, HoldUnstopped};
+pub use vocabulary::error::{FromLockError, LockError};
+pub use vocabulary::fence::FencingToken;
+pub use vocabulary::holder::{Holder, Status};
+pub use vocabulary::key::LockKey;
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.

@@ -1,24 +1,38 @@
 //! What a store of locks has to offer, in words of leases and not of any store.
 
-pub(crate) mod memory;
+pub(crate) mod capabilities;
+mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+pub(crate) mod setup;
+pub(crate) mod target;
 
-use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::clock::Moment;
-use crate::config::{LockConfig, Target};
-use crate::error::LockError;
-use crate::holder::Holder;
-use crate::query::Query;
-use crate::terms::{LeaseId, Terms};
+use crate::backend::capabilities::Capabilities;
+use crate::backend::setup::Setup;
+use crate::base::clock::Moment;
+use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::query::{Found, Query, QueryId};
+use crate::vocabulary::terms::{LeaseId, Terms};
 
-/// What a backend says of a failure; shared, since one broken connection fails
-/// many operations.
-pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
+/// A store of locks that a URL names, before it is connected.
+pub(crate) trait Target: fmt::Debug + Send + Sync {
+    /// What its locks can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Connects, or says why that cannot be done.
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
+}
+
+pub(crate) type Connecting<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn Backend>, LockError>> + 'a>>;
 
 /// What the driver asks of a backend.
 #[derive(Debug)]
@@ -33,8 +47,8 @@ pub(crate) enum Request {
     Renew(LeaseId),
     /// Let go, if it is still ours. Answered with [`Outcome::Released`].
     Release(LeaseId),
-    /// Answered by itself.
-    Query(Query),
+    /// Answered with [`Outcome::Answered`].
+    Query(QueryId, Query),
 }
 
 /// What a backend answers. Every moment called `since` lies before the command
@@ -94,6 +108,24 @@ pub(crate) enum Outcome {
         id: LeaseId,
         result: Result<bool, Cause>,
     },
+    /// What a question has found.
+    Answered {
+        id: QueryId,
+        result: Result<Found, Cause>,
+    },
+}
+
+impl Outcome {
+    /// The acquisition that ends with this outcome: nothing more is heard of it.
+    pub(crate) fn ended(&self) -> Option<LeaseId> {
+        match self {
+            Self::Busy { id, .. }
+            | Self::Differs { id, .. }
+            | Self::Failed { id, .. }
+            | Self::Released { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// A store of locks. Lives on the driver's thread; nothing in it may block.
@@ -111,21 +143,7 @@ pub(crate) trait Backend: Send {
 
     /// Whether a request that is sent now would not be better sent with others:
     /// no answer is waited for that will make room for them.
-    fn is_quiet(&self) -> bool;
-}
-
-/// The backend that the configuration names, connected.
-pub(crate) async fn connect(config: &LockConfig) -> Result<Box<dyn Backend>, LockError> {
-    match &config.target {
-        Target::Memory { name } => {
-            // No prefix has a control character in it.
-            let name = name
-                .as_ref()
-                .map(|name| format!("{}\0{name}", config.prefix));
-            let memory = memory::Memory::open(name.as_deref(), config.clock.clone());
-            Ok(Box::new(memory))
-        }
-        #[cfg(feature = "redis")]
-        Target::Redis(info) => Ok(Box::new(redis::Redis::connect(config, info).await?)),
+    fn is_quiet(&self) -> bool {
+        true
     }
 }

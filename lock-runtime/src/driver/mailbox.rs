@@ -1,52 +1,49 @@
-//! Where callers leave what they want; where nothing else is on its way they
-//! drive it themselves for a turn.
+//! Where callers leave what they want; where nothing else is in flight they poll
+//! the engine for it themselves, once.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::Op;
-use super::wheel::Wheel;
+use super::op::Op;
+use super::polling::SharedEngine;
+use crate::held::home::Home;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::terms::LeaseId;
 
-/// A caller's end of the driver, which works on until the last one is dropped.
-#[derive(Clone)]
-pub(crate) struct Mailbox(Arc<Inner>);
-
-struct Inner {
+/// The callers' end of the driver, which works on until the last handle to it is
+/// dropped.
+pub(crate) struct Mailbox {
     ops: mpsc::UnboundedSender<Op>,
-    wheel: Arc<Wheel>,
+    engine: Arc<SharedEngine>,
 }
-
-/// Does not keep the driver at work.
-#[derive(Clone)]
-pub(crate) struct WeakMailbox(Weak<Inner>);
 
 /// The driver has ended; what was sent is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
 impl Mailbox {
-    pub(super) fn new(ops: mpsc::UnboundedSender<Op>, wheel: Arc<Wheel>) -> Self {
-        Self(Arc::new(Inner { ops, wheel }))
+    pub(super) fn new(ops: mpsc::UnboundedSender<Op>, engine: Arc<SharedEngine>) -> Self {
+        Self { ops, engine }
     }
 
-    /// One that nobody drives.
+    /// One that nobody reads.
     #[cfg(test)]
     pub(crate) fn alone() -> (Self, mpsc::UnboundedReceiver<Op>) {
         let (ops, inbox) = mpsc::unbounded_channel();
-        let wheel = Arc::new(Wheel::new(None));
-        (Self::new(ops, wheel), inbox)
+        let engine = Arc::new(SharedEngine::new(None));
+        (Self::new(ops, engine), inbox)
     }
 
     /// For what is called, and not merely dropped: it may be done on this
     /// thread, with the answers of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
-        let turn = self.0.wheel.take_over();
-        let sent = self.0.ops.send(op);
+        let turn = self.engine.caller_turn();
+        let sent = self.ops.send(op);
         if let Some(turn) = turn {
-            turn.drive();
+            turn.poll();
         }
         sent.map_err(|_| Closed)
     }
@@ -54,21 +51,19 @@ impl Mailbox {
     /// Leaves it to the driver's thread. A destructor may run where nothing of
     /// what others have registered may be called any more.
     pub(crate) fn post(&self, op: Op) {
-        let _ = self.0.ops.send(op);
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakMailbox {
-        WeakMailbox(Arc::downgrade(&self.0))
-    }
-
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        let _ = self.ops.send(op);
     }
 }
 
-impl WeakMailbox {
-    pub(crate) fn upgrade(&self) -> Option<Mailbox> {
-        self.0.upgrade().map(Mailbox)
+impl Home for Mailbox {
+    fn release(&self, id: LeaseId, answer: Option<Answer<bool>>) {
+        // The driver outlives every lease; were it gone, the server's ttl would free
+        // the lock.
+        let _ = self.send(Op::Release { id, answer });
+    }
+
+    fn release_from_destructor(&self, id: LeaseId) {
+        self.post(Op::Release { id, answer: None });
     }
 }
 

@@ -12,19 +12,47 @@ use std::time::Duration;
 use once_cell::sync::Lazy;
 use tokio::sync::mpsc;
 
-use super::{Backend, Outcome, Request};
-use crate::clock::{Clock, Moment};
-use crate::key::LockKey;
-use crate::query::Query;
-use crate::terms::{LeaseId, Terms};
+use crate::backend::capabilities::Capabilities;
+use crate::backend::setup::Setup;
+use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::base::clock::{Clock, Moment};
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::query::{Found, Query};
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 use store::{Client, Store, Waiter};
 
-static NAMED: Lazy<Mutex<Names>> = Lazy::new(Mutex::default);
+static NAMED: Lazy<Mutex<Stores>> = Lazy::new(Mutex::default);
 
-type Names = HashMap<Box<str>, Weak<Mutex<Store>>>;
+type Stores = HashMap<Box<str>, Weak<Mutex<Store>>>;
 
-type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// `memory:` or `memory:NAME`.
+#[derive(Debug)]
+struct Memories {
+    name: Option<Box<str>>,
+}
+
+/// Reads a URL.
+pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
+    let name = url.split_once(':').map(|(_, name)| name);
+    let name = name.filter(|it| !it.is_empty()).map(Into::into);
+    Ok(Arc::new(Memories { name }))
+}
+
+impl Target for Memories {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("memory")
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        // No prefix has a control character in it.
+        let name = self.name.as_ref();
+        let name = name.map(|name| format!("{}\0{name}", setup.prefix));
+        let memory = Memory::open(name.as_deref(), setup.clock.clone());
+        Box::pin(async { Ok(Box::new(memory) as Box<dyn Backend>) })
+    }
+}
 
 /// One manager's access to a store.
 pub(crate) struct Memory {
@@ -33,14 +61,15 @@ pub(crate) struct Memory {
     client: Client,
     inbox: mpsc::UnboundedReceiver<Outcome>,
     /// Everything this client waits for or holds.
-    claims: HashMap<LeaseId, Claim>,
+    interests: HashMap<LeaseId, Interest>,
     /// How many of them wait for each key.
     waiting: HashMap<LockKey, usize>,
     /// Until the lease of a lock that is waited for ends.
-    sleep: Option<Sleep>,
+    sleep: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-struct Claim {
+/// An acquisition, from its request to its release.
+struct Interest {
     terms: Arc<Terms>,
     waits: bool,
 }
@@ -54,18 +83,18 @@ impl Memory {
             clock,
             client,
             inbox,
-            claims: HashMap::new(),
+            interests: HashMap::new(),
             waiting: HashMap::new(),
             sleep: None,
         }
     }
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
-        let claim = Claim {
+        let interest = Interest {
             terms: Arc::clone(&terms),
             waits: false,
         };
-        self.claims.insert(terms.id, claim);
+        self.interests.insert(terms.id, interest);
         let mut store = lock(&self.store);
         let waiter = Waiter {
             client: self.client.clone(),
@@ -77,34 +106,25 @@ impl Memory {
     /// Out of the line or off the lock; `true` where it was held.
     fn leave(&mut self, now: Moment, id: LeaseId, rests: bool) -> bool {
         self.waits(id, false);
-        let Some(Claim { terms, .. }) = self.claims.remove(&id) else {
+        let Some(Interest { terms, .. }) = self.interests.remove(&id) else {
             return false;
         };
         lock(&self.store).leave(now, &terms.key, &self.client, id, rests)
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) -> bool {
-        match self.claims.get(&id) {
-            Some(claim) => lock(&self.store).renew(now, &claim.terms.key, &self.client, id),
+        match self.interests.get(&id) {
+            Some(interest) => lock(&self.store).renew(now, &interest.terms.key, &self.client, id),
             None => false,
         }
     }
 
-    fn answer(&mut self, now: Moment, query: Query) {
-        let store = &self.store;
+    fn look(&mut self, now: Moment, query: Query) -> Found {
+        let mut store = lock(&self.store);
         match query {
-            Query::Status { key, answer } => {
-                let status = lock(store).status(now, &key);
-                let _ = answer.send(Ok(status));
-            }
-            Query::List { pattern, answer } => {
-                let keys = lock(store).list(now, &pattern);
-                let _ = answer.send(Ok(keys));
-            }
-            Query::ForceRelease { key, answer } => {
-                let held = lock(store).force_release(now, &key);
-                let _ = answer.send(Ok(held));
-            }
+            Query::Status(key) => Found::Status(store.status(now, &key)),
+            Query::List(pattern) => Found::List(store.list(now, &pattern)),
+            Query::ForceRelease(key) => Found::ForceRelease(store.force_release(now, &key)),
         }
     }
 
@@ -122,27 +142,27 @@ impl Memory {
 
     /// Takes note of an outcome on its way out.
     fn note(&mut self, outcome: &Outcome) {
+        if let Some(id) = outcome.ended() {
+            self.interests.remove(&id);
+        }
         match outcome {
             Outcome::Waiting { id, .. } => self.waits(*id, true),
             Outcome::Granted { id, .. } => self.waits(*id, false),
-            Outcome::Busy { id, .. } | Outcome::Differs { id, .. } => {
-                self.claims.remove(id);
-            }
             _ => {}
         }
     }
 
     /// Keeps count of the waits that begin and end.
     fn waits(&mut self, id: LeaseId, waits: bool) {
-        let Some(claim) = self.claims.get_mut(&id) else {
+        let Some(interest) = self.interests.get_mut(&id) else {
             return;
         };
-        if std::mem::replace(&mut claim.waits, waits) == waits {
+        if std::mem::replace(&mut interest.waits, waits) == waits {
             return;
         }
         // A lease that ends sooner than those known may come or go with it.
         self.sleep = None;
-        let key = &claim.terms.key;
+        let key = &interest.terms.key;
         if waits {
             *self.waiting.entry(key.clone()).or_default() += 1;
         } else if let Some(count) = self.waiting.get_mut(key) {
@@ -158,7 +178,10 @@ impl Backend for Memory {
     fn submit(&mut self, now: Moment, request: Request) {
         let outcome = match request {
             Request::Acquire(terms) => return self.acquire(now, terms),
-            Request::Query(query) => return self.answer(now, query),
+            Request::Query(id, query) => Outcome::Answered {
+                id,
+                result: Ok(self.look(now, query)),
+            },
             Request::Abandon(id) => Outcome::Released {
                 id,
                 result: Ok(self.leave(now, id, false)),
@@ -199,10 +222,6 @@ impl Backend for Memory {
             }
         }
     }
-
-    fn is_quiet(&self) -> bool {
-        true
-    }
 }
 
 impl Drop for Memory {
@@ -233,7 +252,7 @@ fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory")
-            .field("claims", &self.claims.len())
+            .field("interests", &self.interests.len())
             .finish_non_exhaustive()
     }
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
-use crate::clock::Moment;
-use crate::guard::FencingToken;
-use crate::holder::{self, Holder, Status};
-use crate::key::LockKey;
-use crate::query::Pattern;
-use crate::terms::{Kind, LeaseId, Terms};
+use crate::base::clock::Moment;
+use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::holder::{self, Holder, Status};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::query::Pattern;
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// Where a manager gets its outcomes.
 pub(super) type Client = mpsc::UnboundedSender<Outcome>;

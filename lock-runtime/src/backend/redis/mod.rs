@@ -1,42 +1,68 @@
 //! Locks on one Redis server: a pool of connections, each with the lines of the
 //! keys that are bound to it.
 
-pub(crate) mod call;
-mod connect;
-mod link;
-pub(crate) mod message;
+pub(crate) mod protocol;
 pub(crate) mod queue;
-pub(crate) mod reply;
-mod scripts;
-mod stream;
-mod together;
-pub(crate) mod token;
-mod wire;
+mod transport;
 
+use std::fmt;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use redis::ConnectionInfo;
+use redis::{ConnectionInfo, IntoConnectionInfo as _};
 use tokio::sync::mpsc;
 
-use super::{Backend, Outcome, Request};
-use crate::clock::{Clock, Moment, Sleep};
-use crate::config::LockConfig;
-use crate::error::LockError;
-use crate::key::LockKey;
-use crate::numbers::Numbered;
-use crate::query::Query;
-use crate::terms::LeaseId;
+use crate::backend::capabilities::Capabilities;
+use crate::backend::setup::Setup;
+use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::base::clock::{Clock, Moment, Sleep};
+use crate::base::numbers::Numbered;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::query::Query;
+use crate::vocabulary::terms::LeaseId;
 
-use call::Names;
-use connect::{Dialer, Push};
-use link::Link;
-use reply::Trouble;
+use protocol::call::Names;
+use protocol::reply::Trouble;
+use transport::link::Link;
+use transport::{Dialer, Push};
+
+/// `redis://` or `redis+unix://`.
+struct Server(ConnectionInfo);
+
+/// Reads a URL.
+pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
+    let info = url
+        .into_connection_info()
+        .map_err(|error| LockError::invalid("url", error.category()))?;
+    Ok(Arc::new(Server(info)))
+}
+
+impl Target for Server {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis")
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async {
+            let redis = Redis::connect(setup, &self.0).await?;
+            Ok(Box::new(redis) as Box<dyn Backend>)
+        })
+    }
+}
+
+/// Names the place and never the password.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "redis at {}", self.0.addr())
+    }
+}
 
 /// The backend for `redis:` and `redis+unix:`.
 #[derive(Debug)]
-pub(crate) struct Redis {
+struct Redis {
     links: Vec<Link>,
     /// The connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
@@ -47,30 +73,27 @@ pub(crate) struct Redis {
 
 impl Redis {
     /// Opens every connection, or says why that cannot be done.
-    pub(crate) async fn connect(
-        config: &LockConfig,
-        info: &ConnectionInfo,
-    ) -> Result<Self, LockError> {
+    async fn connect(setup: &Setup, info: &ConnectionInfo) -> Result<Self, LockError> {
         let (sender, pushes) = mpsc::unbounded_channel();
         // Several attempts fit into the time.
-        let dialer = Dialer::new(info, config.connect_timeout / 5, sender)
+        let dialer = Dialer::new(info, setup.connect_timeout / 5, sender)
             .map_err(|error| LockError::invalid("url", error))?;
-        let now = config.clock.now();
-        let mut links = Vec::with_capacity(config.pool_size);
-        for number in 0..config.pool_size {
-            let names = Names::new(&config.prefix).map_err(LockError::unavailable)?;
+        let now = setup.clock.now();
+        let mut links = Vec::with_capacity(setup.pool_size);
+        for number in 0..setup.pool_size {
+            let names = Names::new(&setup.prefix).map_err(LockError::unavailable)?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {
             links,
             bound: Numbered::default(),
             pushes,
-            clock: config.clock.clone(),
+            clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
         let mut last = None;
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
-        match tokio::time::timeout(config.connect_timeout, all_up).await {
+        match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
             Ok(Err(trouble)) => Err(trouble.into()),
             Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
@@ -138,12 +161,8 @@ impl Redis {
             .links
             .iter_mut()
             .find_map(|it| it.queue.next_outcome())?;
-        if let Outcome::Busy { id, .. }
-        | Outcome::Differs { id, .. }
-        | Outcome::Failed { id, .. }
-        | Outcome::Released { id, .. } = &outcome
-        {
-            self.bound.remove(id);
+        if let Some(id) = outcome.ended() {
+            self.bound.remove(&id);
         }
         Some(outcome)
     }
@@ -166,10 +185,8 @@ impl Backend for Redis {
             Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
                 self.bound.get(id).copied().unwrap_or(0)
             }
-            Request::Query(Query::Status { key, .. } | Query::ForceRelease { key, .. }) => {
-                self.link_of(key)
-            }
-            Request::Query(Query::List { .. }) => 0,
+            Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
+            Request::Query(_, Query::List(_)) => 0,
         };
         self.links[link].queue.submit(now, request);
     }

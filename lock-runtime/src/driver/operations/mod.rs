@@ -2,37 +2,47 @@
 //! without its I/O.
 
 mod acquiring;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::backend::{Cause, Outcome, Request};
-use crate::clock::Moment;
-use crate::config::LockConfig;
-use crate::driver::{Answer, Op, WeakMailbox};
-use crate::error::LockError;
-use crate::guard::LockGuard;
-use crate::lease::{self, Lease};
-use crate::numbers::Numbered;
-use crate::observe;
-use crate::terms::{LeaseId, Terms};
-use crate::watchdog::{Due, Watchdog};
+use crate::backend::{Outcome, Request};
+use crate::base::clock::{Clock, Moment};
+use crate::base::numbers::Numbered;
+use crate::driver::op::Op;
+use crate::driver::watchdog::{Due, Watchdog};
+use crate::held::guard::LockGuard;
+use crate::held::home::Home;
+use crate::held::lease::Lease;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::events;
+use crate::vocabulary::query::{Found, Query, QueryId};
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 use acquiring::{Acquiring, News};
 
 /// The table of operations.
 pub(super) struct Operations {
-    config: LockConfig,
-    callers: WeakMailbox,
+    clock: Clock,
+    /// How long locks are held at the most after a shutdown.
+    grace: Duration,
+    /// Where leases go; `None` where every caller is gone.
+    home: Weak<dyn Home>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
+    asking: Numbered<QueryId, Answer<Found>>,
+    last_query: u64,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
@@ -43,6 +53,7 @@ pub(super) struct Operations {
 enum Delivery {
     Guard(Answer<LockGuard>, Result<LockGuard, LockError>),
     Release(Answer<bool>, Result<bool, LockError>),
+    Query(Answer<Found>, Result<Found, LockError>),
 }
 
 struct Releasing {
@@ -56,14 +67,17 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(config: LockConfig, callers: WeakMailbox) -> Self {
+    pub(super) fn new(clock: Clock, grace: Duration, home: Weak<dyn Home>) -> Self {
         Self {
-            config,
-            callers,
+            clock,
+            grace,
+            home,
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
             releasing: Numbered::default(),
+            asking: Numbered::default(),
+            last_query: 0,
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),
@@ -79,6 +93,7 @@ impl Operations {
             match answer {
                 Delivery::Guard(to, result) => drop(to.send(result)),
                 Delivery::Release(to, result) => drop(to.send(result)),
+                Delivery::Query(to, result) => drop(to.send(result)),
             }
         }
     }
@@ -98,12 +113,12 @@ impl Operations {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
             Op::Cancel(id) => {
                 if let Some(acquiring) = self.finish(id) {
-                    observe::cancelled(&acquiring.terms);
-                    self.abandon(acquiring.terms);
+                    events::cancelled(&acquiring.terms);
+                    self.abandon(acquiring.terms, None);
                 }
             }
             Op::Release { id, answer } => self.release(id, answer),
-            Op::Query(query) => self.requests.push(Request::Query(query)),
+            Op::Query(query, answer) => self.ask(query, answer),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
         }
@@ -119,14 +134,14 @@ impl Operations {
                 ttl,
             } => {
                 if let Some(acquiring) = self.finish(id) {
-                    let deadline = lease::deadline(since, ttl);
-                    if let Some(lease) = self.lease(&acquiring.terms, fence, deadline) {
-                        observe::granted(&lease, now.since(acquiring.started));
+                    let ends = deadline(since, ttl);
+                    if let Some(lease) = self.lease(&acquiring.terms, fence, ends) {
+                        events::granted(&lease.terms, fence, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         let guard = Ok(LockGuard::new(lease));
                         self.answers.push(Delivery::Guard(acquiring.reply, guard));
                     } else {
-                        self.abandon(acquiring.terms);
+                        self.abandon(acquiring.terms, None);
                     }
                 }
             }
@@ -150,7 +165,7 @@ impl Operations {
             Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
             Outcome::RenewFailed { id, cause } => {
                 if let Some(lease) = self.watchdog.retry(id, now) {
-                    observe::renewal_failed(lease, &cause);
+                    events::renewal_failed(&lease.terms, &cause);
                 }
             }
             Outcome::NotHeld { id } => {
@@ -159,6 +174,12 @@ impl Operations {
                 }
             }
             Outcome::Released { id, result } => self.released(id, result),
+            Outcome::Answered { id, result } => {
+                if let Some(answer) = self.asking.remove(&id) {
+                    let result = result.map_err(LockError::unavailable);
+                    self.answers.push(Delivery::Query(answer, result));
+                }
+            }
         }
     }
 
@@ -220,11 +241,18 @@ impl Operations {
         self.shutdown.is_some() && self.is_idle()
     }
 
+    fn ask(&mut self, query: Query, answer: Answer<Found>) {
+        self.last_query += 1;
+        let id = QueryId(self.last_query);
+        self.asking.insert(id, answer);
+        self.requests.push(Request::Query(id, query));
+    }
+
     fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.let_go(lease.let_go(), Arc::clone(&lease.terms), answer);
+            self.let_go(&lease, answer);
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -233,7 +261,7 @@ impl Operations {
 
     fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
         if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
-            observe::released(&terms, &result);
+            events::released(&terms, &result);
             if let Some(answer) = answer {
                 let result = result.map_err(LockError::unavailable);
                 self.answers.push(Delivery::Release(answer, result));
@@ -245,16 +273,23 @@ impl Operations {
     /// effort, so that what is left of the ttl is not dead time.
     fn lose(&mut self, lease: &Lease) {
         lease.end();
-        observe::lost(lease);
-        self.let_go(lease.let_go(), Arc::clone(&lease.terms), None);
+        events::lost(&lease.terms, lease.fence);
+        self.let_go(lease, None);
     }
 
-    fn abandon(&mut self, terms: Arc<Terms>) {
-        self.let_go(Request::Abandon(terms.id), terms, None);
+    /// A lock that its caller has not got was of no use, and does not rest.
+    fn let_go(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
+        let terms = Arc::clone(&lease.terms);
+        if lease.has_arrived() {
+            self.requests.push(Request::Release(terms.id));
+            self.releasing.insert(terms.id, Releasing { terms, answer });
+        } else {
+            self.abandon(terms, answer);
+        }
     }
 
-    fn let_go(&mut self, request: Request, terms: Arc<Terms>, answer: Option<Answer<bool>>) {
-        self.requests.push(request);
+    fn abandon(&mut self, terms: Arc<Terms>, answer: Option<Answer<bool>>) {
+        self.requests.push(Request::Abandon(terms.id));
         self.releasing.insert(terms.id, Releasing { terms, answer });
     }
 
@@ -264,13 +299,13 @@ impl Operations {
             Arc::clone(terms),
             fence,
             deadline,
-            self.config.clock.clone(),
-            self.callers.upgrade()?,
+            self.clock.clone(),
+            self.home.upgrade()?,
         )))
     }
 
     fn shut_down(&mut self, now: Moment, answer: oneshot::Sender<()>) {
-        let grace_ends = now.after(self.config.shutdown_grace);
+        let grace_ends = now.after(self.grace);
         let shutdown = self.shutdown.get_or_insert(Shutdown {
             answers: Vec::new(),
             grace_ends,
@@ -281,7 +316,7 @@ impl Operations {
         for id in waiting {
             if let Some(acquiring) = self.finish(id) {
                 let _ = acquiring.reply.send(Err(LockError::ShutDown));
-                self.abandon(acquiring.terms);
+                self.abandon(acquiring.terms, None);
             }
         }
     }

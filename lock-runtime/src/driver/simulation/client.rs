@@ -1,19 +1,26 @@
 //! One process of the simulation: the real operations, watchdog and queue, and
 //! a program that takes locks, gives up and holds on at random.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::redis::queue::Queue;
-use crate::clock::{Clock, Moment};
-use crate::config::LockConfig;
+use crate::base::clock::{Clock, Moment};
+use crate::driver::mailbox::Mailbox;
+use crate::driver::op::Op;
 use crate::driver::operations::Operations;
-use crate::driver::{Answer, Mailbox, Op};
-use crate::error::LockError;
-use crate::guard::LockGuard;
-use crate::terms::{Kind, LeaseId, Terms, Wait};
+use crate::held::guard::LockGuard;
+use crate::held::home::Home;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+/// Nobody shuts down.
+const GRACE: Duration = Duration::ZERO;
 
 pub(super) struct Client {
     pub(super) queue: Queue,
@@ -28,7 +35,7 @@ pub(super) struct Client {
     guards: Vec<(LockGuard, Kind, Moment)>,
     waiting: Vec<Waiting>,
     operations: Operations,
-    mailbox: Mailbox,
+    mailbox: Arc<Mailbox>,
     inbox: mpsc::UnboundedReceiver<Op>,
     rng: Rng,
     /// When it asks next; it stops when the faults do.
@@ -47,9 +54,8 @@ impl Client {
     pub(super) fn new(clock: Clock, rng: Rng) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
-        let config = LockConfig::new("memory:")
-            .expect("a valid URL")
-            .clock(clock);
+        let mailbox = Arc::new(mailbox);
+        let home: Arc<dyn Home> = mailbox.clone();
         Self {
             queue: Queue::new(),
             up: false,
@@ -61,7 +67,7 @@ impl Client {
             wakes_at: None,
             guards: Vec::new(),
             waiting: Vec::new(),
-            operations: Operations::new(config, mailbox.downgrade()),
+            operations: Operations::new(clock, GRACE, Arc::downgrade(&home)),
             mailbox,
             inbox,
             rng,

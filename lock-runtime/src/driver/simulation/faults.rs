@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CLIENTS, Event, World};
-use crate::backend::redis::call::Sent;
-use crate::backend::redis::reply::{ServerSaid, Trouble};
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 
 impl World {
     pub(super) fn connect(&mut self, client: usize) {

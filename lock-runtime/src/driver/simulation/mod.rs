@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use crate::backend::redis::call::Sent;
-use crate::backend::redis::message::{Grant, Message};
-use crate::backend::redis::reply::Reply;
-use crate::clock::{Clock, Moment};
-use crate::key::LockKey;
-use crate::terms::Kind;
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::reply::Reply;
+use crate::base::clock::{Clock, Moment};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
 
 use client::Client;
 use server::Server;

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use crate::backend::redis::call::{Call, Ticket};
-use crate::backend::redis::message::Grant;
-use crate::backend::redis::reply::{Line, Reply, Standing};
-use crate::backend::redis::token::Token;
-use crate::clock::Moment;
-use crate::key::LockKey;
-use crate::terms::Kind;
+use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::redis::protocol::message::Grant;
+use crate::backend::redis::protocol::reply::{Line, Reply, Standing};
+use crate::backend::redis::protocol::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
 
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::backend::redis::call::Ticket;
-use crate::clock::Moment;
+use crate::backend::redis::protocol::call::Ticket;
+use crate::base::clock::Moment;
 
 #[derive(Debug)]
 pub(super) struct Claim {

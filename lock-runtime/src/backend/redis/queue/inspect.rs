@@ -1,89 +1,84 @@
 //! Looking at locks from outside: who holds them, which there are, and taking
 //! them away.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
-use crate::backend::redis::call::{Call, Inspect};
-use crate::backend::redis::reply::{Reply, Trouble, number, text};
-use crate::backend::redis::token::Token;
-use crate::clock::Moment;
-use crate::driver::Answer;
-use crate::error::LockError;
-use crate::guard::FencingToken;
-use crate::holder::{Holder, Status};
-use crate::key::LockKey;
-use crate::query::Query;
+use crate::backend::Outcome;
+use crate::backend::redis::protocol::call::{Call, Inspect};
+use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
+use crate::backend::redis::protocol::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::holder::{Holder, Status};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
 /// How long holders have to tell about their locks. Whoever is stopped does not,
 /// and is known by what stands on the server.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The questions that are not answered yet.
+/// The questions that are not answered yet, and the answers to the others.
 #[derive(Debug, Default)]
 pub(super) struct Inspections {
-    next: u64,
-    open: BTreeMap<u64, Inspection>,
+    open: BTreeMap<QueryId, Inspection>,
+    answers: VecDeque<Outcome>,
 }
 
 #[derive(Debug)]
 enum Inspection {
     Status {
-        answer: Answer<Status>,
         status: Status,
         /// When its answer is due, once the holders were asked.
         ends: Option<Moment>,
     },
-    List {
-        answer: Answer<Vec<LockKey>>,
-        found: BTreeSet<LockKey>,
-    },
-    ForceRelease {
-        answer: Answer<usize>,
-        count: usize,
-    },
+    List(BTreeSet<LockKey>),
+    ForceRelease(usize),
 }
 
 impl Inspections {
     /// The first call of a question.
-    pub(super) fn begin(&mut self, query: Query) -> Call {
+    pub(super) fn begin(&mut self, id: QueryId, query: Query) -> Call {
         let (inspection, step) = match query {
-            Query::Status { key, answer } => {
+            Query::Status(key) => {
                 let status = Status {
                     key: key.clone(),
                     holders: Vec::new(),
                     waiters: 0,
                 };
-                let inspection = Inspection::Status {
-                    answer,
-                    status,
-                    ends: None,
-                };
+                let inspection = Inspection::Status { status, ends: None };
                 (inspection, Inspect::Status(key))
             }
-            Query::List { pattern, answer } => {
-                let found = BTreeSet::new();
-                let glob = pattern.glob().into();
+            Query::List(pattern) => {
+                let glob = glob(&pattern).into();
                 let scan = Inspect::Scan { glob, cursor: 0 };
-                (Inspection::List { answer, found }, scan)
+                (Inspection::List(BTreeSet::new()), scan)
             }
-            Query::ForceRelease { key, answer } => (
-                Inspection::ForceRelease { answer, count: 0 },
-                Inspect::ForceRelease(key),
-            ),
+            Query::ForceRelease(key) => (Inspection::ForceRelease(0), Inspect::ForceRelease(key)),
         };
-        self.next += 1;
-        self.open.insert(self.next, inspection);
-        Call::Inspect(self.next, step)
+        self.open.insert(id, inspection);
+        Call::Inspect(id, step)
+    }
+
+    pub(super) fn next_answer(&mut self) -> Option<Outcome> {
+        self.answers.pop_front()
+    }
+
+    fn end(&mut self, id: QueryId, result: Result<(), Cause>) {
+        if let Some(inspection) = self.open.remove(&id) {
+            let result = result.map(|()| inspection.found());
+            self.answers.push_back(Outcome::Answered { id, result });
+        }
     }
 
     /// What an answer leads to: another call, or the end of the question.
     pub(super) fn replied(
         &mut self,
         now: Moment,
-        id: u64,
+        id: QueryId,
         step: Inspect,
         result: Result<Reply, Trouble>,
     ) -> Option<Call> {
@@ -91,9 +86,7 @@ impl Inspections {
             Ok(Reply::Raw(value)) => Some(value),
             Err(Trouble::NotRun) => return Some(Call::Inspect(id, step)),
             Err(trouble) => {
-                if let Some(inspection) = self.open.remove(&id) {
-                    inspection.fail(&trouble);
-                }
+                self.end(id, Err(trouble.cause()));
                 return None;
             }
             Ok(_) => None,
@@ -106,20 +99,22 @@ impl Inspections {
                 })
             }
             (Inspection::Status { .. }, _) => return None,
-            (Inspection::List { found, .. }, Inspect::Scan { glob, .. }) => read_keys(value, found)
-                .map(|cursor| {
+            (Inspection::List(found), Inspect::Scan { glob, .. }) => {
+                read_keys(value, found).map(|cursor| {
                     (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
-                }),
-            (Inspection::ForceRelease { count, .. }, Inspect::ForceRelease(_)) => {
+                })
+            }
+            (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| None)
             }
             _ => None,
         };
-        match next {
+        let result = match next {
             Some(Some(call)) => return Some(call),
-            Some(None) => self.open.remove(&id)?.finish(),
-            None => self.open.remove(&id)?.not_understood(),
-        }
+            Some(None) => Ok(()),
+            None => Err(Trouble::said("the reply did not match its request").cause()),
+        };
+        self.end(id, result);
         None
     }
 
@@ -151,9 +146,7 @@ impl Inspections {
             }
         }
         for id in complete {
-            if let Some(inspection) = self.open.remove(&id) {
-                inspection.finish();
-            }
+            self.end(id, Ok(()));
         }
     }
 
@@ -170,40 +163,40 @@ impl Inspections {
         while self.next_end().is_some_and(|end| end <= now) {
             let due = |inspection: &Inspection| matches!(inspection, Inspection::Status { ends: Some(end), .. } if *end <= now);
             let id = self.open.iter().find(|(_, it)| due(it)).map(|(id, _)| *id);
-            if let Some(inspection) = id.and_then(|id| self.open.remove(&id)) {
-                inspection.finish();
+            if let Some(id) = id {
+                self.end(id, Ok(()));
             }
         }
     }
 
     pub(super) fn fail_all(&mut self, trouble: &Trouble) {
-        for inspection in std::mem::take(&mut self.open).into_values() {
-            inspection.fail(trouble);
+        let open: Vec<_> = self.open.keys().copied().collect();
+        for id in open {
+            self.end(id, Err(trouble.cause()));
         }
     }
 }
 
 impl Inspection {
-    fn finish(self) {
+    fn found(self) -> Found {
         match self {
-            Self::Status { answer, status, .. } => drop(answer.send(Ok(status))),
-            Self::List { answer, found } => drop(answer.send(Ok(found.into_iter().collect()))),
-            Self::ForceRelease { answer, count } => drop(answer.send(Ok(count))),
+            Self::Status { status, .. } => Found::Status(status),
+            Self::List(keys) => Found::List(keys.into_iter().collect()),
+            Self::ForceRelease(count) => Found::ForceRelease(count),
         }
     }
+}
 
-    fn fail(self, trouble: &Trouble) {
-        let error = LockError::from(trouble.clone());
-        match self {
-            Self::Status { answer, .. } => drop(answer.send(Err(error))),
-            Self::List { answer, .. } => drop(answer.send(Err(error))),
-            Self::ForceRelease { answer, .. } => drop(answer.send(Err(error))),
+/// A pattern as Redis reads it, where brackets mean something too.
+fn glob(pattern: &Pattern) -> String {
+    let mut glob = String::new();
+    for c in pattern.as_str().chars() {
+        if matches!(c, '[' | ']' | '^' | '\\') {
+            glob.push('\\');
         }
+        glob.push(c);
     }
-
-    fn not_understood(self) {
-        self.fail(&super::said("the answer is none to what was asked"));
-    }
+    glob
 }
 
 /// The tokens of the holders that can tell more.
@@ -255,20 +248,14 @@ fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64>
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::oneshot;
-
     use super::*;
 
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {
         let mut inspections = Inspections::default();
-        let mut ask = || {
-            let (answer, answered) = oneshot::channel();
-            let key = LockKey::from("k");
-            inspections.begin(Query::Status { key, answer });
-            answered
-        };
-        let (mut first, mut second) = (ask(), ask());
+        for id in [1, 2] {
+            inspections.begin(QueryId(id), Query::Status(LockKey::from("k")));
+        }
         let token = Token::parse(&"7".repeat(32)).expect("a token");
         let name = format!("{token} 1@host");
         let holder = [
@@ -279,10 +266,20 @@ mod tests {
         let now = Moment::from_nanos(1);
         let step = Inspect::Status(LockKey::from("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
-        assert!(inspections.replied(now, 1, step, reply).is_some());
+        assert!(inspections.replied(now, QueryId(1), step, reply).is_some());
         inspections.told(token, 9, Duration::ZERO);
-        let status = first.try_recv().expect("complete").expect("a status");
+        let answer = inspections.next_answer();
+        let Some(Outcome::Answered {
+            id: QueryId(1),
+            result: Ok(Found::Status(status)),
+        }) = answer
+        else {
+            panic!("no status: {answer:?}");
+        };
         assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
-        assert!(second.try_recv().is_err(), "nobody has answered it");
+        assert!(
+            inspections.next_answer().is_none(),
+            "nobody has answered it"
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{CLAIM_TTL, Queue, Stage};
 use crate::backend::Outcome;
-use crate::backend::redis::call::Call;
-use crate::backend::redis::message::{Grant, Message};
-use crate::backend::redis::token::Token;
-use crate::clock::Moment;
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::token::Token;
+use crate::base::clock::Moment;
 
 impl Queue {
     /// A message was pushed. The order in which it and the reply to a call come

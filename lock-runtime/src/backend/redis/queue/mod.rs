@@ -14,14 +14,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Call, Sent, Ticket};
-use super::reply::{Line, ServerSaid, Trouble};
-use super::token::{Token, Tokens};
-use crate::backend::{Cause, Outcome};
-use crate::clock::Moment;
-use crate::lease;
-use crate::numbers::Numbered;
-use crate::terms::LeaseId;
+use crate::backend::Outcome;
+use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::reply::{Line, Trouble};
+use crate::backend::redis::protocol::token::{Token, Tokens};
+use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
@@ -60,7 +61,7 @@ impl Queue {
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
-            down: Some(said("not connected yet")),
+            down: Some(Trouble::said("not connected yet")),
         }
     }
 
@@ -70,7 +71,8 @@ impl Queue {
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        self.outcomes.pop_front()
+        let outcome = self.outcomes.pop_front();
+        outcome.or_else(|| self.inspections.next_answer())
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
@@ -145,7 +147,10 @@ impl Queue {
             Stage::Leaving => Call::Leave(claim.ticket.clone()),
             Stage::Releasing { until, .. } if now >= until => {
                 let cause = self.down.as_ref().map_or_else(
-                    || said("the release was not confirmed before the lease ended").cause(),
+                    || {
+                        Trouble::said("the release was not confirmed before the lease ended")
+                            .cause()
+                    },
                     Trouble::cause,
                 );
                 self.retire(id, Err(cause));
@@ -175,7 +180,7 @@ impl Queue {
             return;
         };
         self.rooms.leave(&claim.ticket.terms.key, id);
-        if lease::deadline(since, ttl).since(now) >= ttl / 2 {
+        if deadline(since, ttl).since(now) >= ttl / 2 {
             let granted = now;
             claim.stage = Stage::Held { fence, granted };
             self.outcomes.push_back(Outcome::Granted {
@@ -264,8 +269,4 @@ impl Queue {
             self.ids.remove(&claim.ticket.token);
         }
     }
-}
-
-fn said(text: &str) -> Trouble {
-    Trouble::NotNow(Arc::new(ServerSaid(text.to_owned())))
 }

@@ -2,10 +2,10 @@
 
 use super::{PAUSE, Queue, Stage};
 use crate::backend::Outcome;
-use crate::backend::redis::call::{Call, Sent, Ticket};
-use crate::backend::redis::reply::{Reply, Standing, Trouble};
-use crate::clock::Moment;
-use crate::lease;
+use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::reply::{Reply, Standing, Trouble};
+use crate::base::clock::Moment;
+use crate::vocabulary::deadline::deadline;
 
 use super::room::Rooms;
 
@@ -147,9 +147,7 @@ impl Queue {
                     cause: trouble.cause(),
                 },
             }),
-            (Stage::Confirming { fence }, Ok(Reply::Ours(true)))
-                if now < lease::deadline(at, ttl) =>
-            {
+            (Stage::Confirming { fence }, Ok(Reply::Ours(true))) if now < deadline(at, ttl) => {
                 let granted = now;
                 claim.stage = Stage::Held { fence, granted };
                 self.outcomes.push_back(Outcome::Granted {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::claim::Claim;
-use super::{Queue, Stage, said};
-use crate::backend::redis::call::{Call, Ticket};
+use super::{Queue, Stage};
+use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::{Outcome, Request};
-use crate::clock::Moment;
-use crate::query::Query;
-use crate::terms::{LeaseId, Terms};
+use crate::base::clock::Moment;
+use crate::vocabulary::query::{Query, QueryId};
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 impl Queue {
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {
@@ -17,7 +18,7 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            Request::Query(query) => self.inspect(now, query),
+            Request::Query(id, query) => self.inspect(now, id, query),
         }
     }
 
@@ -26,7 +27,7 @@ impl Queue {
         let ticket = match self.tokens.next() {
             Ok(token) => Ticket::new(token, terms),
             Err(error) => {
-                let cause = said(&format!("no random numbers: {error}")).cause();
+                let cause = Trouble::said(&format!("no random numbers: {error}")).cause();
                 self.outcomes.push_back(Outcome::Failed { id, cause });
                 return;
             }
@@ -75,12 +76,16 @@ impl Queue {
         }
     }
 
-    fn inspect(&mut self, now: Moment, query: Query) {
-        let call = self.inspections.begin(query);
+    fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
         match &self.down {
-            None => self.send(now, call),
-            // What was asked before has failed with the connection.
-            Some(trouble) => self.inspections.fail_all(trouble),
+            None => {
+                let call = self.inspections.begin(id, query);
+                self.send(now, call);
+            }
+            Some(trouble) => {
+                let result = Err(trouble.cause());
+                self.outcomes.push_back(Outcome::Answered { id, result });
+            }
         }
     }
 }

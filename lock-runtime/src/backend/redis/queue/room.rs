@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::backend::redis::call::Ticket;
-use crate::backend::redis::reply::Line;
-use crate::clock::Moment;
-use crate::key::LockKey;
-use crate::terms::LeaseId;
+use crate::backend::redis::protocol::call::Ticket;
+use crate::backend::redis::protocol::reply::Line;
+use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::terms::LeaseId;
 
 /// Grants are pushed; asking is for those that were lost, and tells the server
 /// that we live. It skips whom it has not heard of for three times as long.

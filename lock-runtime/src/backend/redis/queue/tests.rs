@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Queue, said};
-use crate::backend::redis::call::{Call, Sent};
-use crate::backend::redis::message::{Grant, Message};
-use crate::backend::redis::reply::{Line, Reply, ServerSaid, Standing, Trouble};
-use crate::backend::redis::token::Token;
+use super::Queue;
+use crate::backend::redis::protocol::call::{Call, Sent};
+use crate::backend::redis::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::reply::{Line, Reply, ServerSaid, Standing, Trouble};
+use crate::backend::redis::protocol::token::Token;
 use crate::backend::{Outcome, Request};
-use crate::clock::Moment;
-use crate::terms::{LeaseId, Terms, Wait};
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(7);
 const TTL: Duration = Duration::from_secs(10);
@@ -282,7 +282,7 @@ fn a_server_that_lost_its_scripts_is_called_again_at_once() {
 #[test]
 fn a_refusal_for_now_is_retried_and_one_for_good_is_told_at_once() {
     let (mut peer, sent) = Peer::acquiring(Wait::Forever);
-    peer.fail(sent, said("LOADING"));
+    peer.fail(sent, Trouble::said("LOADING"));
     assert!(matches!(peer.outcome(), Some(Outcome::Trouble { .. })));
     peer.silent();
     peer.after(100);
@@ -352,7 +352,7 @@ fn a_leave_that_was_lost_is_sent_until_it_is_answered() {
     assert!(matches!(again.call, Call::Leave(_)));
     peer.push(who, 4);
     peer.silent();
-    peer.fail(again, said("BUSY"));
+    peer.fail(again, Trouble::said("BUSY"));
     peer.after(100);
     let last = peer.call();
     peer.reply(last, Reply::Ours(true));
@@ -445,7 +445,7 @@ fn a_renewal_that_fails_is_told_and_one_that_was_not_run_is_sent_again() {
     peer.fail(renew, Trouble::NotRun);
     let again = peer.call();
     assert!(matches!(again.call, Call::Renew(_)));
-    peer.fail(again, said("READONLY"));
+    peer.fail(again, Trouble::said("READONLY"));
     assert!(matches!(
         peer.outcome(),
         Some(Outcome::RenewFailed { id: ID, .. })

@@ -1,0 +1,64 @@
+//! What a store can do.
+
+/// What the locks of a store can do. A request for what they cannot is refused with
+/// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything
+/// is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a capability of its own"
+)]
+pub struct Capabilities {
+    /// The name of the store, for messages.
+    pub store: &'static str,
+    /// Readers share a lock.
+    pub read: bool,
+    /// Several holders have a permit each.
+    pub permits: bool,
+    /// Several keys are taken all or none.
+    pub several_keys: bool,
+    /// A lock can stay closed after its release.
+    pub min_hold: bool,
+    /// The locks that are held can be listed.
+    pub list: bool,
+    /// A lock can be taken away from its holder.
+    pub force_release: bool,
+    /// Every acquisition has a larger fencing token than those before it.
+    pub fencing: bool,
+    /// Waiters are served in the order in which they came.
+    pub fair: bool,
+}
+
+impl Capabilities {
+    /// Of a store that can do everything.
+    pub(crate) const fn all(store: &'static str) -> Self {
+        Self {
+            store,
+            read: true,
+            permits: true,
+            several_keys: true,
+            min_hold: true,
+            list: true,
+            force_release: true,
+            fencing: true,
+            fair: true,
+        }
+    }
+
+    /// Of a store that can do nothing but lock.
+    #[cfg(test)]
+    pub(crate) const fn none(store: &'static str) -> Self {
+        Self {
+            store,
+            read: false,
+            permits: false,
+            several_keys: false,
+            min_hold: false,
+            list: false,
+            force_release: false,
+            fencing: false,
+            fair: false,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+-- Lets go of the lock if it is ours and hands it to who may enter; with a
+-- member, leaves the line before (a grant that raced is passed on). A lock that
+-- is to rest keeps an owner that nobody knows, so that neither a late renewal
+-- nor this call again finds it.
+--
+-- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests; what says
+--         nothing at the end is left out
+-- reply   name, behind a '-' where the lock was not ours
+local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
+local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
+if in_line then tidy() end
+-- Else it was read in release_fast.lua.
+if ARGV[2] then owner = redis.call('GET', OWNER) end
+
+local reply = '-' .. name
+if owner == name then
+  reply = name
+  if rest then
+    redis.call('PEXPIRE', OWNER, rest)
+    redis.call('SET', OWNER, '-' .. name, 'KEEPTTL')
+    return reply
+  end
+  redis.call('DEL', OWNER)
+  owner = nil
+elseif owner and string.sub(owner, 1, 1) == '*' then
+  local ends = redis.call('ZSCORE', HOLDERS, name)
+  if ends then
+    local now = millis()
+    redis.call('ZREM', HOLDERS, name)
+    if now < tonumber(ends) then
+      reply = name
+      if rest then redis.call('ZADD', HOLDERS, digits(now + rest), '-' .. name) end
+    end
+    settle(now)
+    owner = redis.call('GET', OWNER)
+  elseif not in_line then
+    return reply
+  end
+else
+  return reply
+end
+dispatch(owner, popped)
+return reply

@@ -1,0 +1,222 @@
+//! Calls of the common form that go to the server in one, as far as they stand
+//! side by side: their order is kept.
+
+use redis::{Cmd, Pipeline, Value};
+
+use super::call::{Call, Names, Sent, Text, Ticket, millis};
+use super::reply::{Reply, Trouble, text};
+use super::scripts::{self, Script};
+use crate::vocabulary::kind::Kind;
+
+/// How many at the most: the server does nothing else meanwhile.
+const MOST: usize = 64;
+
+/// What of a call differs from one to the next.
+enum What {
+    Acquire,
+    Renew,
+    Release,
+}
+
+/// The first of these calls and those behind it that go in one with it, if they
+/// do not go `apart`.
+pub(crate) fn next(calls: &[Sent], apart: bool) -> &[Sent] {
+    let common = calls.iter().take(if apart { 1 } else { MOST });
+    let count = common.take_while(|it| common_form(&it.call).is_some());
+    &calls[..count.count().max(1).min(calls.len())]
+}
+
+/// The script that they call, if they call one.
+pub(crate) fn script(calls: &[Sent]) -> Option<&'static Script> {
+    match calls {
+        [one] => one.call.script(),
+        _ => Some(&scripts::MANY),
+    }
+}
+
+fn common_form(call: &Call) -> Option<(What, &Ticket)> {
+    let (what, ticket) = match call {
+        Call::Acquire {
+            ticket,
+            place: None,
+        } if !ticket.terms.wait.is_try() => (What::Acquire, ticket),
+        Call::Renew(ticket) => (What::Renew, ticket),
+        Call::Release { ticket, rest, .. } if rest.is_zero() => (What::Release, ticket),
+        _ => return None,
+    };
+    (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
+}
+
+/// The commands for these calls, and how many at its begin are not theirs.
+/// Scripts that the server has forgotten are sent with their text.
+pub(crate) fn pipeline(
+    calls: &[Sent],
+    names: &Names,
+    forgotten: &[&'static Script],
+    apart: bool,
+) -> (Pipeline, usize) {
+    let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
+    let aside = usize::from(calls.iter().any(|it| it.call.hands_over()));
+    if aside > 0 {
+        // The server writes to its clients in the reverse order of the first
+        // answer to each: so who is granted the lock hears of it before we do.
+        pipeline.cmd("EXISTS").arg(&*names.fence);
+    }
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let calls = next(rest, apart);
+        let is_called =
+            |it: &&Script| script(calls).is_some_and(|called| std::ptr::eq(called, *it));
+        let by_text = forgotten.iter().any(is_called);
+        pipeline.add_command(encode(calls, names, by_text));
+        rest = &rest[calls.len()..];
+    }
+    (pipeline, aside)
+}
+
+/// Whether the server has refused all of these, which may be for one of them: it
+/// looks at the rights to all keys before it runs a script.
+pub(crate) fn refused(calls: &[Sent], value: &Value) -> bool {
+    let Value::ServerError(error) = value else {
+        return false;
+    };
+    calls.len() > 1 && matches!(Trouble::from_server(error), Trouble::Never(_))
+}
+
+/// One command for all of these, with the script's text instead of its hash
+/// where `by_text`.
+fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
+    if let [one] = calls {
+        return one.call.encode(names, by_text);
+    }
+    let mut cmd = scripts::MANY.call(by_text);
+    cmd.arg(calls.len() + 1).arg(&*names.fence);
+    for (_, ticket) in all(calls) {
+        names.owner(&mut cmd, &ticket.terms.key);
+    }
+    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire));
+    cmd.arg(&*names.channel).arg(acquires.count());
+    for (what, ticket) in all(calls) {
+        let ttl = millis(ticket.terms.ttl);
+        cmd.arg(&*ticket.name);
+        match what {
+            What::Acquire => cmd.arg(ttl),
+            What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
+            What::Release => cmd.arg(""),
+        };
+    }
+    cmd
+}
+
+fn all(calls: &[Sent]) -> impl Iterator<Item = (What, &Ticket)> {
+    calls.iter().filter_map(|it| common_form(&it.call))
+}
+
+/// Reads the answer to each. `None` where it is not one to these calls: the
+/// replies of the connection have shifted, and none of them can be trusted.
+pub(crate) fn decode(calls: &[Sent], value: Value) -> Option<Vec<Result<Reply, Trouble>>> {
+    if let [one] = calls {
+        return Some(vec![one.call.decode(value)?]);
+    }
+    let values = match value {
+        Value::Array(values) if values.len() == calls.len() + 1 => values,
+        Value::ServerError(error) => {
+            let trouble = match Trouble::from_server(&error) {
+                Trouble::Never(_) => Trouble::NotRun,
+                trouble => trouble,
+            };
+            return Some(calls.iter().map(|_| Err(trouble.clone())).collect());
+        }
+        _ => return None,
+    };
+    let mut values = values.into_iter();
+    let (_, first) = all(calls).next()?;
+    if text(&values.next()?)? != *first.name {
+        return None;
+    }
+    calls.iter().zip(values).map(decode_one).collect()
+}
+
+fn decode_one((sent, value): (&Sent, Value)) -> Option<Result<Reply, Trouble>> {
+    match (&sent.call, &value) {
+        (Call::Acquire { .. }, Value::Int(fence)) => Some(Ok(Reply::Granted {
+            fence: u64::try_from(*fence).ok()?,
+        })),
+        (_, Value::Int(ours @ (0 | 1))) => Some(Ok(Reply::Ours(*ours == 1))),
+        _ => sent.call.decode(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend::redis::protocol::token::Token;
+    use crate::base::clock::Moment;
+    use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+    fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
+        let mut terms = Terms::of(LeaseId(number), "k", Duration::from_secs(10));
+        change(&mut terms);
+        Ticket::new(Token::new().expect("random numbers"), terms.into())
+    }
+
+    fn acquire(ticket: Ticket, place: Option<u64>) -> Sent {
+        let call = Call::Acquire { ticket, place };
+        let at = Moment::from_nanos(1);
+        Sent { call, at }
+    }
+
+    fn common() -> Sent {
+        acquire(ticket(1, |_| {}), None)
+    }
+
+    #[test]
+    fn only_neighbours_of_the_common_form_go_together() {
+        let calls = [
+            common(),
+            common(),
+            acquire(ticket(1, |it| it.kind = Kind::Read), None),
+            acquire(ticket(1, |it| it.wait = Wait::AtMost(Duration::ZERO)), None),
+            acquire(ticket(1, |_| {}), Some(7)),
+            common(),
+        ];
+        let mut rest = &calls[..];
+        let mut counts = Vec::new();
+        while !rest.is_empty() {
+            counts.push(next(rest, false).len());
+            rest = &rest[next(rest, false).len()..];
+        }
+        assert_eq!(counts, [2, 1, 1, 1, 1]);
+        assert_eq!(next(&[], false).len(), 0);
+        let crowd: Vec<_> = (0..2 * MOST).map(|_| common()).collect();
+        assert_eq!(next(&crowd, false).len(), MOST);
+        assert_eq!(next(&crowd, true).len(), 1);
+    }
+
+    #[test]
+    fn answers_to_other_calls_are_not_taken_for_ours() {
+        let calls = [common(), common()];
+        let name = |sent: &Sent| match &sent.call {
+            Call::Acquire { ticket, .. } => Value::BulkString(ticket.name.as_bytes().into()),
+            _ => unreachable!("they acquire"),
+        };
+        let array = |first, rest: &[Value]| {
+            let items = std::iter::once(first).chain(rest.iter().cloned());
+            Value::Array(items.collect())
+        };
+        let fences = [Value::Int(8), Value::Int(9)];
+        let ours = decode(&calls, array(name(&calls[0]), &fences));
+        let granted = ours.expect("they are ours").into_iter().map(|it| match it {
+            Ok(Reply::Granted { fence }) => fence,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(granted.collect::<Vec<_>>(), [8, 9]);
+        assert!(decode(&calls, array(name(&calls[1]), &fences)).is_none());
+        assert!(decode(&calls, array(name(&calls[0]), &fences[1..])).is_none());
+        assert!(decode(&calls, Value::Int(8)).is_none());
+        let foreign = array(name(&calls[0]), &[Value::Int(8), name(&calls[0])]);
+        assert!(decode(&calls, foreign).is_none());
+    }
+}

@@ -1,0 +1,292 @@
+//! What is sent to the server, as values and as commands.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, RedisWrite, ToRedisArgs};
+
+use super::kind::KindCode;
+use super::message::{Grant, Message};
+use super::scripts::{self, Script};
+use super::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::holder;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::query::QueryId;
+use crate::vocabulary::terms::Terms;
+
+/// An acquisition under the token that it has at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) token: Token,
+    /// As it stands on the server; begins with the token.
+    pub(crate) name: Arc<str>,
+}
+
+impl Ticket {
+    pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
+        let name = holder::name(token, &terms).into();
+        Self { terms, token, name }
+    }
+}
+
+/// One call to the server.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Acquire {
+        ticket: Ticket,
+        /// The place in line of an earlier token of the same waiter.
+        place: Option<u64>,
+    },
+    /// All tickets are of one key.
+    Ask(Vec<Ticket>),
+    Leave(Ticket),
+    Renew(Ticket),
+    Release {
+        ticket: Ticket,
+        /// For how long the lock stays closed.
+        rest: Duration,
+        /// Whether others are likely to wait for it.
+        crowded: bool,
+    },
+    /// Releases a grant that nobody here knows.
+    Disown(Grant),
+    /// What the inspection for a question needs.
+    Inspect(QueryId, Inspect),
+    /// Tells a connection about a lock that is held here.
+    Report {
+        channel: Box<str>,
+        token: Token,
+        fence: u64,
+        held: Duration,
+    },
+}
+
+/// A step of an inspection.
+#[derive(Clone, Debug)]
+pub(crate) enum Inspect {
+    Status(LockKey),
+    /// Asks whoever holds these to tell about it.
+    Holders(Vec<Token>),
+    Scan {
+        glob: Box<str>,
+        cursor: u64,
+    },
+    ForceRelease(LockKey),
+}
+
+/// A call and the moment before it was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) call: Call,
+    pub(crate) at: Moment,
+}
+
+/// The names of the keys and the channels, as the scripts expect them.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub(crate) prefix: Box<str>,
+    /// The counter of acquisitions.
+    pub(crate) fence: Box<str>,
+    /// Where this connection hears of its grants.
+    pub(crate) channel: Box<str>,
+    /// Where every connection hears of what concerns all.
+    pub(crate) common: Box<str>,
+}
+
+impl Names {
+    /// The name of a connection is random, never made of host and process: a
+    /// clone of a machine would share it.
+    pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            prefix: prefix.into(),
+            fence: format!("{prefix}:fence").into(),
+            channel: format!("{prefix}:grant:{}", Token::new()?).into(),
+            common: format!("{prefix}:all").into(),
+        })
+    }
+
+    /// What matches the owners of the locks whose names match.
+    fn owners(&self, glob: &str) -> String {
+        let mut all = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
+                all.push('\\');
+            }
+            all.push(c);
+        }
+        format!("{all}:{{{glob}}}")
+    }
+
+    /// A call of a script about a key.
+    fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+        let mut cmd = script.call(by_text);
+        cmd.arg("2");
+        self.owner(&mut cmd, key);
+        cmd.arg(&*self.fence);
+        cmd
+    }
+
+    /// The owner of the lock with that key.
+    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+        let (prefix, key) = (&*self.prefix, key.as_str());
+        cmd.arg(Text(format_args!("{prefix}:{{{key}}}")));
+    }
+
+    /// A ticket as it stands in the queue.
+    fn member(&self, cmd: &mut Cmd, ticket: &Ticket) {
+        let (terms, channel) = (&*ticket.terms, &self.channel);
+        let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);
+        cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
+    }
+}
+
+/// An argument that is written without a copy in between.
+pub(crate) struct Text<T>(pub(super) T);
+
+impl<T: Display> ToRedisArgs for Text<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(&self.0);
+    }
+}
+
+impl<T: Display> redis::ToSingleRedisArg for Text<T> {}
+
+impl Call {
+    /// The script that it calls, if it calls one.
+    pub(crate) fn script(&self) -> Option<&'static Script> {
+        Some(match self {
+            Self::Acquire { .. } => &scripts::ACQUIRE,
+            Self::Ask(_) => &scripts::ASK,
+            Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
+            Self::Renew(_) => &scripts::RENEW,
+            Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
+            Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
+            Self::Inspect(..) | Self::Report { .. } => return None,
+        })
+    }
+
+    /// Whether it is likely to give the lock to somebody else.
+    pub(crate) fn hands_over(&self) -> bool {
+        matches!(self, Self::Release { crowded: true, .. })
+    }
+
+    /// How long its answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(1);
+        match self {
+            Self::Acquire { ticket, .. }
+            | Self::Leave(ticket)
+            | Self::Renew(ticket)
+            | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
+            Self::Ask(tickets) => {
+                let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
+                timeouts.min().unwrap_or(LONGEST)
+            }
+            Self::Disown(_) | Self::Inspect(..) | Self::Report { .. } => LONGEST,
+        }
+    }
+
+    /// The command, with the script's text instead of its hash where `by_text`.
+    pub(crate) fn encode(&self, names: &Names, by_text: bool) -> Cmd {
+        let script = |script, key| names.call(script, key, by_text);
+        match self {
+            Self::Acquire { ticket, place } => {
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::ACQUIRE, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(if terms.wait.is_try() {
+                        ""
+                    } else {
+                        &*names.channel
+                    });
+                if terms.kind != Kind::Exclusive || place.is_some() {
+                    cmd.arg(Text(KindCode(terms.kind)));
+                }
+                if let Some(place) = place {
+                    cmd.arg(place);
+                }
+                cmd
+            }
+            Self::Ask(tickets) => {
+                let mut cmd = script(&scripts::ASK, &tickets[0].terms.key);
+                cmd.arg(&*names.channel);
+                for ticket in tickets {
+                    names.member(&mut cmd, ticket);
+                }
+                cmd
+            }
+            Self::Leave(ticket) => {
+                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
+                cmd.arg(&*ticket.name);
+                names.member(&mut cmd, ticket);
+                cmd
+            }
+            Self::Release { ticket, rest, .. } => {
+                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
+                cmd.arg(&*ticket.name);
+                if !rest.is_zero() {
+                    cmd.arg("").arg(millis(*rest));
+                }
+                cmd
+            }
+            Self::Disown(grant) => {
+                let mut cmd = scripts::RELEASE.call(by_text);
+                cmd.arg("2").arg(&*grant.owner).arg(&*names.fence);
+                cmd.arg(&*grant.name);
+                cmd
+            }
+            Self::Renew(ticket) => {
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::RENEW, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(Text(KindCode(terms.kind)));
+                cmd
+            }
+            Self::Inspect(_, Inspect::Status(key)) => script(&scripts::STATUS, key),
+            Self::Inspect(_, Inspect::ForceRelease(key)) => {
+                let mut cmd = script(&scripts::FORCE, key);
+                cmd.arg(&*names.common);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Scan { glob, cursor }) => {
+                let mut cmd = redis::cmd("SCAN");
+                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob));
+                cmd.arg("COUNT").arg(1000);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Holders(tokens)) => {
+                let message = Message::Asked {
+                    channel: names.channel.clone(),
+                    tokens: tokens.clone(),
+                };
+                publish(&names.common, &message)
+            }
+            Self::Report {
+                channel,
+                token,
+                fence,
+                held,
+            } => {
+                let (token, fence, held) = (*token, *fence, *held);
+                publish(channel, &Message::Told { token, fence, held })
+            }
+        }
+    }
+}
+
+fn publish(channel: &str, message: &Message) -> Cmd {
+    let mut cmd = redis::cmd("PUBLISH");
+    cmd.arg(channel).arg(Text(message));
+    cmd
+}
+
+/// Rounded up: a lock that rests for less than a millisecond rests for one.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,9 @@
+//! What goes over a connection, as values: calls, replies, pushed messages.
+
+pub(crate) mod batch;
+pub(crate) mod call;
+mod kind;
+pub(crate) mod message;
+pub(crate) mod reply;
+pub(crate) mod scripts;
+pub(crate) mod token;

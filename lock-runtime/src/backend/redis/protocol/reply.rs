@@ -1,0 +1,274 @@
+//! The answers of scripts, and the reasons why there is none, as values.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{FromRedisValue as _, ServerError, Value};
+
+use super::call::{Call, Ticket};
+use super::token::Token;
+use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::holder::Holder;
+
+/// What a script answered.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Granted {
+        fence: u64,
+    },
+    Waiting {
+        place: u64,
+        line: Line,
+    },
+    Busy {
+        line: Line,
+    },
+    /// Held with so many permits.
+    Differs {
+        permits: u32,
+    },
+    Gone,
+    Asked {
+        line: Line,
+        standings: Vec<Standing>,
+    },
+    Ours(bool),
+    /// For whoever inspects.
+    Raw(Value),
+}
+
+/// What stands at the head of a line.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// The name of the holder whose lease ends first.
+    pub(crate) owner: Box<str>,
+    /// `None` where it has no ttl.
+    pub(crate) left: Option<Duration>,
+}
+
+impl Line {
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::parse(&self.owner, self.left)
+    }
+}
+
+/// Where one asked token stands.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Granted { fence: u64 },
+    Waiting,
+    Gone,
+}
+
+/// Why there is no reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// The server did not know the script and has done nothing.
+    NotRun,
+    /// It cannot serve at the moment.
+    NotNow(Cause),
+    /// It will not, as long as nobody changes something.
+    Never(Cause),
+    /// The connection ended before the answer: it may have been done or not.
+    Unknown(Cause),
+}
+
+impl Call {
+    /// Reads the answer. `None` where it is not one to this call: the replies
+    /// of the connection have shifted, and none of them can be trusted.
+    pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
+        if let Value::ServerError(error) = value {
+            return Some(Err(Trouble::from_server(&error)));
+        }
+        if let Self::Inspect(..) | Self::Report { .. } = self {
+            return Some(Ok(Reply::Raw(value)));
+        }
+        match (self, &value) {
+            (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
+            (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
+            (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
+            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
+                ours(value, &ticket.name)
+            }
+            (Self::Disown(grant), value) => ours(value, &grant.name),
+            _ => None,
+        }
+        .map(Ok)
+    }
+}
+
+fn granted(value: &Value, name: &str) -> Option<Reply> {
+    let text = text(value)?;
+    let fence = text.strip_prefix(name)?.strip_prefix('\n')?;
+    Some(Reply::Granted {
+        fence: fence.parse().ok()?,
+    })
+}
+
+fn refused(items: &[Value], expected: Token) -> Option<Reply> {
+    let (token, status, rest) = standing(items)?;
+    if token != expected {
+        return None;
+    }
+    match (&*status, rest) {
+        ("waiting", [place, left, owner]) => Some(Reply::Waiting {
+            place: number(place)?,
+            line: line(left, owner)?,
+        }),
+        ("busy", [_, left, owner]) => Some(Reply::Busy {
+            line: line(left, owner)?,
+        }),
+        ("differs", [kind]) => Some(Reply::Differs {
+            permits: text(kind)?.strip_prefix('p')?.parse().ok()?,
+        }),
+        ("gone", []) => Some(Reply::Gone),
+        _ => None,
+    }
+}
+
+fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
+    let [left, owner, answers @ ..] = items else {
+        return None;
+    };
+    if answers.len() != tickets.len() {
+        return None;
+    }
+    let mut standings = Vec::with_capacity(answers.len());
+    for (answer, ticket) in answers.iter().zip(tickets) {
+        let Value::Array(answer) = answer else {
+            return None;
+        };
+        let (token, status, rest) = standing(answer)?;
+        if token != ticket.token {
+            return None;
+        }
+        standings.push(match (&*status, rest) {
+            ("granted", [fence]) => Standing::Granted {
+                fence: number(fence)?,
+            },
+            ("waiting", []) => Standing::Waiting,
+            ("gone", []) => Standing::Gone,
+            _ => return None,
+        });
+    }
+    let line = line(left, owner)?;
+    Some(Reply::Asked { line, standings })
+}
+
+fn ours(value: &Value, name: &str) -> Option<Reply> {
+    let text = text(value)?;
+    let ours = text == name;
+    (ours || text.strip_prefix('-') == Some(name)).then_some(Reply::Ours(ours))
+}
+
+fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
+    let [token, status, rest @ ..] = items else {
+        return None;
+    };
+    Some((Token::parse(&text(token)?)?, text(status)?, rest))
+}
+
+fn line(left: &Value, owner: &Value) -> Option<Line> {
+    let left = match left {
+        Value::Int(-1) => None,
+        // -2: there is no owner yet, since the head of the line is dead and the
+        // script has skipped as many as it may.
+        Value::Int(left) => Some(Duration::from_millis(u64::try_from(*left).unwrap_or(0))),
+        _ => return None,
+    };
+    Some(Line {
+        owner: text(owner)?.into(),
+        left,
+    })
+}
+
+/// The value of a foreign client need not be text.
+pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::BulkString(bytes) => Some(match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => String::from_utf8_lossy(bytes),
+        }),
+        Value::SimpleString(text) => Some(text.into()),
+        _ => None,
+    }
+}
+
+pub(crate) fn number(value: &Value) -> Option<u64> {
+    u64::from_redis_value_ref(value).ok()
+}
+
+impl Trouble {
+    pub(crate) fn from_server(error: &ServerError) -> Self {
+        if error.code() == "NOSCRIPT" {
+            return Self::NotRun;
+        }
+        let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
+        let never = is_final(&text);
+        Self::of(never, Arc::new(ServerSaid(text)))
+    }
+
+    /// What went wrong while connecting.
+    pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
+        use redis::ErrorKind;
+
+        // The text of an error that the client library knows is without its code.
+        let never = error.code().is_some_and(is_final)
+            || is_final(&error.to_string())
+            || matches!(
+                error.kind(),
+                ErrorKind::AuthenticationFailed
+                    | ErrorKind::InvalidClientConfig
+                    | ErrorKind::RESP3NotSupported
+            );
+        Self::of(never, Arc::new(error))
+    }
+
+    /// For now, in our own words.
+    pub(crate) fn said(text: &str) -> Self {
+        Self::NotNow(Arc::new(ServerSaid(text.to_owned())))
+    }
+
+    fn of(never: bool, cause: Cause) -> Self {
+        if never {
+            Self::Never(cause)
+        } else {
+            Self::NotNow(cause)
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
+            Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
+        }
+    }
+}
+
+impl From<Trouble> for LockError {
+    fn from(trouble: Trouble) -> Self {
+        Self::unavailable(trouble.cause())
+    }
+}
+
+/// Whether an error will not go away by itself. Inside a script some errors keep
+/// their code and some come as `ERR` with the code in the text, depending on the
+/// server's version.
+fn is_final(text: &str) -> bool {
+    const FINAL: [&str; 7] = [
+        "NOAUTH",
+        "WRONGPASS",
+        "NOPERM",
+        "WRONGTYPE",
+        "The user executing the script can't",
+        "ACL failure in script",
+        "DB index is out of range",
+    ];
+    FINAL.iter().any(|code| text.contains(code))
+}
+
+/// An error reply, or what happened to the connection, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ServerSaid(pub(crate) String);

@@ -1,0 +1,175 @@
+//! Opens one connection: everything that must be true before its first acquire.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
+    RedisError, RedisResult, Value,
+};
+use tokio::sync::mpsc;
+
+use super::stream;
+use crate::backend::redis::protocol::call::Names;
+use crate::backend::redis::protocol::scripts;
+
+/// How many batches may wait to be written.
+const PIPELINES: usize = 1024;
+
+/// An open connection.
+pub(crate) struct Opened {
+    pub(crate) connection: MultiplexedConnection,
+    /// Reads and writes while it is polled; ends with the connection.
+    pub(crate) io: Io,
+    /// The server's number for it, where it may be asked for.
+    pub(crate) id: Option<i64>,
+}
+
+pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What a connection said by itself.
+#[derive(Debug)]
+pub(crate) struct Push {
+    /// Which connection of the pool, and which one in a row.
+    pub(crate) connection: usize,
+    pub(crate) generation: u64,
+    pub(crate) event: PushEvent,
+}
+
+#[derive(Debug)]
+pub(crate) enum PushEvent {
+    Message(Vec<u8>),
+    Disconnected,
+}
+
+/// The way to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialer {
+    info: ConnectionInfo,
+    timeout: Duration,
+    pushes: mpsc::UnboundedSender<Push>,
+}
+
+impl Dialer {
+    pub(crate) fn new(
+        info: &ConnectionInfo,
+        timeout: Duration,
+        pushes: mpsc::UnboundedSender<Push>,
+    ) -> RedisResult<Self> {
+        let settings = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_skip_set_lib_name();
+        stream::check(info.addr())?;
+        Ok(Self {
+            info: info.clone().set_redis_settings(settings),
+            timeout,
+            pushes,
+        })
+    }
+
+    /// Opens a connection whose grants come in on `names.channel`; ends `old`,
+    /// its predecessor, where the server allows that.
+    pub(crate) async fn open(
+        self,
+        names: &Names,
+        connection: usize,
+        generation: u64,
+        old: Option<i64>,
+    ) -> RedisResult<Opened> {
+        let timeout = self.timeout;
+        let opening = self.open_unbounded(names, connection, generation, old);
+        match tokio::time::timeout(timeout, opening).await {
+            Ok(result) => result,
+            Err(_) => Err((ErrorKind::Io, "the server did not answer in time").into()),
+        }
+    }
+
+    async fn open_unbounded(
+        self,
+        names: &Names,
+        number: usize,
+        generation: u64,
+        old: Option<i64>,
+    ) -> RedisResult<Opened> {
+        let pushes = self.pushes;
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_connection_timeout(None)
+            .set_pipeline_buffer_size(PIPELINES)
+            .set_push_sender(move |push: PushInfo| match event(push) {
+                Some(event) => pushes.send(Push {
+                    connection: number,
+                    generation,
+                    event,
+                }),
+                None => Ok(()),
+            });
+        let stream = stream::open(self.info.addr()).await?;
+        let settings = self.info.redis_settings();
+        let (mut connection, io) =
+            MultiplexedConnection::new_with_config(settings, stream, config).await?;
+        let mut io: Io = Box::pin(io);
+        let id = tokio::select! {
+            id = prepare(&mut connection, names, old) => id?,
+            () = &mut io => return Err(closed()),
+        };
+        Ok(Opened { connection, io, id })
+    }
+}
+
+/// Does what must be done before the first acquire; returns the server's number
+/// for the connection, where it may be asked for.
+async fn prepare(
+    connection: &mut MultiplexedConnection,
+    names: &Names,
+    old: Option<i64>,
+) -> RedisResult<Option<i64>> {
+    let channels = [&*names.channel, &*names.common];
+    connection.subscribe(&channels).await?;
+
+    let mut first = redis::pipe();
+    first.cmd("CLIENT").arg("ID");
+    if let Some(old) = old {
+        first.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
+    }
+    for script in scripts::LOADED {
+        first.add_command(script.load());
+    }
+    first.cmd("PUBLISH").arg(&*names.channel).arg("");
+    let mut raise = scripts::OPEN.call(true);
+    raise.arg(1).arg(&*names.fence);
+    first.add_command(raise);
+
+    let count = first.len();
+    let mut answers = connection.send_packed_commands(&first, 0, count).await?;
+    answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
+        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+    }
+    // The others are refused where the user has no right to them, and can be
+    // done without.
+    Ok(match answers.first() {
+        Some(Value::Int(id)) => Some(*id),
+        _ => None,
+    })
+}
+
+fn event(push: PushInfo) -> Option<PushEvent> {
+    match push.kind {
+        PushKind::Message => match push.data.into_iter().nth(1) {
+            Some(Value::BulkString(message)) => Some(PushEvent::Message(message)),
+            _ => None,
+        },
+        PushKind::Disconnection => Some(PushEvent::Disconnected),
+        _ => None,
+    }
+}
+
+/// For a connection that ended without an error of its own.
+pub(crate) fn closed() -> RedisError {
+    (ErrorKind::Io, "the server closed the connection").into()
+}

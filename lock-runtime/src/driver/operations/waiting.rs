@@ -1,0 +1,94 @@
+//! The acquisitions that are on the way: how they begin, how long they wait, and
+//! when they are given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Operations;
+use super::acquiring::{Acquiring, News};
+use crate::backend::Request;
+use crate::base::clock::Moment;
+use crate::held::guard::LockGuard;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::events;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+/// The most that the first answer to an acquisition is waited for when its wait
+/// has ended.
+const FIRST_ANSWER: Duration = Duration::from_millis(750);
+
+impl Operations {
+    pub(super) fn acquire(&mut self, now: Moment, terms: Arc<Terms>, reply: Answer<LockGuard>) {
+        if self.shutdown.is_some() {
+            let _ = reply.send(Err(LockError::ShutDown));
+            return;
+        }
+        events::acquiring(&terms);
+        let ends = match terms.wait {
+            Wait::AtMost(wait) => Some(now.after(wait)),
+            Wait::Forever => None,
+        };
+        self.waits.extend(ends.map(|at| (at, terms.id)));
+        self.requests.push(Request::Acquire(Arc::clone(&terms)));
+        self.acquiring.insert(
+            terms.id,
+            Acquiring {
+                terms,
+                reply,
+                started: now,
+                ends,
+                news: News::Nothing,
+            },
+        );
+    }
+
+    pub(super) fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
+        let Some(acquiring) = self.acquiring.get_mut(&id) else {
+            return;
+        };
+        if let (News::Nothing, News::Held(_)) = (&acquiring.news, &news) {
+            events::waiting(&acquiring.terms);
+        }
+        acquiring.news = news;
+        let waited = now.since(acquiring.started);
+        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
+        if over && matches!(acquiring.news, News::Held(_)) {
+            self.give_up(now, id);
+        }
+    }
+
+    /// Without a word from the server, "held by somebody else" would be a
+    /// guess: the answer to the first call is waited for a little longer.
+    pub(super) fn wait_ended(&mut self, now: Moment, id: LeaseId) {
+        let Some(acquiring) = self.acquiring.get_mut(&id) else {
+            return;
+        };
+        let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
+        let answer_by = acquiring.started.after(patience);
+        if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
+            acquiring.ends = Some(answer_by);
+            self.waits.insert((answer_by, id));
+        } else {
+            self.give_up(now, id);
+        }
+    }
+
+    fn give_up(&mut self, now: Moment, id: LeaseId) {
+        if let Some(mut acquiring) = self.finish(id) {
+            let news = std::mem::replace(&mut acquiring.news, News::Nothing);
+            let terms = Arc::clone(&acquiring.terms);
+            acquiring.fail(now, news);
+            self.abandon(terms, None);
+        }
+    }
+
+    /// Takes an acquisition out of the table.
+    pub(super) fn finish(&mut self, id: LeaseId) -> Option<Acquiring> {
+        let acquiring = self.acquiring.remove(&id)?;
+        if let Some(at) = acquiring.ends {
+            self.waits.remove(&(at, id));
+        }
+        Some(acquiring)
+    }
+}

@@ -1,0 +1,271 @@
+//! Who polls the engine: the driver's own thread, or a caller for one turn when
+//! nothing is in flight, since waking a thread takes longer than sending a request.
+//!
+//! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
+//!
+//! | state | means | a wake-up |
+//! |---|---|---|
+//! | `IDLE` | nobody polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
+//! | `POLLING` | somebody is in a turn | sets `WOKEN`: whoever polls sees it at the end of the turn |
+//! | `WOKEN` | there is something to do, and somebody knows | changes nothing |
+//!
+//! No wake-up is lost. A turn sets `POLLING` before it looks for work, and ends by
+//! exchanging `POLLING` for `IDLE`. If a wake-up came in between, the exchange fails,
+//! and another turn follows or, after a few of them, the thread is woken. If it comes
+//! later, it finds `IDLE` and wakes the thread itself. A wake-up that finds `WOKEN`
+//! comes after one that has woken the thread, or that a poller has yet to see, and
+//! the turn that follows sees the work of both.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use tokio::runtime::Handle;
+use tokio::task::unconstrained;
+
+use super::engine::Engine;
+use crate::base::last_waker::LastWaker;
+
+/// How many turns one poll makes in a row before others get to theirs.
+const TURNS_IN_A_ROW: usize = 4;
+
+/// The engine, polled by one thread at a time.
+pub(super) struct SharedEngine {
+    /// `None` before it has connected and after it has ended.
+    engine: Mutex<Option<Engine>>,
+    /// Whether a caller may poll: as of the last turn.
+    quiet: AtomicBool,
+    flag: Arc<WakeFlag>,
+    waker: Waker,
+    /// Where timers and sockets belong, whoever polls them.
+    runtime: Option<Handle>,
+}
+
+/// Takes the engine out again when its thread ends, in whichever way: callers who
+/// wait for an answer are told then.
+pub(super) struct EngineInPlace<'a>(&'a SharedEngine);
+
+impl Drop for EngineInPlace<'_> {
+    fn drop(&mut self) {
+        let engine = self.0.lock().take();
+        // Outside of the lock.
+        drop(engine);
+    }
+}
+
+/// The right of a caller to poll the engine once.
+pub(super) struct CallerTurn<'a> {
+    shared: &'a SharedEngine,
+    engine: MutexGuard<'a, Option<Engine>>,
+    runtime: &'a Handle,
+}
+
+impl SharedEngine {
+    pub(super) fn new(runtime: Option<Handle>) -> Self {
+        let flag = Arc::new(WakeFlag::default());
+        Self {
+            engine: Mutex::new(None),
+            quiet: AtomicBool::new(false),
+            waker: Waker::from(Arc::clone(&flag)),
+            flag,
+            runtime,
+        }
+    }
+
+    pub(super) fn install(&self, engine: Engine) -> EngineInPlace<'_> {
+        *self.lock() = Some(engine);
+        EngineInPlace(self)
+    }
+
+    /// What the driver's thread does: polls the engine whenever there is something to
+    /// do, until `over`, or until the engine is gone.
+    pub(super) fn poll_on_thread(
+        &self,
+        cx: &mut Context<'_>,
+        over: impl Fn(&Engine) -> bool,
+    ) -> Poll<()> {
+        self.flag.thread.set(cx.waker());
+        let mut engine = self.lock();
+        let Some(engine) = engine.as_mut() else {
+            return Poll::Ready(());
+        };
+        self.poll(engine);
+        if over(engine) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// A turn for a caller, unless somebody polls or a request is in flight: then more
+    /// of them go together. From here on wake-ups are left to that turn.
+    pub(super) fn caller_turn(&self) -> Option<CallerTurn<'_>> {
+        if !self.quiet.load(Ordering::Acquire) {
+            return None;
+        }
+        let runtime = self.runtime.as_ref()?;
+        // A thread that ends has no room for a runtime any more.
+        if Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed()) {
+            return None;
+        }
+        let engine = self.engine.try_lock().ok()?;
+        engine.as_ref()?;
+        self.flag.begin();
+        Some(CallerTurn {
+            shared: self,
+            engine,
+            runtime,
+        })
+    }
+
+    fn poll(&self, engine: &mut Engine) {
+        let _alarm = Alarm(&self.flag);
+        let mut cx = Context::from_waker(&self.waker);
+        for _ in 0..TURNS_IN_A_ROW {
+            self.flag.begin();
+            // A caller's budget is for its own work.
+            let turn = unconstrained(poll_fn(|cx| {
+                engine.turn(cx);
+                Poll::Ready(())
+            }));
+            let _ = pin!(turn).poll(&mut cx);
+            self.quiet.store(engine.is_quiet(), Ordering::Release);
+            if self.flag.end() {
+                return;
+            }
+        }
+        self.flag.wake_thread();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.engine.lock().unwrap_or_else(|poisoned| {
+            // Somebody's waker has panicked in the middle of a turn.
+            let mut engine = PoisonError::into_inner(poisoned);
+            *engine = None;
+            engine
+        })
+    }
+}
+
+impl CallerTurn<'_> {
+    pub(super) fn poll(mut self) {
+        let _runtime = self.runtime.enter();
+        if let Some(engine) = self.engine.as_mut() {
+            self.shared.poll(engine);
+            if engine.is_over() {
+                self.shared.flag.wake_thread();
+            }
+        }
+    }
+}
+
+/// Notes that there is something to do, and wakes the driver's thread for it unless
+/// somebody polls, who sees the note.
+#[derive(Default)]
+struct WakeFlag {
+    state: AtomicU8,
+    thread: LastWaker,
+}
+
+const IDLE: u8 = 0;
+const POLLING: u8 = 1;
+const WOKEN: u8 = 2;
+
+impl WakeFlag {
+    /// Wake-ups from here on are left to whoever polls.
+    fn begin(&self) {
+        self.state.store(POLLING, Ordering::SeqCst);
+    }
+
+    /// Whether there was no wake-up since [`begin`](Self::begin).
+    fn end(&self) -> bool {
+        let exchanged =
+            self.state
+                .compare_exchange(POLLING, IDLE, Ordering::SeqCst, Ordering::SeqCst);
+        exchanged.is_ok()
+    }
+
+    fn wake_thread(&self) {
+        self.thread.wake();
+    }
+}
+
+impl Wake for WakeFlag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.swap(WOKEN, Ordering::SeqCst) == IDLE {
+            self.wake_thread();
+        }
+    }
+}
+
+/// Makes the driver's thread see that a turn has panicked.
+struct Alarm<'a>(&'a WakeFlag);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.state.store(WOKEN, Ordering::SeqCst);
+            self.0.wake_thread();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Calls(AtomicUsize);
+
+    impl Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_thread_is_woken_once_and_only_where_nobody_polls() {
+        let (flag, thread) = (Arc::new(WakeFlag::default()), Arc::new(Calls::default()));
+        flag.thread.set(&Waker::from(Arc::clone(&thread)));
+        let calls = || thread.0.load(Ordering::SeqCst);
+
+        flag.wake_by_ref();
+        flag.wake_by_ref();
+        assert_eq!(calls(), 1);
+        flag.begin();
+        assert!(flag.end(), "nothing has happened meanwhile");
+        flag.wake_by_ref();
+        assert_eq!(calls(), 2);
+
+        flag.begin();
+        flag.wake_by_ref();
+        assert_eq!(calls(), 2, "whoever polls sees it");
+        assert!(!flag.end());
+        flag.wake_by_ref();
+        assert_eq!(calls(), 2);
+        flag.begin();
+        assert!(flag.end());
+    }
+
+    #[test]
+    fn a_turn_that_panics_wakes_the_thread() {
+        let (flag, thread) = (WakeFlag::default(), Arc::new(Calls::default()));
+        flag.thread.set(&Waker::from(Arc::clone(&thread)));
+        flag.begin();
+        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _alarm = Alarm(&flag);
+            panic!("a waker fails");
+        }));
+        assert!(turn.is_err());
+        assert_eq!(thread.0.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! The driver's thread: connects the store and polls until nobody needs it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use super::engine::Engine;
+use super::mailbox::Mailbox;
+use super::operations::Operations;
+use super::polling::SharedEngine;
+use crate::backend::Target;
+use crate::backend::setup::Setup;
+use crate::held::home::Home;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::error::LockError;
+
+/// How long the thread goes on to deliver releases when nobody has a handle to
+/// it any more.
+const LAST_RELEASES: Duration = Duration::from_secs(5);
+
+/// Starts the driver's thread; returns its mailbox once the store is connected.
+/// After a shutdown, locks are held for `grace` at the most.
+pub(crate) async fn start(
+    target: Arc<dyn Target>,
+    setup: Setup,
+    grace: Duration,
+) -> Result<Arc<Mailbox>, LockError> {
+    let (ready, connected) = oneshot::channel();
+    thread::Builder::new()
+        .name("lock-driver".into())
+        .spawn(move || run(&*target, &setup, grace, ready))
+        .map_err(LockError::unavailable)?;
+    connected.await.unwrap_or(Err(LockError::ShutDown))
+}
+
+fn run(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Mailbox>>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(drive(target, setup, grace, ready)),
+        Err(error) => drop(ready.send(Err(LockError::unavailable(error)))),
+    }
+}
+
+async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Mailbox>>) {
+    let backend = match target.connect(setup).await {
+        Ok(backend) => backend,
+        Err(error) => return drop(ready.send(Err(error))),
+    };
+    let (ops, inbox) = mpsc::unbounded_channel();
+    let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
+    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine)));
+    let home: Arc<dyn Home> = mailbox.clone();
+    let clock = setup.clock.clone();
+    let operations = Operations::new(clock.clone(), grace, Arc::downgrade(&home));
+    let _in_place = engine.install(Engine::new(inbox, backend, operations, clock));
+    drop(home);
+    let _ = ready.send(Ok(mailbox));
+
+    poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_over)).await;
+    let last_releases = poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_idle));
+    let _ = tokio::time::timeout(LAST_RELEASES, last_releases).await;
+}

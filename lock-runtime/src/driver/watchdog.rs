@@ -1,0 +1,286 @@
+//! When to renew and when a lease ends: a state machine without I/O.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
+use crate::held::lease::Lease;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::terms::LeaseId;
+
+/// Keeps the schedule of all held locks.
+#[derive(Debug, Default)]
+pub(crate) struct Watchdog {
+    leases: Numbered<LeaseId, Watched>,
+    agenda: BTreeSet<(Moment, LeaseId)>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    lease: Arc<Lease>,
+    /// `None` while a renewal is in flight, and for a fixed lease.
+    renew_at: Option<Moment>,
+    /// Its place in the agenda.
+    at: Moment,
+}
+
+impl Watched {
+    fn new(lease: Arc<Lease>, renew_at: Option<Moment>) -> Self {
+        let mut this = Self {
+            at: lease.deadline(),
+            lease,
+            renew_at,
+        };
+        this.at = this.next();
+        this
+    }
+
+    /// When there is something to do about it.
+    fn next(&self) -> Moment {
+        let deadline = self.lease.deadline();
+        self.renew_at.map_or(deadline, |at| at.min(deadline))
+    }
+}
+
+/// What the watchdog wants done.
+#[derive(Debug)]
+pub(crate) enum Due {
+    Renew(LeaseId),
+    /// Its deadline has passed; it is watched no longer.
+    Lapsed(Arc<Lease>),
+}
+
+impl Watchdog {
+    /// Watches a lease that was granted for `ttl` from `since`.
+    pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
+        let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
+            // Granted for less than was asked for. Half of what remains is
+            // enough for short bodies to end without any renewal.
+            Some(now.after(lease.deadline().since(now) / 2))
+        } else {
+            (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
+        };
+        let id = lease.terms.id;
+        let watched = Watched::new(lease, renew_at);
+        self.agenda.insert((watched.at, id));
+        self.leases.insert(id, watched);
+    }
+
+    /// Ends the schedule of a lease, before its release is sent.
+    pub(crate) fn forget(&mut self, id: LeaseId) -> Option<Arc<Lease>> {
+        let watched = self.leases.remove(&id)?;
+        self.agenda.remove(&(watched.at, id));
+        Some(watched.lease)
+    }
+
+    /// A renewal that was sent after `since` has succeeded. A lease that has
+    /// lapsed meanwhile stays lapsed: its body may have been stopped.
+    pub(crate) fn renewed(&mut self, id: LeaseId, now: Moment, since: Moment) {
+        let Some(watched) = self.leases.get_mut(&id) else {
+            return;
+        };
+        let terms = &watched.lease.terms;
+        if now < watched.lease.deadline() {
+            watched.lease.extend(deadline(since, terms.ttl));
+            let goes_on = terms.renew && !watched.lease.is_final();
+            watched.renew_at = goes_on.then(|| next_renewal(since, terms.ttl));
+        }
+        self.enter(id);
+    }
+
+    /// A renewal has failed or was not answered: again soon, until the lease's
+    /// own deadline.
+    pub(crate) fn retry(&mut self, id: LeaseId, now: Moment) -> Option<&Lease> {
+        let watched = self.leases.get_mut(&id)?;
+        watched.renew_at = Some(now.after(watched.lease.terms.ttl / 20));
+        self.enter(id);
+        self.leases.get(&id).map(|watched| &*watched.lease)
+    }
+
+    /// The next thing to do at `now`.
+    pub(crate) fn due(&mut self, now: Moment) -> Option<Due> {
+        let (at, id) = *self.agenda.first()?;
+        if at > now {
+            return None;
+        }
+        let watched = self
+            .leases
+            .get_mut(&id)
+            .expect("what stands in the agenda is watched");
+        if now >= watched.lease.deadline() {
+            return self.forget(id).map(Due::Lapsed);
+        }
+        watched.renew_at = None;
+        self.enter(id);
+        Some(Due::Renew(id))
+    }
+
+    /// When [`due`](Self::due) will next have something.
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// Everything that is watched, which then is no longer.
+    pub(crate) fn forget_all(&mut self) -> Vec<Arc<Lease>> {
+        self.agenda.clear();
+        self.leases
+            .drain()
+            .map(|(_, watched)| watched.lease)
+            .collect()
+    }
+
+    /// Moves a lease to its place in the agenda.
+    fn enter(&mut self, id: LeaseId) {
+        if let Some(watched) = self.leases.get_mut(&id) {
+            self.agenda.remove(&(watched.at, id));
+            watched.at = watched.next();
+            self.agenda.insert((watched.at, id));
+        }
+    }
+}
+
+/// A third of the ttl, give or take a tenth of that, so that locks that were
+/// taken together are not renewed together for ever.
+fn next_renewal(since: Moment, ttl: Duration) -> Moment {
+    since.after((ttl / 3).mul_f64(0.9 + 0.2 * fastrand::f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::held::home::Nowhere;
+    use crate::vocabulary::terms::Terms;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn lease(renew: bool, granted: Duration) -> (Watchdog, Arc<Lease>, Moment) {
+        let clock = Clock::manual();
+        let now = clock.now();
+        let terms = Terms {
+            renew,
+            ..Terms::of(LeaseId(1), "k", TTL)
+        };
+        let ends = deadline(now, granted);
+        let home = Arc::new(Nowhere);
+        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&lease), now, now, granted);
+        (watchdog, lease, now)
+    }
+
+    #[test]
+    fn a_lease_is_renewed_after_a_third_of_its_ttl() {
+        for _ in 0..100 {
+            let (mut watchdog, _, start) = lease(true, TTL);
+            let at = watchdog.next_wakeup().unwrap();
+            let third = at.since(start).as_secs_f64() / TTL.as_secs_f64();
+            assert!((0.299..=0.368).contains(&third), "{third}");
+            assert!(watchdog.due(start.after(TTL / 4)).is_none());
+            assert!(matches!(watchdog.due(at), Some(Due::Renew(LeaseId(1)))));
+            assert!(watchdog.due(at).is_none(), "one renewal at a time");
+        }
+    }
+
+    #[test]
+    fn a_failed_renewal_is_tried_again_until_the_deadline() {
+        let (mut watchdog, held, start) = lease(true, TTL);
+        let mut tries = 0;
+        let now = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            match watchdog.due(now) {
+                Some(Due::Renew(id)) => assert!(watchdog.retry(id, now).is_some()),
+                Some(Due::Lapsed(_)) => break now,
+                None => unreachable!("something was due"),
+            }
+            tries += 1;
+        };
+        assert_eq!(now, deadline(start, TTL));
+        assert!(tries > 10, "{tries}");
+        assert!(watchdog.is_empty());
+        assert_eq!(held.deadline(), now);
+    }
+
+    #[test]
+    fn a_renewal_counts_from_before_it_was_sent_and_never_revives() {
+        let (mut watchdog, held, start) = lease(true, TTL);
+        let sent = start.after(TTL / 3);
+        watchdog.renewed(LeaseId(1), sent.after(TTL / 4), sent);
+        assert_eq!(held.deadline(), deadline(sent, TTL));
+
+        let late = sent.after(TTL);
+        watchdog.renewed(LeaseId(1), late, late);
+        assert_eq!(held.deadline(), deadline(sent, TTL));
+        assert!(matches!(watchdog.due(late), Some(Due::Lapsed(_))));
+    }
+
+    #[test]
+    fn a_fixed_lease_is_not_renewed_unless_it_was_granted_for_less() {
+        let (mut watchdog, _, start) = lease(false, TTL);
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Lapsed(_))
+        ));
+
+        let (mut watchdog, held, start) = lease(false, Duration::from_secs(3));
+        let half = start.after(held.deadline().since(start) / 2);
+        assert!(matches!(watchdog.due(half), Some(Due::Renew(_))));
+        watchdog.renewed(LeaseId(1), half, half);
+        let end = deadline(half, TTL).min(start.after(TTL));
+        assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
+        assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
+    }
+
+    #[test]
+    fn a_lease_whose_deadline_is_the_last_is_not_renewed() {
+        let clock = Clock::manual();
+        let start = clock.now();
+        let terms = Terms {
+            max_hold: Some(TTL),
+            ..Terms::of(LeaseId(1), "k", TTL)
+        };
+        let ends = deadline(start, TTL);
+        let home = Arc::new(Nowhere);
+        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&lease), start, start, TTL);
+        let at = watchdog.next_wakeup().unwrap();
+        assert!(matches!(watchdog.due(at), Some(Due::Renew(_))));
+        watchdog.renewed(LeaseId(1), at, at);
+        assert!(lease.is_final());
+        assert_eq!(watchdog.next_wakeup(), Some(start.after(TTL)));
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Lapsed(_))
+        ));
+    }
+
+    #[test]
+    fn what_was_released_is_forgotten() {
+        let (mut watchdog, _, start) = lease(true, TTL);
+        assert!(!watchdog.is_empty());
+        assert!(watchdog.forget(LeaseId(1)).is_some());
+        assert!(watchdog.is_empty());
+        watchdog.renewed(LeaseId(1), start, start);
+        assert!(watchdog.retry(LeaseId(1), start).is_none());
+        assert!(watchdog.due(start.after(TTL)).is_none());
+        assert!(watchdog.next_wakeup().is_none());
+    }
+
+    #[test]
+    fn all_can_be_forgotten_at_once() {
+        let (mut watchdog, held, _) = lease(true, TTL);
+        let all = watchdog.forget_all();
+        assert!(matches!(&all[..], [lease] if Arc::ptr_eq(lease, &held)));
+        assert!(watchdog.is_empty());
+        assert!(watchdog.next_wakeup().is_none());
+    }
+}

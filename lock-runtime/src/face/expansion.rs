@@ -1,0 +1,57 @@
+//! What the attribute's expansion calls; no part of the public interface.
+
+use std::sync::Arc;
+
+pub use crate::face::site::Site;
+pub use crate::vocabulary::key::{KeyWriter, Keys, Value};
+
+use crate::face::acquire::Acquire;
+use crate::face::manager::LockManager;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::terms::Terms;
+
+/// Takes the lock of an annotated function from the manager of the scope, or
+/// the installed one.
+pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+    match LockManager::current() {
+        Ok(manager) => acquire_with(&manager, site, keys),
+        Err(error) => Acquire::refused(error),
+    }
+}
+
+/// The same from `manager`.
+pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+    let keys = keys.into();
+    if let Err(reason) = keys.check() {
+        return Acquire::refused(LockError::InvalidKey { reason });
+    }
+    let shared = manager.shared();
+    let terms = Terms {
+        id: shared.next_id(),
+        key: keys.first,
+        ttl: site.ttl.unwrap_or(shared.config.ttl),
+        wait: site.wait.unwrap_or(shared.config.wait),
+        renew: site.renew,
+        kind: site.kind,
+        min_hold: site.min_hold,
+        max_hold: site.max_hold,
+        function: Some((site.module, site.function)),
+    };
+    Acquire::new(Arc::clone(shared), terms, keys.rest, site.reentrant)
+}
+
+/// Calls what `on_error` names; a closure there learns the type of its argument
+/// from this signature.
+pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T {
+    handler(error)
+}
+
+/// Gives the body's block the type of the function: an early return of it comes
+/// first and is never reached.
+///
+/// # Panics
+///
+/// Always; the expansion calls it behind `if false`.
+pub fn output<T>() -> T {
+    unreachable!("stands behind `if false`")
+}

@@ -1,0 +1,263 @@
+//! The handle to one set of locks: connects, installs, hands out requests.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use once_cell::sync::OnceCell;
+use pin_project_lite::pin_project;
+use tokio::sync::oneshot;
+
+use crate::driver::{self, Op};
+use crate::face::config::LockConfig;
+use crate::face::request::LockRequest;
+use crate::face::shared::Shared;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::holder::Status;
+use crate::vocabulary::key::{Keys, LockKey};
+use crate::vocabulary::query::{Found, Pattern, Query};
+
+static INSTALLED: OnceCell<LockManager> = OnceCell::new();
+
+thread_local! {
+    static SCOPE: RefCell<Option<LockManager>> = const { RefCell::new(None) };
+}
+
+/// How long the handle that [`init`] gave out waits for pending releases when
+/// it is dropped.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// A set of locks: one store, one thread that keeps the leases.
+///
+/// Cheap to clone. Works from any thread, any async runtime, and none.
+#[derive(Clone)]
+pub struct LockManager {
+    shared: Arc<Shared>,
+}
+
+impl LockManager {
+    /// Connects to the locks at a URL or with a [`LockConfig`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] where the configuration is wrong,
+    /// [`LockError::Unavailable`] where the server refuses us or cannot be
+    /// reached within the connect timeout.
+    pub async fn connect<C>(config: C) -> Result<Self, LockError>
+    where
+        C: TryInto<LockConfig>,
+        LockError: From<C::Error>,
+    {
+        let config = config.try_into()?;
+        let target = Arc::clone(&config.target);
+        let mailbox = driver::start(target, config.setup(), config.shutdown_grace).await?;
+        Ok(Self {
+            shared: Arc::new(Shared::new(config, mailbox)),
+        })
+    }
+
+    /// Makes this the manager that annotated functions use.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] where one has been installed before.
+    pub fn install(&self) -> Result<(), LockError> {
+        INSTALLED.set(self.clone()).map_err(|_| {
+            LockError::invalid(
+                "manager",
+                "one is installed already; use `scope` or `manager = …` for a second one",
+            )
+        })
+    }
+
+    /// A request for the lock named `key`.
+    pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
+        let keys = Keys::from(key.into());
+        LockRequest::new(Arc::clone(&self.shared), Some(keys))
+    }
+
+    /// A request for several locks, all or none. They are taken in the order of
+    /// their names, whatever the order here, so that requests for the same ones
+    /// never wait for each other; a name that is given twice counts once.
+    pub fn lock_all<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        let keys = Keys::several(keys.into_iter().map(Into::into));
+        LockRequest::new(Arc::clone(&self.shared), keys)
+    }
+
+    /// Who holds a lock, since when, and how many wait for it.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
+        match self.ask(Query::Status(key.into())).await? {
+            Found::Status(status) => Ok(status),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// The names of the locks that are held and match a pattern, in which `*`
+    /// stands for any text and `?` for any character. The server is searched in
+    /// steps that block nobody: what is taken or let go meanwhile may be missing
+    /// or listed.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
+        match self.ask(Query::List(Pattern::new(pattern))).await? {
+            Found::List(keys) => Ok(keys),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// Takes a lock away from whoever holds it, foreign clients included, and
+    /// hands it to the next in line; returns how many held it. Holders that can
+    /// be reached are told, and their work is stopped at once: until they hear of
+    /// it, and where they cannot be reached until their next renewal or the end of a
+    /// lease that is not renewed, they work
+    /// on beside the next holder, whose fencing token is larger.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
+        match self.ask(Query::ForceRelease(key.into())).await? {
+            Found::ForceRelease(holders) => Ok(holders),
+            _ => Err(mismatch()),
+        }
+    }
+
+    async fn ask(&self, query: Query) -> Result<Found, LockError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.shared.mailbox.send(Op::Query(query, answer));
+        answered.await.unwrap_or(Err(LockError::ShutDown))
+    }
+
+    /// Runs `future` with this manager in place of the installed one. Holds
+    /// while the future is polled, and so not in tasks that it spawns.
+    pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
+        Scope {
+            manager: self.clone(),
+            future,
+        }
+    }
+
+    /// Takes no new locks, lets locked work go on (and renews it) for the grace
+    /// time of the configuration, then stops it; returns when every release has
+    /// been delivered.
+    pub async fn shutdown(&self) {
+        let (answer, done) = oneshot::channel();
+        if self.shared.mailbox.send(Op::ShutDown(answer)).is_ok() {
+            let _ = done.await;
+        }
+    }
+
+    /// The manager of the scope that is being polled, else the installed one.
+    pub(crate) fn current() -> Result<Self, LockError> {
+        SCOPE
+            .with_borrow(Clone::clone)
+            .or_else(|| INSTALLED.get().cloned())
+            .ok_or(LockError::NotConfigured)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+fn mismatch() -> LockError {
+    LockError::unavailable("the reply did not match its request")
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("config", &self.shared.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connects and installs the manager that annotated functions use. Keep what it
+/// returns until the end of `main`: dropping it waits up to a second for
+/// pending releases, so that the last lock of a program does not linger on the
+/// server until its ttl.
+///
+/// # Errors
+///
+/// Those of [`LockManager::connect`] and [`LockManager::install`].
+pub async fn init<C>(config: C) -> Result<Installed, LockError>
+where
+    C: TryInto<LockConfig>,
+    LockError: From<C::Error>,
+{
+    let manager = LockManager::connect(config).await?;
+    manager.install()?;
+    Ok(Installed { manager })
+}
+
+/// Shuts the installed manager down; see [`LockManager::shutdown`]. Without one
+/// it does nothing.
+pub async fn shutdown() {
+    if let Some(manager) = INSTALLED.get() {
+        manager.shutdown().await;
+    }
+}
+
+/// The manager that [`init`] has installed.
+#[must_use = "keep it until the end of `main`, it delivers the last releases"]
+#[derive(Debug)]
+pub struct Installed {
+    manager: LockManager,
+}
+
+impl Deref for Installed {
+    type Target = LockManager;
+
+    fn deref(&self) -> &LockManager {
+        &self.manager
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let (answer, done) = std::sync::mpsc::channel();
+        if self.manager.shared.mailbox.send(Op::Flush(answer)).is_ok() {
+            let _ = done.recv_timeout(FLUSH);
+        }
+    }
+}
+
+pin_project! {
+    /// The future of [`LockManager::scope`].
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Scope<F> {
+        manager: LockManager,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Scope<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Puts the outer scope back, also when the future panics.
+        struct Restore(Option<LockManager>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.set(self.0.take());
+            }
+        }
+
+        let this = self.project();
+        let _restore = Restore(SCOPE.replace(Some(this.manager.clone())));
+        this.future.poll(cx)
+    }
+}

@@ -1,0 +1,10 @@
+//! What users see: configuration, manager, requests, and what the attribute's
+//! expansion calls.
+
+pub(crate) mod acquire;
+pub(crate) mod config;
+pub mod expansion;
+pub(crate) mod manager;
+pub(crate) mod request;
+mod shared;
+pub(crate) mod site;

@@ -1,0 +1,28 @@
+//! What all handles to one manager share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::driver::Mailbox;
+use crate::face::config::LockConfig;
+use crate::vocabulary::terms::LeaseId;
+
+pub(crate) struct Shared {
+    pub(crate) config: LockConfig,
+    pub(crate) mailbox: Arc<Mailbox>,
+    next_id: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            config,
+            mailbox,
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> LeaseId {
+        LeaseId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,255 @@
+//! Runs a body only while its lease is surely ours.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::held::current;
+use crate::held::lease::Lease;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::events;
+use crate::vocabulary::fence::FencingToken;
+
+pin_project! {
+    /// The future of [`LockGuard::hold`](crate::LockGuard::hold).
+    ///
+    /// Looks at the lease clock before every poll of the body: a timer cannot
+    /// do, since after a pause of the process the body may be polled before the
+    /// timer is. The driver wakes it when the lease ends.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Hold<'g, F> {
+        lease: &'g Arc<Lease>,
+        watch: Watch<'g>,
+        #[pin]
+        body: Option<F>,
+    }
+}
+
+/// Takes the waker back when the future is dropped.
+struct Watch<'g> {
+    lease: &'g Lease,
+    slot: Option<u64>,
+}
+
+impl<'g, F: Future> Hold<'g, F> {
+    pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
+        Self {
+            lease,
+            watch: Watch { lease, slot: None },
+            body: Some(body),
+        }
+    }
+}
+
+impl<F: Future> Future for Hold<'_, F> {
+    type Output = Result<F::Output, LockError>;
+
+    /// # Panics
+    ///
+    /// Where it is polled again after it has returned, as async functions do.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Some(lost) = this.lease.first_lost() {
+            this.body.set(None);
+            events::stopped(&lost.terms, lost.fence);
+            return Poll::Ready(Err(LockError::Lost {
+                key: lost.terms.key.clone(),
+                fence: FencingToken::new(this.lease.fence),
+            }));
+        }
+        let body = this.body.as_mut().as_pin_mut();
+        let body = body.expect("a future is not polled after it has returned");
+        let entered = current::enter(this.lease);
+        let polled = body.poll(cx);
+        drop(entered);
+        if let Poll::Ready(output) = polled {
+            this.body.set(None);
+            if !this.lease.is_held() {
+                events::overran(&this.lease.terms, this.lease.fence);
+            }
+            return Poll::Ready(Ok(output));
+        }
+        this.watch.lease.watch(&mut this.watch.slot, cx.waker());
+        if !this.lease.is_held() {
+            // It ended before the waker was known.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.lease.unwatch(self.slot);
+    }
+}
+
+impl<F> fmt::Debug for Hold<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold")
+            .field("lease", &self.lease)
+            .field("finished", &self.body.is_none())
+            .finish()
+    }
+}
+
+pin_project! {
+    /// The future of [`LockGuard::hold_unstopped`](crate::LockGuard::hold_unstopped).
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct HoldUnstopped<'g, F> {
+        lease: &'g Arc<Lease>,
+        #[pin]
+        body: F,
+    }
+}
+
+impl<'g, F: Future> HoldUnstopped<'g, F> {
+    pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
+        Self { lease, body }
+    }
+}
+
+impl<F: Future> Future for HoldUnstopped<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = current::enter(this.lease);
+        this.body.poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{pending, poll_fn};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::held::home::Nowhere;
+    use crate::vocabulary::deadline::deadline;
+    use crate::vocabulary::terms::{LeaseId, Terms};
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn lease(clock: &Clock) -> Arc<Lease> {
+        let terms = Terms::of(LeaseId(1), "k", TTL);
+        let ends = deadline(clock.now(), TTL);
+        let home = Arc::new(Nowhere);
+        Arc::new(Lease::new(terms.into(), 1, ends, clock.clone(), home))
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Woken>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::clone(waker));
+        future.poll(&mut Context::from_waker(&waker))
+    }
+
+    #[test]
+    fn the_clock_is_read_before_the_body_is_polled() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let (polls, waker) = (Cell::new(0), Arc::default());
+        let body = poll_fn(|_| {
+            polls.set(polls.get() + 1);
+            Poll::<()>::Pending
+        });
+        let mut hold = std::pin::pin!(Hold::new(&lease, body));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        clock.advance(TTL);
+        let lost = poll(hold.as_mut(), &waker);
+        assert!(matches!(lost, Poll::Ready(Err(LockError::Lost { .. }))));
+        assert_eq!(polls.get(), 1);
+    }
+
+    #[test]
+    fn the_body_is_dropped_before_the_loss_is_told() {
+        struct Dropped<'a>(&'a Cell<bool>);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                self.0.set(true);
+            }
+        }
+
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let (dropped, waker) = (Cell::new(false), Arc::default());
+        let witness = Dropped(&dropped);
+        let mut hold = std::pin::pin!(Hold::new(&lease, async {
+            let _witness = witness;
+            pending::<()>().await;
+        }));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        lease.end();
+        assert!(poll(hold.as_mut(), &waker).is_ready());
+        assert!(dropped.get());
+    }
+
+    #[test]
+    fn the_end_of_the_lease_wakes_whoever_polled_last() {
+        let lease = lease(&Clock::manual());
+        let (first, last) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let mut hold = std::pin::pin!(Hold::new(&lease, pending::<()>()));
+        assert!(poll(hold.as_mut(), &first).is_pending());
+        assert!(poll(hold.as_mut(), &last).is_pending());
+        assert_eq!(last.0.load(Ordering::SeqCst), 0, "nothing has happened");
+        lease.end();
+        assert_eq!(first.0.load(Ordering::SeqCst), 0);
+        assert_eq!(last.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_future_that_was_dropped() {
+        let lease = lease(&Clock::manual());
+        let waker = Arc::<Woken>::default();
+        let mut hold = Box::pin(Hold::new(&lease, pending::<()>()));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        drop(hold);
+        lease.end();
+        assert_eq!(waker.0.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_lease_that_ends_within_the_poll_is_noticed() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let waker = Arc::<Woken>::default();
+        let mut hold = std::pin::pin!(Hold::new(
+            &lease,
+            poll_fn(|_| {
+                clock.advance(TTL);
+                Poll::<()>::Pending
+            })
+        ));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        assert_eq!(waker.0.load(Ordering::SeqCst), 1, "it asks to be polled");
+    }
+
+    #[test]
+    fn what_a_body_returns_is_returned_even_after_the_deadline() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let waker = Arc::default();
+        let mut hold = std::pin::pin!(Hold::new(&lease, async {
+            clock.advance(TTL);
+            7
+        }));
+        assert!(matches!(poll(hold.as_mut(), &waker), Poll::Ready(Ok(7))));
+    }
+}

@@ -1,0 +1,300 @@
+//! One lease: until when the lock is surely ours, and who wants to know when it
+//! ends.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use once_cell::sync::OnceCell;
+use tokio::sync::oneshot;
+
+use crate::base::clock::{Clock, Moment};
+use crate::held::home::Home;
+use crate::vocabulary::answer::Answer;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::terms::Terms;
+
+/// A lock that was granted, shared between its guard and the driver.
+pub(crate) struct Lease {
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) fence: u64,
+    pub(crate) clock: Clock,
+    /// As [`Moment::as_nanos`]; zero once the lease has ended.
+    deadline: AtomicU64,
+    /// The deadline that no renewal moves: the end of what may be held at most.
+    latest: Moment,
+    /// The lease of the key that was taken before this one, of several.
+    under: OnceCell<Arc<Lease>>,
+    /// Whether who asked for it has it.
+    arrived: AtomicBool,
+    released: AtomicBool,
+    home: Arc<dyn Home>,
+    watchers: Mutex<Watchers>,
+}
+
+/// The number of whoever watches a lease next.
+static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
+
+type Watchers = Vec<(u64, Waker)>;
+
+impl Lease {
+    pub(crate) fn new(
+        terms: Arc<Terms>,
+        fence: u64,
+        deadline: Moment,
+        clock: Clock,
+        home: Arc<dyn Home>,
+    ) -> Self {
+        // A fixed lease lasts for its ttl, also where it was granted in two parts.
+        let fixed = (!terms.renew).then_some(terms.ttl);
+        let latest = match [terms.max_hold, fixed].into_iter().flatten().min() {
+            Some(most) => clock.now().after(most),
+            None => Moment::from_nanos(u64::MAX),
+        };
+        let deadline = deadline.min(latest);
+        Self {
+            terms,
+            fence,
+            clock,
+            deadline: AtomicU64::new(deadline.as_nanos()),
+            latest,
+            under: OnceCell::new(),
+            arrived: AtomicBool::new(false),
+            released: AtomicBool::new(false),
+            home,
+            watchers: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        Moment::from_nanos(self.deadline.load(Ordering::SeqCst))
+    }
+
+    /// Whether the deadline can be moved no further.
+    pub(crate) fn is_final(&self) -> bool {
+        self.deadline() >= self.latest
+    }
+
+    /// Makes one lease of this and that of a key that was taken before.
+    pub(crate) fn put_on(&self, under: &Arc<Self>) {
+        let known = self.under.set(Arc::clone(under));
+        debug_assert!(known.is_ok(), "each key is taken once");
+    }
+
+    /// This and the leases under it: those of all keys of one acquisition.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
+    }
+
+    /// Whether all of it is surely ours.
+    pub(crate) fn is_held(&self) -> bool {
+        self.first_lost().is_none()
+    }
+
+    /// The lease among all that is not surely ours.
+    pub(crate) fn first_lost(&self) -> Option<&Self> {
+        let now = self.clock.now();
+        self.all().find(|lease| now >= lease.deadline())
+    }
+
+    pub(crate) fn locks(&self, key: &LockKey) -> bool {
+        self.all().any(|lease| lease.terms.key == *key)
+    }
+
+    /// How long all of it is surely ours.
+    pub(crate) fn remaining(&self) -> Duration {
+        let now = self.clock.now();
+        let left = self.all().map(|lease| lease.deadline().since(now));
+        left.min().unwrap_or_default()
+    }
+
+    pub(crate) fn belongs_to(&self, home: &dyn Home) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.home), home)
+    }
+
+    /// Moves the deadline on. Only the driver calls it, before the old one has
+    /// passed: a lease that has lapsed stays so.
+    pub(crate) fn extend(&self, deadline: Moment) {
+        let deadline = deadline.min(self.latest);
+        self.deadline
+            .fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The lock is no longer ours: no poll of the body starts from here on.
+    pub(crate) fn end(&self) {
+        self.deadline.store(0, Ordering::SeqCst);
+        let watchers = std::mem::take(&mut *self.watchers());
+        for (_, waker) in watchers {
+            waker.wake();
+        }
+    }
+
+    /// Who asked for it gets it now.
+    pub(crate) fn arrive(&self) {
+        self.arrived.store(true, Ordering::SeqCst);
+    }
+
+    /// A lock that nobody has got was of no use, and does not rest.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.arrived.load(Ordering::SeqCst)
+    }
+
+    /// Hands the release to the driver, once.
+    pub(crate) fn release(&self) {
+        self.hand_over(None);
+    }
+
+    /// The same, in a destructor.
+    pub(crate) fn drop_release(&self) {
+        if self.is_first_release() {
+            self.home.release_from_destructor(self.terms.id);
+        }
+    }
+
+    /// The same, and its answer.
+    pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(Some(answer));
+        answered
+    }
+
+    fn hand_over(&self, answer: Option<Answer<bool>>) {
+        if self.is_first_release() {
+            self.home.release(self.terms.id, answer);
+        }
+    }
+
+    fn is_first_release(&self) -> bool {
+        !self.released.swap(true, Ordering::SeqCst)
+    }
+
+    /// Wakes `waker` when one of the leases ends. `slot` remembers the place
+    /// between polls, so that a waker that changes replaces its predecessor.
+    pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
+        let place = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
+        for lease in self.all() {
+            let mut watchers = lease.watchers();
+            match watchers.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, known)) => known.clone_from(waker),
+                None => watchers.push((place, waker.clone())),
+            }
+        }
+    }
+
+    pub(crate) fn unwatch(&self, slot: Option<u64>) {
+        if let Some(slot) = slot {
+            for lease in self.all() {
+                lease.watchers().retain(|(place, _)| *place != slot);
+            }
+        }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Watchers> {
+        // Nothing can panic while the lock is held but a waker's clone, which
+        // leaves the list whole.
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("key", &self.terms.key)
+            .field("fence", &self.fence)
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::held::home::Nowhere;
+    use crate::vocabulary::deadline::deadline;
+    use crate::vocabulary::terms::LeaseId;
+
+    fn lease(clock: &Clock) -> Lease {
+        let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
+        let ends = deadline(clock.now(), terms.ttl);
+        Lease::new(terms.into(), 1, ends, clock.clone(), Arc::new(Nowhere))
+    }
+
+    #[test]
+    fn what_remains_grows_less_and_ends_with_the_lease() {
+        let clock = Clock::manual();
+        let lease = lease(&clock);
+        let all = lease.remaining();
+        assert_eq!(all, Duration::from_millis(10_000 - 102 - 200));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(lease.remaining() + Duration::from_secs(1), all);
+        lease.end();
+        assert_eq!(lease.remaining(), Duration::ZERO);
+    }
+
+    #[test]
+    fn everybody_who_watches_is_woken_once() {
+        struct Count(AtomicU64);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+
+        let lease = lease(&Clock::manual());
+        let count = Arc::new(Count(AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut slots = [None; 4];
+        for slot in &mut slots {
+            lease.watch(slot, &waker);
+        }
+        lease.watch(&mut slots[1], &waker);
+        lease.unwatch(slots[3]);
+        lease.end();
+        assert_eq!(count.0.load(Ordering::SeqCst), 3);
+    }
+
+    fn of(key: &str, max_hold: Option<Duration>) -> Arc<Lease> {
+        let clock = Clock::manual();
+        let terms = Terms {
+            max_hold,
+            ..Terms::of(LeaseId(1), key, Duration::from_secs(10))
+        };
+        let ends = deadline(clock.now(), terms.ttl);
+        let home = Arc::new(Nowhere);
+        Arc::new(Lease::new(terms.into(), 1, ends, clock, home))
+    }
+
+    #[test]
+    fn leases_of_several_keys_are_one() {
+        let (under, top) = (of("a", None), of("b", None));
+        top.put_on(&under);
+        for (key, locked) in [("a", true), ("b", true), ("c", false)] {
+            assert_eq!(top.locks(&LockKey::from(key)), locked, "{key}");
+        }
+        assert!(top.is_held());
+        under.end();
+        let lost = top.first_lost().expect("one of them has ended");
+        assert_eq!(lost.terms.key, LockKey::from("a"));
+    }
+
+    #[test]
+    fn what_may_be_held_at_most_is_the_last_deadline() {
+        assert!(!of("k", None).is_final());
+        let lease = of("k", Some(Duration::from_secs(1)));
+        assert!(lease.is_final());
+        let end = lease.deadline();
+        lease.extend(end.after(Duration::from_secs(5)));
+        assert_eq!(lease.deadline(), end);
+    }
+
+    #[test]
+    fn a_lease_knows_whether_its_caller_has_got_it() {
+        let lease = of("k", None);
+        assert!(!lease.has_arrived());
+        lease.arrive();
+        assert!(lease.has_arrived());
+    }
+}

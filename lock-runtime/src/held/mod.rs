@@ -1,0 +1,8 @@
+//! What a holder has in its hands: the lease, the guard, and the body that runs
+//! only while the lease lasts.
+
+pub(crate) mod current;
+pub(crate) mod guard;
+pub(crate) mod hold;
+pub(crate) mod home;
+pub(crate) mod lease;

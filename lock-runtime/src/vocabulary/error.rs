@@ -1,0 +1,215 @@
+//! What can go wrong, each with the one sentence that says what to do.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::key::LockKey;
+
+/// What a store says of a failure; shared, since one broken connection fails many
+/// operations.
+pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
+
+/// Why a lock was not taken, or why the work under it was stopped.
+///
+/// In every case but [`Lost`](Self::Lost) the work has not begun.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// No manager has been installed.
+    #[error(
+        "no lock manager is installed: call lock_runtime::init(url) once at startup, \
+         or name one with `manager = …`"
+    )]
+    NotConfigured,
+
+    /// The lock's name cannot be one.
+    #[error("the lock's key cannot be used: {reason}")]
+    #[non_exhaustive]
+    InvalidKey {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// A setting is out of its range or contradicts another.
+    #[error("invalid {setting}: {reason}")]
+    #[non_exhaustive]
+    InvalidOptions {
+        /// The setting's name.
+        setting: &'static str,
+        /// What is wrong with it and what is valid.
+        reason: Box<str>,
+    },
+
+    /// Somebody else held the lock until the wait ended.
+    #[error(
+        "lock `{key}` is held by {}{}: try again later, or wait longer with `wait`",
+        by(holder.as_deref()), within(*waited)
+    )]
+    #[non_exhaustive]
+    Contended {
+        /// The lock's name.
+        key: LockKey,
+        /// How long it was waited for.
+        waited: Duration,
+        /// The holder, as far as the server told.
+        holder: Option<Box<Holder>>,
+    },
+
+    /// The server did not answer, or answered that it cannot serve.
+    #[error("the lock server is unavailable: {source}; nothing was run without the lock")]
+    #[non_exhaustive]
+    Unavailable {
+        /// What the server or the connection said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+
+    /// The lease ended while the work was running, which was stopped.
+    #[error(
+        "lock `{key}` was lost while it was held (fencing token {fence}): the work was stopped, \
+         look at what it had done before running it again"
+    )]
+    #[non_exhaustive]
+    Lost {
+        /// The lock's name.
+        key: LockKey,
+        /// The token of the acquisition that was lost.
+        fence: FencingToken,
+    },
+
+    /// The work that asks for the lock runs under it already, and would wait for
+    /// itself. Seen across `join!` and `select!`; a task that the work has spawned
+    /// is another one and waits.
+    #[error(
+        "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
+         call the part that needs the lock without taking it again"
+    )]
+    #[non_exhaustive]
+    AlreadyHeld {
+        /// The lock's name.
+        key: LockKey,
+    },
+
+    /// The manager has been shut down.
+    #[error("the lock manager has been shut down and takes no new locks")]
+    ShutDown,
+}
+
+impl LockError {
+    /// The name of the lock, where the error is about one.
+    pub fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Contended { key, .. } | Self::Lost { key, .. } | Self::AlreadyHeld { key } => {
+                Some(key)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the same call may succeed later without a change to the program.
+    /// [`Lost`](Self::Lost) is not: the work has begun.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
+    }
+
+    /// How long to wait before the next try: the rest of the holder's lease at
+    /// the most. `None` where trying again is of no use.
+    pub fn retry_after(&self) -> Option<Duration> {
+        const PAUSE: Duration = Duration::from_secs(1);
+        match self {
+            Self::Contended { holder, .. } => {
+                let rest = holder.as_ref().and_then(|holder| holder.remaining);
+                Some(rest.unwrap_or(PAUSE))
+            }
+            Self::Unavailable { .. } => Some(PAUSE),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn invalid(setting: &'static str, reason: impl fmt::Display) -> Self {
+        Self::InvalidOptions {
+            setting,
+            reason: reason.to_string().into_boxed_str(),
+        }
+    }
+
+    pub(crate) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable {
+            source: source.into(),
+        }
+    }
+}
+
+/// The sentence too: it is what a program prints whose `main` returns the error.
+impl fmt::Debug for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::NotConfigured => "NotConfigured",
+            Self::InvalidKey { .. } => "InvalidKey",
+            Self::InvalidOptions { .. } => "InvalidOptions",
+            Self::Contended { .. } => "Contended",
+            Self::Unavailable { .. } => "Unavailable",
+            Self::Lost { .. } => "Lost",
+            Self::AlreadyHeld { .. } => "AlreadyHeld",
+            Self::ShutDown => "ShutDown",
+        };
+        write!(f, "{name}: {self}")
+    }
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "somebody else".to_owned(), Holder::to_string)
+}
+
+/// A try does not wait.
+fn within(waited: Duration) -> String {
+    match waited.as_millis() {
+        0 => String::new(),
+        ms => format!(" and did not become free within {ms} ms"),
+    }
+}
+
+impl From<Infallible> for LockError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// How a locked function returns that its lock failed.
+///
+/// Implemented for `Result<T, E>` where `E: From<LockError>`. Other return
+/// types name a function with `on_error`, because "not found" and "not locked"
+/// must not merge silently.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say that the lock failed",
+    label = "this return type has no place for a `LockError`",
+    note = "return a `Result` whose error implements `From<LockError>`",
+    note = "or say what to return instead with `on_error = |error| …`"
+)]
+pub trait FromLockError {
+    /// The value to return for `error`.
+    fn from_lock_error(error: LockError) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, E: From<LockError>> FromLockError for Result<T, E> {
+    fn from_lock_error(error: LockError) -> Self {
+        Err(E::from(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_small_and_crosses_threads() {
+        fn crosses<T: Send + Sync + 'static>() {}
+        crosses::<LockError>();
+        assert!(size_of::<LockError>() <= 48, "{}", size_of::<LockError>());
+    }
+}

@@ -1,0 +1,28 @@
+//! Who may hold a lock beside whom.
+
+/// Who may hold a lock beside whom. Different kinds exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One holder; writers are of this kind too.
+    Exclusive,
+    /// Any number of them.
+    Read,
+    /// So many at once.
+    Permits(u32),
+}
+
+impl Kind {
+    /// Whether who holds the lock in this kind may do what `other` allows too.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        self == Self::Exclusive || self == other
+    }
+
+    /// Whether another one of this kind may join so many holders.
+    pub(crate) fn admits(self, holders: usize) -> bool {
+        match self {
+            Self::Exclusive => holders == 0,
+            Self::Read => true,
+            Self::Permits(most) => u64::try_from(holders).unwrap_or(u64::MAX) < u64::from(most),
+        }
+    }
+}

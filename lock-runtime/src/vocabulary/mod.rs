@@ -1,0 +1,13 @@
+//! The words that all floors above share: what a lock is named, who may hold it
+//! for how long, and what can go wrong.
+
+pub(crate) mod answer;
+pub(crate) mod deadline;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod fence;
+pub(crate) mod holder;
+pub(crate) mod key;
+pub(crate) mod kind;
+pub(crate) mod query;
+pub(crate) mod terms;

@@ -1,0 +1,90 @@
+//! Questions about locks that take none.
+
+use crate::vocabulary::holder::Status;
+use crate::vocabulary::key::LockKey;
+
+/// Names a question within one manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct QueryId(pub(crate) u64);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Query {
+    Status(LockKey),
+    /// The names of the locks that are held and match a pattern.
+    List(Pattern),
+    /// Take the lock from its holders.
+    ForceRelease(LockKey),
+}
+
+/// The answer to a question of the same name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Status(Status),
+    List(Vec<LockKey>),
+    /// How many held it.
+    ForceRelease(usize),
+}
+
+/// Names with a `*` for any text and a `?` for any character.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern(LockKey);
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(LockKey::from(text))
+    }
+
+    /// As it was given, escaped like a name.
+    #[cfg(feature = "redis")]
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    pub(crate) fn matches(&self, key: &LockKey) -> bool {
+        let pattern: Vec<char> = self.0.as_str().chars().collect();
+        let name: Vec<char> = key.as_str().chars().collect();
+        let (mut at, mut to) = (0, 0);
+        // Where the last `*` stands, and how far it reaches.
+        let mut star = None;
+        while to < name.len() {
+            match pattern.get(at) {
+                Some('*') => {
+                    star = Some((at, to));
+                    at += 1;
+                }
+                Some(&c) if c == '?' || c == name[to] => {
+                    at += 1;
+                    to += 1;
+                }
+                _ => match star {
+                    Some((place, reach)) => {
+                        star = Some((place, reach + 1));
+                        at = place + 1;
+                        to = reach + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[at..].iter().all(|c| *c == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_text() {
+        let matches = |pattern, name| Pattern::new(pattern).matches(&LockKey::from(name));
+        for pattern in [
+            "*", "stock:7", "stock:?", "st*7", "*:*", "stock:7*", "s*o*k*",
+        ] {
+            assert!(matches(pattern, "stock:7"), "{pattern}");
+        }
+        for pattern in ["", "stock", "?", "stock:??", "*8", "stock:[7]", "ock:7"] {
+            assert!(!matches(pattern, "stock:7"), "{pattern}");
+        }
+        assert!(matches("a*b", "aXbYb") && matches("{*}", "{7}"));
+    }
+}

@@ -1,0 +1,73 @@
+//! What is settled when an acquisition begins.
+
+use std::time::Duration;
+
+use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+
+/// Names an acquisition, and the lease that comes of it, within one manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct LeaseId(pub(crate) u64);
+
+/// How long to wait for a held lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Zero tries once.
+    AtMost(Duration),
+    Forever,
+}
+
+impl Wait {
+    pub(crate) fn is_try(self) -> bool {
+        self == Self::AtMost(Duration::ZERO)
+    }
+}
+
+/// Everything that is settled when the acquisition of one key begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) id: LeaseId,
+    pub(crate) key: LockKey,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) renew: bool,
+    pub(crate) kind: Kind,
+    /// How long the lock stays closed at least, counted from the grant.
+    pub(crate) min_hold: Option<Duration>,
+    /// How long it is held at most, counted from the grant.
+    pub(crate) max_hold: Option<Duration>,
+    /// Module and name of the annotated function, where there is one.
+    pub(crate) function: Option<(&'static str, &'static str)>,
+}
+
+impl Terms {
+    /// An exclusive lock that is waited for and renewed.
+    #[cfg(test)]
+    pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
+        Self {
+            id,
+            key: LockKey::from(key),
+            ttl,
+            wait: Wait::Forever,
+            renew: true,
+            kind: Kind::Exclusive,
+            min_hold: None,
+            max_hold: None,
+            function: None,
+        }
+    }
+
+    /// How long the lock stays closed when it is released `now`.
+    pub(crate) fn rest(&self, granted: Moment, now: Moment) -> Duration {
+        let least = self.min_hold.unwrap_or_default();
+        least.saturating_sub(now.since(granted))
+    }
+
+    /// How long the server may be silent on a call before its connection counts
+    /// as broken: short enough for a lease to be renewed over the next one, long
+    /// enough for a busy machine.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    }
+}
