@@ -86,6 +86,7 @@ mod observe;
 mod query;
 mod request;
 mod site;
+mod target;
 mod terms;
 mod watchdog;
 

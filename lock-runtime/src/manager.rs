@@ -67,6 +67,7 @@ impl LockManager {
         LockError: From<C::Error>,
     {
         let config = config.try_into()?;
+        config.validate()?;
         let mailbox = driver::start(config.clone()).await?;
         Ok(Self {
             shared: Arc::new(Shared {

@@ -10,10 +10,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::config::{LockConfig, Target};
+use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::holder::Holder;
 use crate::query::Query;
+use crate::target::Target;
 use crate::terms::{LeaseId, Terms};
 
 /// What a backend says of a failure; shared, since one broken connection fails
