@@ -4,7 +4,7 @@
 use std::{collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
-use lock_runtime::{__private::KeyWriter, LockConfig, LockKey, LockManager, key};
+use lock_runtime::{__private::KeyWriter, LockConfig, LockError, LockKey, LockManager, key};
 use tests::{RedisServer, eventually, within};
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
@@ -93,6 +93,46 @@ fn a_key_without_special_characters_reads_as_it_was_written() {
     assert_eq!(LockKey::from("50%:{a}").as_str(), "50%25:%7Ba%7D");
 }
 
+#[test]
+fn an_escaped_name_makes_the_same_key_again() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let (all, text) = ("%{}:ü", text(&mut random, 6));
+    let mut names = vec![LockKey::from(all), key!("{all}"), key!("{text}:%3A{{}}ü")];
+    names.extend(iter::repeat_with(|| name(&mut random)).take(20_000));
+    for name in names {
+        let again = LockKey::from_escaped(name.as_str());
+        match again {
+            Ok(again) => assert_eq!(again, name),
+            Err(error) => assert!(name.as_str().is_empty(), "{name}: {error}"),
+        }
+        assert_eq!(LockKey::from(&name), name);
+    }
+}
+
+#[test]
+fn only_what_escaping_writes_is_an_escaped_name() {
+    let too_long = "x".repeat(1025);
+    // Not whole, of a character that stands for itself, in small letters, in half a character.
+    for text in [
+        "", "%", "a%2", "%2ü", "%41", "%C3%BC", "%7b", "%+5", "%C2", "{", "a}", "a\n", "\u{85}",
+        &too_long,
+    ] {
+        let error = LockKey::from_escaped(text).unwrap_err();
+        assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_key_is_compared_in_its_escaped_form() {
+    let key = LockKey::from("50%");
+    assert_eq!(key, "50%25");
+    assert_eq!(key, *"50%25");
+    assert_ne!(key, "50%");
+    assert_ne!(key, *"50%");
+}
+
 /// What of a key Redis hashes to find its slot, by the rule of its cluster specification: what stands between the
 /// first `{` and the first `}` after it, and the whole key where that is missing or empty.
 fn hash_tag(key: &str) -> &str {
@@ -134,8 +174,9 @@ fn no_name_and_no_prefix_moves_the_hash_tag() {
         assert!(!name.as_str().contains(['{', '}']), "{name}");
         let prefix = text(&mut random, 4);
         let config = LockConfig::new("memory:").unwrap().prefix(&prefix);
-        assert_eq!(config.is_ok(), is_usable(&prefix), "prefix {prefix:?}");
-        if config.is_ok() {
+        let usable = config.validate().is_ok();
+        assert_eq!(usable, is_usable(&prefix), "prefix {prefix:?}");
+        if usable {
             for suffix in ["", ":q", ":s"] {
                 let key = format!("{prefix}:{{{name}}}{suffix}");
                 assert_eq!(hash_tag(&key), name.as_str(), "{key}");
@@ -155,10 +196,7 @@ async fn the_keys_on_the_server_have_the_name_for_their_hash_tag() {
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
     for prefix in ["lock", "a b:%é"] {
-        let config = LockConfig::new(server.url())
-            .unwrap()
-            .prefix(prefix)
-            .unwrap();
+        let config = LockConfig::new(server.url()).unwrap().prefix(prefix);
         let locks = LockManager::connect(config).await.unwrap();
         for _ in 0..20 {
             let name = name(&mut random);

@@ -57,8 +57,8 @@ async fn a_restart_that_loses_the_data() {
 #[tokio::test]
 async fn every_connection_is_killed_again_and_again() {
     let server = RedisServer::start().await;
-    let config = LockConfig::new(server.url()).and_then(|config| config.pool_size(2));
-    let holder = LockManager::connect(config.expect("valid")).await;
+    let config = LockConfig::new(server.url()).expect("a valid URL");
+    let holder = LockManager::connect(config.pool_size(2)).await;
     let holder = holder.expect("connected");
     let other = connect(server.url()).await;
     let key = unique("killed");

@@ -86,7 +86,7 @@ fn sample(order: &str, guards: &[LockGuard]) -> Sample {
 async fn connect(spec: &Spec) -> LockManager {
     let config = LockConfig::new(&spec.url).expect("a URL");
     let config = config.ttl(Duration::from_millis(spec.ttl_ms));
-    let locks = LockManager::connect(config.expect("a ttl")).await;
+    let locks = LockManager::connect(config).await;
     locks.expect("a server")
 }
 

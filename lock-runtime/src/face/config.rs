@@ -1,5 +1,6 @@
-//! The settings of a manager, checked when they are made.
+//! The settings of a manager, checked when one is made of them.
 
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -27,7 +28,26 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// | `memory:NAME` | in this process, shared by the managers of that name |
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
+///
+/// The setters take any value: [`connect`](crate::LockManager::connect) and
+/// [`init`](crate::init()) check them with [`validate`](Self::validate) before
+/// they open a connection.
+///
+/// ```
+/// # fn example() -> Result<(), lock_runtime::LockError> {
+/// use std::time::Duration;
+/// use lock_runtime::LockConfig;
+///
+/// let config = LockConfig::new("redis://127.0.0.1:6379")?
+///     .prefix("shop")
+///     .ttl(Duration::from_secs(30))
+///     .wait_forever();
+/// config.validate()?;
+/// # Ok(()) }
+/// # example().unwrap();
+/// ```
 #[derive(Clone)]
+#[must_use = "a configuration does nothing before `connect` or `init`"]
 pub struct LockConfig {
     pub(crate) target: Arc<dyn Target>,
     pub(crate) prefix: Box<str>,
@@ -63,7 +83,8 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid.
+    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid, or
+    /// `LOCK_PREFIX` invalid.
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
             // What it holds is not shown, there may be a password in it.
@@ -73,42 +94,29 @@ impl LockConfig {
             )
         })?;
         let config = Self::new(url)?;
-        match std::env::var("LOCK_PREFIX") {
+        let config = match std::env::var("LOCK_PREFIX") {
             Ok(prefix) => config.prefix(prefix),
-            Err(_) => Ok(config),
-        }
+            Err(VarError::NotPresent) => config,
+            Err(VarError::NotUnicode(_)) => {
+                return Err(LockError::invalid("LOCK_PREFIX", "it is no text"));
+            }
+        };
+        config.validate()?;
+        Ok(config)
     }
 
     /// What every key on the server begins with, `lock` by default: the locks
-    /// of different prefixes are different locks.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] where it is empty, longer than 128 bytes,
-    /// or has a brace or a control character in it.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Result<Self, LockError> {
-        let prefix = prefix.into();
-        let usable = (1..=128).contains(&prefix.len())
-            && !prefix.contains(|c: char| matches!(c, '{' | '}') || c.is_control());
-        if !usable {
-            return Err(LockError::invalid(
-                "prefix",
-                "it must have 1 to 128 bytes, no braces and no control characters",
-            ));
-        }
-        self.prefix = prefix.into_boxed_str();
-        Ok(self)
+    /// of different prefixes are different locks. 1 to 128 bytes, no braces and
+    /// no control characters.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into().into_boxed_str();
+        self
     }
 
-    /// The lease of acquisitions that name none; 10 s by default.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] outside 100 ms to 24 h.
-    pub fn ttl(mut self, ttl: Duration) -> Result<Self, LockError> {
-        check_ttl(ttl)?;
+    /// The lease of acquisitions that name none, 100 ms to 24 h; 10 s by default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
-        Ok(self)
+        self
     }
 
     /// How long acquisitions that do not say wait for a held lock; 5 s by
@@ -118,18 +126,17 @@ impl LockConfig {
         self
     }
 
+    /// Acquisitions that do not say wait for as long as it takes.
+    pub fn wait_forever(mut self) -> Self {
+        self.wait = Wait::Forever;
+        self
+    }
+
     /// How long [`LockManager::connect`](crate::LockManager::connect) tries to
-    /// reach the server; 5 s by default.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] where it is zero.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Result<Self, LockError> {
-        if timeout.is_zero() {
-            return Err(LockError::invalid("connect_timeout", "it must not be zero"));
-        }
+    /// reach the server, more than zero; 5 s by default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
-        Ok(self)
+        self
     }
 
     /// How long locked work may go on after a shutdown has begun; 30 s by
@@ -139,25 +146,43 @@ impl LockConfig {
         self
     }
 
-    /// How many connections the manager keeps; 1 by default, which is the
-    /// fastest up to about a hundred thousand operations a second. Each key is
-    /// bound to one of them.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] outside 1 to 64.
-    pub fn pool_size(mut self, connections: usize) -> Result<Self, LockError> {
-        if !(1..=64).contains(&connections) {
-            return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
-        }
+    /// How many connections the manager keeps, 1 to 64; 1 by default, which is
+    /// the fastest up to about a hundred thousand operations a second. Each key
+    /// is bound to one of them.
+    pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
-        Ok(self)
+        self
     }
 
     /// The clock that leases are measured with; the machine's by default.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
+    }
+
+    /// Whether a manager can be made of these settings, found out without
+    /// connecting.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] with the name of the first setting that is
+    /// out of its range.
+    pub fn validate(&self) -> Result<(), LockError> {
+        let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
+        if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {
+            return Err(LockError::invalid(
+                "prefix",
+                "it must have 1 to 128 bytes, no braces and no control characters",
+            ));
+        }
+        check_ttl(self.ttl)?;
+        if self.connect_timeout.is_zero() {
+            return Err(LockError::invalid("connect_timeout", "it must not be zero"));
+        }
+        if !(1..=64).contains(&self.pool_size) {
+            return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
+        }
+        Ok(())
     }
 }
 
@@ -235,21 +260,41 @@ impl fmt::Debug for LockConfig {
 mod tests {
     use super::*;
 
+    fn config() -> LockConfig {
+        LockConfig::new("memory:").expect("a valid URL")
+    }
+
     #[test]
     fn errors_name_the_setting() {
-        let config = || LockConfig::new("memory:").expect("a valid URL");
-        for (setting, error) in [
-            ("url", LockConfig::new("http://x").expect_err("no backend")),
-            ("ttl", config().ttl(Duration::ZERO).expect_err("zero")),
-            ("prefix", config().prefix("a{b").expect_err("brace")),
-            ("pool_size", config().pool_size(0).expect_err("zero")),
+        let second = Duration::from_secs(1);
+        for (setting, config) in [
+            ("url", LockConfig::new("http://x")),
+            ("prefix", Ok(config().prefix(""))),
+            ("prefix", Ok(config().prefix("a{b"))),
+            ("prefix", Ok(config().prefix("a\nb"))),
+            ("prefix", Ok(config().prefix("x".repeat(129)))),
+            ("ttl", Ok(config().ttl(MIN_TTL / 2))),
+            ("ttl", Ok(config().ttl(MAX_TTL + second))),
             (
                 "connect_timeout",
-                config().connect_timeout(Duration::ZERO).expect_err("zero"),
+                Ok(config().connect_timeout(Duration::ZERO)),
             ),
+            ("pool_size", Ok(config().pool_size(0))),
+            ("pool_size", Ok(config().pool_size(65))),
         ] {
-            let text = error.to_string();
+            let result = config.and_then(|config| config.validate());
+            let text = result.expect_err(setting).to_string();
             assert!(text.starts_with(&format!("invalid {setting}: ")), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_at_the_ends_of_their_ranges_are_valid() {
+        let least = config().prefix("x").ttl(MIN_TTL).pool_size(1);
+        let least = least.connect_timeout(Duration::from_nanos(1));
+        let most = config().prefix("x".repeat(128)).ttl(MAX_TTL).pool_size(64);
+        for config in [config(), least, most] {
+            config.validate().expect("valid");
         }
     }
 

@@ -54,6 +54,7 @@ impl LockManager {
         LockError: From<C::Error>,
     {
         let config = config.try_into()?;
+        config.validate()?;
         let target = Arc::clone(&config.target);
         let mailbox = driver::start(target, config.setup(), config.shutdown_grace).await?;
         Ok(Self {

@@ -9,6 +9,7 @@ use crate::face::config;
 use crate::face::shared::Shared;
 use crate::held::guard::LockGuard;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::holder;
 use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{Terms, Wait};
@@ -27,6 +28,7 @@ pub struct LockRequest {
     reentrant: bool,
     min_hold: Option<Duration>,
     max_hold: Option<Duration>,
+    function: Option<&'static str>,
 }
 
 impl LockRequest {
@@ -42,6 +44,7 @@ impl LockRequest {
             reentrant: false,
             min_hold: None,
             max_hold: None,
+            function: None,
         }
     }
 
@@ -55,6 +58,11 @@ impl LockRequest {
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(Wait::AtMost(wait));
         self
+    }
+
+    /// Does not wait for a held lock, as [`wait`](Self::wait) of zero.
+    pub fn try_once(self) -> Self {
+        self.wait(Duration::ZERO)
     }
 
     /// Waits for as long as it takes.
@@ -117,6 +125,15 @@ impl LockRequest {
         self
     }
 
+    /// The function that takes the lock, for events and for those who ask who
+    /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
+    /// most 256 bytes without whitespace and control characters. Annotated
+    /// functions are named by themselves.
+    pub fn function(mut self, path: &'static str) -> Self {
+        self.function = Some(path);
+        self
+    }
+
     /// Takes the lock; of several keys all or none. Dropping the future gives
     /// it up: no key and no place in a queue are left behind.
     ///
@@ -176,6 +193,7 @@ impl LockRequest {
             let reason = format_args!("{least:?} is longer than max_hold, {most:?}");
             return Err(LockError::invalid("min_hold", reason));
         }
+        let function = self.function.map(module_and_name).transpose()?;
         let terms = Terms {
             id: self.shared.next_id(),
             key: keys.first,
@@ -185,10 +203,21 @@ impl LockRequest {
             kind: self.kind,
             min_hold: self.min_hold,
             max_hold: self.max_hold,
-            function: None,
+            function,
         };
         Ok((terms, keys.rest))
     }
+}
+
+fn module_and_name(path: &'static str) -> Result<(&'static str, &'static str), LockError> {
+    const MAX_BYTES: usize = 256;
+    if path.len() > MAX_BYTES || !holder::is_one_word(path) {
+        return Err(LockError::invalid(
+            "function",
+            "it must have 1 to 256 bytes, no whitespace and no control characters",
+        ));
+    }
+    Ok(path.rsplit_once("::").unwrap_or(("", path)))
 }
 
 impl fmt::Debug for LockRequest {

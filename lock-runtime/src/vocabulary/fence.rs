@@ -15,9 +15,15 @@ impl FencingToken {
         Self(number)
     }
 
-    /// The number itself; it fits a signed 64-bit column.
+    /// The number itself.
     pub fn get(self) -> u64 {
         self.0
+    }
+
+    /// The number for a signed 64-bit column, which it always fits: on Redis it
+    /// is one of the server's integers, which are signed, and in memory a count.
+    pub fn as_i64(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 }
 
@@ -30,5 +36,26 @@ impl fmt::Display for FencingToken {
 impl From<FencingToken> for u64 {
     fn from(token: FencingToken) -> Self {
         token.0
+    }
+}
+
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> Self {
+        token.as_i64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_number_of_either_sign() {
+        for number in [0, 1, i64::MAX] {
+            let token = FencingToken::new(number.unsigned_abs());
+            assert_eq!((token.as_i64(), i64::from(token)), (number, number));
+            assert_eq!(token.get(), u64::from(token));
+        }
+        assert_eq!(FencingToken::new(u64::MAX).as_i64(), i64::MAX);
     }
 }

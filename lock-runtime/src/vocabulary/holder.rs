@@ -23,7 +23,8 @@ pub struct Holder {
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module and name of the annotated function.
+    /// Module and name of the annotated function, or what
+    /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
     /// Since when it holds the lock. Only a [`Status`] tells it, and only where
     /// the holder's process answers.
@@ -57,24 +58,29 @@ impl Status {
 static HERE: Lazy<String> = Lazy::new(|| {
     let host: String = host()
         .chars()
-        .map(|c| {
-            if c.is_whitespace() || c.is_control() {
-                '-'
-            } else {
-                c
-            }
-        })
+        .map(|c| if ends_a_word(c) { '-' } else { c })
         .collect();
     format!("{}@{host}", std::process::id())
 });
+
+/// Names stand on the server as words in a line.
+fn ends_a_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+pub(crate) fn is_one_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(ends_a_word)
+}
 
 /// The name of an acquisition: who has it, after what tells it from all others.
 pub(crate) fn name(id: impl fmt::Display, terms: &Terms) -> String {
     let mut name = String::with_capacity(128);
     // Writing into a text does not fail.
     let _ = write!(name, "{id} {}", *HERE);
-    if let Some((module, function)) = terms.function {
-        let _ = write!(name, " {module}::{function}");
+    match terms.function {
+        Some(("", function)) => _ = write!(name, " {function}"),
+        Some((module, function)) => _ = write!(name, " {module}::{function}"),
+        None => {}
     }
     name
 }
@@ -149,6 +155,13 @@ mod tests {
         assert_eq!(holder.process, Some(std::process::id()));
         assert_eq!(holder.host.as_deref(), Some(host().as_str()));
         assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));
+
+        let bare = Terms {
+            function: Some(("", "buy")),
+            ..terms.clone()
+        };
+        let holder = Holder::parse(&name("4f", &bare), None);
+        assert_eq!(holder.function.as_deref(), Some("buy"));
 
         let resting = Holder::parse(&format!("-{}", name("4f", &terms)), None);
         assert_eq!((&*resting.id, resting.resting), ("4f", true));

@@ -14,13 +14,42 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// [`key!`](crate::vocabulary::key), which escapes the `:` of its values too: distinct
 /// values never make the same name. Names are 1 to 1024 bytes long; others are
 /// refused with [`LockError::InvalidKey`] when the lock is taken.
+///
+/// A name that is made already is passed on as it is, by value or by reference:
+///
+/// ```
+/// # async fn example() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let guard = locks.lock("50%").acquire().await?;
+/// assert_eq!(guard.key(), "50%25");
+/// assert!(locks.status(guard.key()).await?.is_held());
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+///
+/// It is compared with text in its escaped form, that of [`as_str`](Self::as_str).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey(String);
 
 impl LockKey {
-    /// The name, escaped.
+    /// The name, escaped: for people, logs and a look at the server. Made into a
+    /// key by `From` it would be escaped once more and name another lock: pass the
+    /// `LockKey` itself on, or make it again with [`from_escaped`](Self::from_escaped).
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Reads a name that is escaped already; says why it cannot be one.
+    pub(crate) fn read_escaped(name: &str) -> Result<Self, &'static str> {
+        // A `:` may stand for itself, or be that of a value.
+        let again = unescaped(name).map(|text| escaped(&text, true));
+        if again != Some(name.replace(':', "%3A")) {
+            return Err("it is not escaped as `LockKey::as_str` is; \
+                        make it from the text with `LockKey::from`");
+        }
+        let key = Self(name.to_owned());
+        key.check()?;
+        Ok(key)
     }
 
     /// A name that is escaped already.
@@ -38,19 +67,37 @@ impl LockKey {
     }
 }
 
+/// Escapes the text. A `LockKey` is no `AsRef<str>`, lest it be escaped again.
 impl<T: AsRef<str> + ?Sized> From<&T> for LockKey {
     fn from(text: &T) -> Self {
-        let mut name = String::with_capacity(text.as_ref().len());
-        text.as_ref()
-            .chars()
-            .for_each(|c| push_escaped(&mut name, c, false));
-        Self(name)
+        Self(escaped(text.as_ref(), false))
+    }
+}
+
+/// The same name.
+impl From<&LockKey> for LockKey {
+    fn from(key: &LockKey) -> Self {
+        key.clone()
     }
 }
 
 impl From<String> for LockKey {
     fn from(text: String) -> Self {
         Self::from(&text)
+    }
+}
+
+/// Compares the escaped name.
+impl PartialEq<str> for LockKey {
+    fn eq(&self, name: &str) -> bool {
+        self.0 == name
+    }
+}
+
+/// Compares the escaped name.
+impl PartialEq<&str> for LockKey {
+    fn eq(&self, name: &&str) -> bool {
+        self.0 == *name
     }
 }
 
@@ -174,6 +221,25 @@ fn push_escaped(name: &mut String, c: char, in_value: bool) {
     } else {
         name.push(c);
     }
+}
+
+fn escaped(text: &str, in_value: bool) -> String {
+    let mut name = String::with_capacity(text.len());
+    text.chars()
+        .for_each(|c| push_escaped(&mut name, c, in_value));
+    name
+}
+
+/// The text that a name was made of; `None` where it was made of none.
+fn unescaped(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut text: Vec<u8> = parts.next()?.into();
+    for part in parts {
+        let (digits, plain) = part.split_at_checked(2)?;
+        text.push(u8::from_str_radix(digits, 16).ok()?);
+        text.extend_from_slice(plain.as_bytes());
+    }
+    String::from_utf8(text).ok()
 }
 
 /// A value in a key template; see [`KeyWriter::value`].

@@ -4,6 +4,7 @@
 pub(crate) mod answer;
 pub(crate) mod deadline;
 pub(crate) mod error;
+mod escaped;
 pub(crate) mod events;
 pub(crate) mod fence;
 pub(crate) mod holder;

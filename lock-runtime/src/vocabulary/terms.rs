@@ -37,7 +37,8 @@ pub(crate) struct Terms {
     pub(crate) min_hold: Option<Duration>,
     /// How long it is held at most, counted from the grant.
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name of the annotated function, where there is one.
+    /// Module and name of the function that takes the lock, where they are known;
+    /// the module may be empty.
     pub(crate) function: Option<(&'static str, &'static str)>,
 }
 

@@ -80,7 +80,7 @@ async fn a_url_chooses_the_unix_socket() {
 #[tokio::test]
 async fn four_connections_are_used() {
     let server = RedisServer::start().await;
-    let four = config(server.url()).pool_size(4).unwrap();
+    let four = config(server.url()).pool_size(4);
     let locks = connect(four.clone()).await;
     assert_eq!(server.listeners().await, 4);
     works_end_to_end(&server, four).await;

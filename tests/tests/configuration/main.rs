@@ -4,6 +4,7 @@
 mod addresses;
 mod programs;
 mod rights;
+mod settings;
 mod unreachable;
 
 use std::time::{Duration, Instant};

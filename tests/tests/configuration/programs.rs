@@ -66,6 +66,19 @@ async fn an_environment_without_a_url_or_with_a_bad_one_says_so() {
 }
 
 #[tokio::test]
+async fn an_environment_with_a_bad_prefix_says_so() {
+    let call = "LOCK_URL=memory: LOCK_PREFIX=$(printf \"$1\") exec \"$0\" from-environment 1";
+    // Braces, and a byte that is no text.
+    for prefix in ["a{b", "\\377"] {
+        let mut worker = Worker::spawn("sh", ["-c", call, WORKER, prefix]).await;
+        let text = worker.line().await;
+        assert!(text.starts_with("invalid "), "{text}");
+        assert!(text.to_lowercase().contains("prefix"), "{text}");
+        assert!(worker.wait().await.success());
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_ends_after_its_last_call_leaves_no_key() {
     let server = RedisServer::start().await;
     let url = format!("LOCK_URL={}", server.url());

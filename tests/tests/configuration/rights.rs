@@ -54,7 +54,7 @@ async fn server_with_user(rights: &[&str]) -> (RedisServer, LockConfig) {
     ];
     server.cmd(&[&user, rights].concat()).await;
     let config = config(server.url_with_user("shop", "secret"));
-    (server, config.connect_timeout(PATIENCE / 2).unwrap())
+    (server, config.connect_timeout(PATIENCE / 2))
 }
 
 fn without(command: &str) -> Vec<&'static str> {
@@ -73,14 +73,13 @@ async fn the_documented_commands_are_enough() {
 #[tokio::test]
 async fn a_prefix_of_its_own_needs_rights_of_its_own() {
     let (server, config) = server_with_user(&without("")).await;
-    let (text, took) =
-        unavailable(LockManager::connect(config.clone().prefix("shop").unwrap())).await;
+    let (text, took) = unavailable(LockManager::connect(config.clone().prefix("shop"))).await;
     assert!(text.contains("permission"), "{text}");
     assert!(took < AT_ONCE, "{took:?}");
     server
         .cmd(&["ACL", "SETUSER", "shop", "~shop:*", "&shop:*"])
         .await;
-    works_end_to_end(&server, config.prefix("shop").unwrap()).await;
+    works_end_to_end(&server, config.prefix("shop")).await;
 }
 
 #[tokio::test]
@@ -160,7 +159,7 @@ async fn a_wrong_password_says_so_at_once_and_is_not_shown() {
         (server.url_with_user("nobody", "hunter2"), "WRONGPASS"),
         (server.url(), "NOAUTH"),
     ] {
-        let config = config(&url).connect_timeout(PATIENCE / 2).unwrap();
+        let config = config(&url).connect_timeout(PATIENCE / 2);
         let (text, took) = unavailable(LockManager::connect(config.clone())).await;
         assert!(text.contains(says) || text.contains("assword"), "{text}");
         assert!(took < AT_ONCE, "{took:?}");

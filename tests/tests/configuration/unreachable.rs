@@ -16,7 +16,7 @@ async fn a_refused_port_is_unavailable_within_the_connect_timeout() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("redis://{}", socket.local_addr().unwrap());
-    let config = config(url).connect_timeout(SECOND).unwrap();
+    let config = config(url).connect_timeout(SECOND);
     let (text, took) = unavailable(init(config)).await;
     assert!(text.contains("refused"), "{text}");
     assert!(took < 2 * SECOND, "{took:?}");
@@ -26,7 +26,7 @@ async fn a_refused_port_is_unavailable_within_the_connect_timeout() {
 async fn a_silent_server_is_unavailable_within_the_connect_timeout() {
     let server = RedisServer::start().await;
     server.stop();
-    let config = config(server.url()).connect_timeout(SECOND).unwrap();
+    let config = config(server.url()).connect_timeout(SECOND);
     let (text, took) = unavailable(LockManager::connect(config)).await;
     assert!(text.contains("did not answer"), "{text}");
     assert!(took < 2 * SECOND, "{took:?}");
@@ -37,7 +37,7 @@ async fn a_server_that_comes_up_within_the_connect_timeout_is_used() {
     let server = RedisServer::start().await;
     let mut proxy = Proxy::start(server.addr());
     proxy.refuse().await;
-    let config = config(proxy.url()).connect_timeout(PATIENCE).unwrap();
+    let config = config(proxy.url()).connect_timeout(PATIENCE);
     let connecting = tokio::spawn(LockManager::connect(config));
     tokio::time::sleep(SECOND / 2).await;
     assert!(!connecting.is_finished());

@@ -90,7 +90,7 @@ async fn keys_are_independent(world: World) {
 }
 
 async fn prefixes_are_independent(world: World) {
-    let config = world.config().prefix("shop").unwrap();
+    let config = world.config().prefix("shop");
     let shop = LockManager::connect(config).await.unwrap();
     let locks = world.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();

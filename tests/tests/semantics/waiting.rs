@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
-use lock_runtime::LockError;
-use tests::{eventually, within};
+use lock_runtime::{LockError, LockManager};
+use tests::{eventually, release, within};
 use tokio::task::JoinSet;
 
 use tests::world::{
@@ -15,6 +15,8 @@ in_every_world!(
     a_release_hands_the_lock_to_the_first_in_line,
     a_hand_over_takes_no_time,
     a_wait_ends_with_contended,
+    a_try_does_not_wait,
+    a_configuration_may_wait_forever,
     a_wait_that_ends_leaves_the_line,
     a_dropped_waiter_leaves_the_line,
     a_dropped_acquire_leaves_no_trace,
@@ -93,6 +95,28 @@ async fn a_wait_ends_with_contended(world: World) {
     }
     assert!(took >= WAIT, "gave up after {took:?}");
     assert!(took < WAIT + Duration::from_secs(2), "waited {took:?}");
+}
+
+async fn a_try_does_not_wait(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let tried = others.lock("key").wait_forever().try_once().acquire();
+    let error = within(PATIENCE, tried).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    release(guard).await;
+    let tried = others.lock("key").try_once().acquire();
+    release(within(PATIENCE, tried).await.unwrap()).await;
+}
+
+async fn a_configuration_may_wait_forever(world: World) {
+    let locks = world.manager().await;
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    // Without the second setting it would fail at once.
+    let patient = world.config().wait(Duration::ZERO).wait_forever();
+    let patient = LockManager::connect(patient).await.unwrap();
+    let waiter = in_line(&patient, patient.lock("key").ttl(LONG)).await;
+    release(guard).await;
+    release(within(PATIENCE, waiter).await.unwrap()).await;
 }
 
 async fn a_wait_that_ends_leaves_the_line(world: World) {

@@ -57,7 +57,7 @@ async fn locks_are_listed_by_pattern(world: World) {
 }
 
 async fn prefixes_are_respected(world: World) {
-    let config = world.config().prefix("shop").unwrap();
+    let config = world.config().prefix("shop");
     let shop = LockManager::connect(config).await.unwrap();
     let locks = world.manager().await;
     let guard = shop.lock("key").ttl(LONG).acquire().await.unwrap();

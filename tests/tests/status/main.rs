@@ -18,6 +18,9 @@ in_every_world!(
     nobody_holds_a_free_lock,
     one_holder_is_described,
     an_annotated_function_is_named,
+    a_request_names_its_function,
+    a_function_that_is_no_word_is_refused,
+    a_name_that_was_handed_out_asks_about_the_same_lock,
     all_who_share_are_named,
     those_who_wait_are_counted,
     questions_disturb_nobody,
@@ -97,6 +100,58 @@ async fn an_annotated_function_is_named(world: World) {
         let words = holder.to_string();
         let process = std::process::id().to_string();
         assert!(words.contains("`status::named`") && words.contains(&process));
+    }
+}
+
+async fn a_request_names_its_function(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let longest: &str = Box::leak("f".repeat(256).into_boxed_str());
+    for function in ["shop::stock::restock", "restock", "größe::für<T>", longest] {
+        let request = locks.lock("key").ttl(LONG).function(function);
+        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let held = status(&others, "key").await;
+        assert_eq!(held.holders[0].function.as_deref(), Some(function));
+        assert_described(&held.holders[0], guard.fencing_token().get());
+        let busy = others.lock("key").try_once().acquire();
+        let told = within(PATIENCE, busy).await.unwrap_err().to_string();
+        assert!(told.contains(&format!("`{function}` in process")), "{told}");
+        release(guard).await;
+    }
+}
+
+async fn a_function_that_is_no_word_is_refused(world: World) {
+    let locks = world.manager().await;
+    let too_long: &str = Box::leak("f".repeat(257).into_boxed_str());
+    for function in ["", "a b", "a\nb", "a\u{a0}b", "a\0b", too_long] {
+        let acquire = locks.lock("key").function(function).acquire();
+        let error = within(PATIENCE, acquire).await.unwrap_err();
+        assert!(
+            error.to_string().starts_with("invalid function: "),
+            "{error}"
+        );
+    }
+}
+
+async fn a_name_that_was_handed_out_asks_about_the_same_lock(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for name in ["%{}:ü", "50%", "plain"] {
+        let request = locks.lock_all([name, "other"]).ttl(LONG);
+        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        for key in guard.keys() {
+            let written = LockKey::from_escaped(key.as_str()).unwrap();
+            for asked in [key, &written] {
+                let status = within(PATIENCE, others.status(asked)).await.unwrap();
+                assert!(status.is_held() && status.key == *key, "{status:?}");
+            }
+        }
+        let listed = within(PATIENCE, others.list("*")).await.unwrap();
+        assert_eq!(listed.len(), 2);
+        for key in &listed {
+            assert_eq!(others.force_release(key).await.unwrap(), 1, "{key}");
+        }
+        within(PATIENCE, guard.lost()).await;
+        let again = within(PATIENCE, others.lock_all(guard.keys()).try_once().acquire()).await;
+        release(again.unwrap()).await;
     }
 }
 

@@ -1,0 +1,51 @@
+//! Settings: what is out of range is refused before anything is sent, and the rest works.
+
+use std::{io::ErrorKind, net::TcpListener, time::Duration};
+
+use lock_runtime::{LockConfig, LockError, LockManager, init};
+use tests::{RedisServer, within};
+
+use crate::{PATIENCE, config, works_end_to_end};
+
+#[tokio::test]
+async fn settings_out_of_range_open_no_connection() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}", server.local_addr().unwrap());
+    let settings: [(&str, fn(LockConfig) -> LockConfig); 4] = [
+        ("prefix", |config| config.prefix("a{b")),
+        ("ttl", |config| config.ttl(Duration::ZERO)),
+        ("connect_timeout", |config| {
+            config.connect_timeout(Duration::ZERO)
+        }),
+        ("pool_size", |config| config.pool_size(0)),
+    ];
+    for (wrong, set) in settings {
+        let connected = within(PATIENCE, LockManager::connect(set(config(&url)))).await;
+        let installed = within(PATIENCE, init(set(config(&url)))).await;
+        for error in [connected.unwrap_err(), installed.unwrap_err()] {
+            let named =
+                matches!(error, LockError::InvalidOptions { setting, .. } if setting == wrong);
+            assert!(named, "{wrong}: {error}");
+        }
+    }
+    assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn endless_times_overflow_nothing() {
+    let server = RedisServer::start().await;
+    let endless = config(server.url())
+        .wait(Duration::MAX)
+        .connect_timeout(Duration::MAX)
+        .shutdown_grace(Duration::MAX);
+    works_end_to_end(&server, endless.clone()).await;
+    let locks = LockManager::connect(endless).await.unwrap();
+    let guard = within(PATIENCE, locks.lock("key").acquire()).await.unwrap();
+    let work = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(guard.is_held());
+        guard.release();
+    };
+    within(PATIENCE, async { tokio::join!(locks.shutdown(), work) }).await;
+}
