@@ -75,6 +75,7 @@ mod vocabulary;
 #[doc(hidden)]
 pub use face::expansion as __private;
 
+pub use backend::capabilities::Capabilities;
 pub use base::clock::Clock;
 pub use face::acquire::Acquire;
 pub use face::config::LockConfig;

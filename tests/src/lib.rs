@@ -12,6 +12,10 @@ mod fixtures;
 pub mod kinds;
 mod line;
 mod log;
+/// The scripts as the library joins them.
+#[allow(dead_code, reason = "tests by hand call some of them only")]
+#[path = "../../lock-runtime/src/backend/redis/lua/mod.rs"]
+mod lua;
 pub mod model;
 mod monitor;
 mod net;

@@ -3,48 +3,11 @@
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 
 use crate::{
-    RedisServer,
+    RedisServer, lua,
     protocol::{self, token, token_of},
     server::connect,
     unique,
 };
-
-/// The text of a script, of the files that it is made of.
-macro_rules! script {
-    ($($file:literal),+) => {
-        concat!($(include_str!(concat!("../../lock-runtime/src/backend/redis/", $file))),+)
-    };
-}
-
-const ACQUIRE: &str = script!(
-    "limits.lua",
-    "acquire_common.lua",
-    "dispatch.lua",
-    "acquire.lua"
-);
-const ASK: &str = script!("limits.lua", "dispatch.lua", "ask.lua");
-const RELEASE: &str = script!(
-    "limits.lua",
-    "release_common.lua",
-    "dispatch.lua",
-    "release.lua"
-);
-const RENEW: &str = script!(
-    "limits.lua",
-    "renew_common.lua",
-    "dispatch.lua",
-    "renew.lua"
-);
-const OPEN: &str = script!("open.lua");
-const MANY: &str = concat!(
-    include_str!("../../lock-runtime/src/backend/redis/limits.lua"),
-    "local function acquire(KEYS, ARGV)\n",
-    script!("acquire_common.lua", "dispatch.lua", "acquire.lua"),
-    "end\nlocal function release(KEYS, ARGV)\n",
-    script!("release_common.lua", "dispatch.lua", "release.lua"),
-    "end\n",
-    script!("many.lua"),
-);
 
 /// One of many calls, with the number of its token.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +103,7 @@ impl Peer {
         if self.kind != "x" {
             args.push(self.kind.clone());
         }
-        Ok(match self.eval(ACQUIRE, &args).await? {
+        Ok(match self.eval(lua::ACQUIRE, &args).await? {
             Value::BulkString(text) => {
                 let text = String::from_utf8(text).expect("text");
                 let (name, fence) = text.split_once('\n').expect("a fence");
@@ -158,7 +121,7 @@ impl Peer {
     /// The standing of one token: `granted`, `waiting` or `gone`.
     pub async fn ask(&mut self, number: u32, ttl: u32) -> String {
         let args = [self.channel.clone(), self.member(number, ttl)];
-        let answer: Vec<Value> = self.eval(ASK, &args).await.expect("the script runs");
+        let answer: Vec<Value> = self.eval(lua::ASK, &args).await.expect("the script runs");
         let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
         assert_eq!(standing[0], token(number), "every reply carries its token");
         standing[1].clone()
@@ -175,19 +138,19 @@ impl Peer {
         if rest > 0 {
             args.extend([String::new(), rest.to_string()]);
         }
-        self.ours(RELEASE, number, &args).await
+        self.ours(lua::RELEASE, number, &args).await
     }
 
     /// Takes a token out of the line; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), self.member(number, ttl)];
-        self.ours(RELEASE, number, &args).await
+        self.ours(lua::RELEASE, number, &args).await
     }
 
     /// Whether the lock was this token's, and has that ttl now.
     pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), ttl.to_string(), self.kind.clone()];
-        self.ours(RENEW, number, &args).await
+        self.ours(lua::RENEW, number, &args).await
     }
 
     /// Whether a script says that the lock was this token's.
@@ -201,7 +164,7 @@ impl Peer {
     /// What each of these calls on these locks is answered, sent as one.
     pub async fn many(&mut self, calls: &[(&str, Step)]) -> Vec<Value> {
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(MANY).arg(calls.len() + 1);
+        cmd.arg(lua::MANY).arg(calls.len() + 1);
         cmd.arg(RedisServer::FENCE_KEY);
         for (lock, _) in calls {
             cmd.arg(RedisServer::owner_key(lock));
@@ -225,7 +188,7 @@ impl Peer {
     /// Raises the counter to the server's clock.
     pub async fn open(&mut self) -> u64 {
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(OPEN).arg(1).arg(RedisServer::FENCE_KEY);
+        cmd.arg(lua::OPEN).arg(1).arg(RedisServer::FENCE_KEY);
         cmd.query_async(&mut self.connection).await.expect("runs")
     }
 

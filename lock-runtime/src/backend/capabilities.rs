@@ -1,5 +1,7 @@
 //! What a store can do.
 
+use crate::vocabulary::error::LockError;
+
 /// What the locks of a store can do. A request for what they cannot is refused with
 /// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything
 /// is sent.
@@ -31,6 +33,12 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// The error for an argument or a call that the store has no capability for.
+    pub(crate) fn lacks(&self, name: &'static str) -> LockError {
+        let reason = format_args!("the store `{}` has no capability for it", self.store);
+        LockError::invalid(name, reason)
+    }
+
     /// Of a store that can do everything.
     pub(crate) const fn all(store: &'static str) -> Self {
         Self {

@@ -8,6 +8,7 @@ use crate::base::clock::Clock;
 pub(crate) struct Setup {
     /// What every name in the store begins with.
     pub(crate) prefix: Box<str>,
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) connect_timeout: Duration,
     /// How many connections to keep, where the store keeps any.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]

@@ -10,11 +10,12 @@ use tokio::sync::oneshot;
 
 use crate::base::clock::Moment;
 use crate::driver::Op;
+use crate::face::settings::Settings;
 use crate::face::shared::Shared;
 use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::LockKey;
+use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
 /// The future of an acquisition; see
@@ -57,20 +58,18 @@ struct Several {
 }
 
 impl Acquire {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        terms: Terms,
-        rest: Vec<LockKey>,
-        reentrant: bool,
-    ) -> Self {
-        let terms = Arc::new(terms);
+    pub(crate) fn new(shared: Arc<Shared>, settings: &Settings, keys: Keys) -> Self {
+        let (terms, rest) = match settings.terms(&shared, keys) {
+            Ok((terms, rest)) => (Arc::new(terms), rest),
+            Err(error) => return Self::refused(error),
+        };
         let several = (!rest.is_empty()).then(|| Box::new(Several::new(&terms, rest)));
         Self {
             progress: Progress::Unasked(Ask {
                 shared,
                 terms,
                 several,
-                reentrant,
+                reentrant: settings.reentrant,
             }),
         }
     }

@@ -9,13 +9,9 @@ use std::time::Duration;
 use crate::backend::setup::Setup;
 use crate::backend::{Target, target};
 use crate::base::clock::Clock;
+use crate::face::settings;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
-
-/// The shortest lease.
-pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
-/// The longest lease.
-pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How to reach the locks, and what an acquisition asks for where it does not
 /// say itself.
@@ -175,7 +171,7 @@ impl LockConfig {
                 "it must have 1 to 128 bytes, no braces and no control characters",
             ));
         }
-        check_ttl(self.ttl)?;
+        settings::check_ttl(self.ttl)?;
         if self.connect_timeout.is_zero() {
             return Err(LockError::invalid("connect_timeout", "it must not be zero"));
         }
@@ -184,9 +180,7 @@ impl LockConfig {
         }
         Ok(())
     }
-}
 
-impl LockConfig {
     /// What a store needs of it.
     pub(crate) fn setup(&self) -> Setup {
         Setup {
@@ -195,17 +189,6 @@ impl LockConfig {
             pool_size: self.pool_size,
             clock: self.clock.clone(),
         }
-    }
-}
-
-pub(crate) fn check_ttl(ttl: Duration) -> Result<(), LockError> {
-    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
-        Ok(())
-    } else {
-        Err(LockError::invalid(
-            "ttl",
-            format_args!("{ttl:?} is not between 100ms and 24h"),
-        ))
     }
 }
 
@@ -260,6 +243,8 @@ impl fmt::Debug for LockConfig {
 mod tests {
     use super::*;
 
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
     fn config() -> LockConfig {
         LockConfig::new("memory:").expect("a valid URL")
     }
@@ -273,8 +258,8 @@ mod tests {
             ("prefix", Ok(config().prefix("a{b"))),
             ("prefix", Ok(config().prefix("a\nb"))),
             ("prefix", Ok(config().prefix("x".repeat(129)))),
-            ("ttl", Ok(config().ttl(MIN_TTL / 2))),
-            ("ttl", Ok(config().ttl(MAX_TTL + second))),
+            ("ttl", Ok(config().ttl(second / 11))),
+            ("ttl", Ok(config().ttl(DAY + second))),
             (
                 "connect_timeout",
                 Ok(config().connect_timeout(Duration::ZERO)),
@@ -290,9 +275,12 @@ mod tests {
 
     #[test]
     fn settings_at_the_ends_of_their_ranges_are_valid() {
-        let least = config().prefix("x").ttl(MIN_TTL).pool_size(1);
+        let least = config()
+            .prefix("x")
+            .ttl(Duration::from_millis(100))
+            .pool_size(1);
         let least = least.connect_timeout(Duration::from_nanos(1));
-        let most = config().prefix("x".repeat(128)).ttl(MAX_TTL).pool_size(64);
+        let most = config().prefix("x".repeat(128)).ttl(DAY).pool_size(64);
         for config in [config(), least, most] {
             config.validate().expect("valid");
         }

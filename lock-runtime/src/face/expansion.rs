@@ -8,7 +8,6 @@ pub use crate::vocabulary::key::{KeyWriter, Keys, Value};
 use crate::face::acquire::Acquire;
 use crate::face::manager::LockManager;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::terms::Terms;
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
@@ -21,23 +20,7 @@ pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
 
 /// The same from `manager`.
 pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<Keys>) -> Acquire {
-    let keys = keys.into();
-    if let Err(reason) = keys.check() {
-        return Acquire::refused(LockError::InvalidKey { reason });
-    }
-    let shared = manager.shared();
-    let terms = Terms {
-        id: shared.next_id(),
-        key: keys.first,
-        ttl: site.ttl.unwrap_or(shared.config.ttl),
-        wait: site.wait.unwrap_or(shared.config.wait),
-        renew: site.renew,
-        kind: site.kind,
-        min_hold: site.min_hold,
-        max_hold: site.max_hold,
-        function: Some((site.module, site.function)),
-    };
-    Acquire::new(Arc::clone(shared), terms, keys.rest, site.reentrant)
+    Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
 }
 
 /// Calls what `on_error` names; a closure there learns the type of its argument

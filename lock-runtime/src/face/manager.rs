@@ -13,6 +13,7 @@ use once_cell::sync::OnceCell;
 use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
+use crate::backend::capabilities::Capabilities;
 use crate::driver::{self, Op};
 use crate::face::config::LockConfig;
 use crate::face::request::LockRequest;
@@ -111,6 +112,9 @@ impl LockManager {
     ///
     /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
     pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
+        if !self.shared.capabilities.list {
+            return Err(self.shared.capabilities.lacks("list"));
+        }
         match self.ask(Query::List(Pattern::new(pattern))).await? {
             Found::List(keys) => Ok(keys),
             _ => Err(mismatch()),
@@ -128,6 +132,9 @@ impl LockManager {
     ///
     /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
     pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
+        if !self.shared.capabilities.force_release {
+            return Err(self.shared.capabilities.lacks("force_release"));
+        }
         match self.ask(Query::ForceRelease(key.into())).await? {
             Found::ForceRelease(holders) => Ok(holders),
             _ => Err(mismatch()),
@@ -138,6 +145,11 @@ impl LockManager {
         let (answer, answered) = oneshot::channel();
         let _ = self.shared.mailbox.send(Op::Query(query, answer));
         answered.await.unwrap_or(Err(LockError::ShutDown))
+    }
+
+    /// What the locks of this store can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.shared.capabilities
     }
 
     /// Runs `future` with this manager in place of the installed one. Holds

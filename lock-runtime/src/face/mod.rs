@@ -6,5 +6,6 @@ pub(crate) mod config;
 pub mod expansion;
 pub(crate) mod manager;
 pub(crate) mod request;
+mod settings;
 mod shared;
 pub(crate) mod site;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::face::acquire::Acquire;
-use crate::face::config;
+use crate::face::settings::Settings;
 use crate::face::shared::Shared;
 use crate::held::guard::LockGuard;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::holder;
-use crate::vocabulary::key::{Keys, LockKey};
+use crate::vocabulary::key::Keys;
 use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::{Terms, Wait};
+use crate::vocabulary::terms::Wait;
 
 /// An acquisition that can still be shaped; made by
 /// [`LockManager::lock`](crate::LockManager::lock) and
@@ -21,13 +21,8 @@ use crate::vocabulary::terms::{Terms, Wait};
 pub struct LockRequest {
     shared: Arc<Shared>,
     keys: Option<Keys>,
-    ttl: Option<Duration>,
-    wait: Option<Wait>,
-    renew: bool,
-    kind: Kind,
-    reentrant: bool,
-    min_hold: Option<Duration>,
-    max_hold: Option<Duration>,
+    settings: Settings,
+    /// Split and checked when the lock is taken.
     function: Option<&'static str>,
 }
 
@@ -37,26 +32,20 @@ impl LockRequest {
         Self {
             shared,
             keys,
-            ttl: None,
-            wait: None,
-            renew: true,
-            kind: Kind::Exclusive,
-            reentrant: false,
-            min_hold: None,
-            max_hold: None,
+            settings: Settings::DEFAULT,
             function: None,
         }
     }
 
     /// The lease: how long the lock survives a crash of its holder.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+        self.settings.ttl = Some(ttl);
         self
     }
 
     /// How long to wait for a held lock; zero tries once.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(Wait::AtMost(wait));
+        self.settings.wait = Some(Wait::AtMost(wait));
         self
     }
 
@@ -67,27 +56,27 @@ impl LockRequest {
 
     /// Waits for as long as it takes.
     pub fn wait_forever(mut self) -> Self {
-        self.wait = Some(Wait::Forever);
+        self.settings.wait = Some(Wait::Forever);
         self
     }
 
     /// `false`: the lease is not renewed and ends after its ttl.
     pub fn renew(mut self, renew: bool) -> Self {
-        self.renew = renew;
+        self.settings.renew = renew;
         self
     }
 
     /// Shares the lock with other readers. Readers and writers are served in the
     /// order in which they came.
     pub fn read(mut self) -> Self {
-        self.kind = Kind::Read;
+        self.settings.kind = Kind::Read;
         self
     }
 
     /// Takes the lock alone, which is what a request does that asks for nothing
     /// else.
     pub fn write(mut self) -> Self {
-        self.kind = Kind::Exclusive;
+        self.settings.kind = Kind::Exclusive;
         self
     }
 
@@ -95,7 +84,7 @@ impl LockRequest {
     /// nobody holds the lock: meanwhile another one is refused with
     /// [`LockError::InvalidOptions`].
     pub fn permits(mut self, permits: u32) -> Self {
-        self.kind = Kind::Permits(permits);
+        self.settings.kind = Kind::Permits(permits);
         self
     }
 
@@ -104,7 +93,7 @@ impl LockRequest {
     /// one for the same lease, which ends with the first one. Who holds the
     /// lock as a reader cannot join as a writer.
     pub fn reentrant(mut self) -> Self {
-        self.reentrant = true;
+        self.settings.reentrant = true;
         self
     }
 
@@ -113,7 +102,7 @@ impl LockRequest {
     /// for that here; a crash frees the lock after its ttl all the same. At most
     /// 24 h.
     pub fn min_hold(mut self, time: Duration) -> Self {
-        self.min_hold = Some(time);
+        self.settings.min_hold = Some(time);
         self
     }
 
@@ -121,7 +110,7 @@ impl LockRequest {
     /// work under it. At most 24 h. Of several keys each counts from its own
     /// grant, as a fixed lease does: choose it longer than the wait for the others.
     pub fn max_hold(mut self, time: Duration) -> Self {
-        self.max_hold = Some(time);
+        self.settings.max_hold = Some(time);
         self
     }
 
@@ -146,9 +135,8 @@ impl LockRequest {
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
     pub fn acquire(self) -> Acquire {
-        let (shared, reentrant) = (Arc::clone(&self.shared), self.reentrant);
-        match self.terms() {
-            Ok((terms, rest)) => Acquire::new(shared, terms, rest, reentrant),
+        match self.checked() {
+            Ok((shared, settings, keys)) => Acquire::new(shared, &settings, keys),
             Err(error) => Acquire::refused(error),
         }
     }
@@ -166,46 +154,15 @@ impl LockRequest {
         Ok(output)
     }
 
-    /// The terms of the first key, and the other keys.
-    fn terms(self) -> Result<(Terms, Vec<LockKey>), LockError> {
+    fn checked(self) -> Result<(Arc<Shared>, Settings, Keys), LockError> {
         let keys = self.keys.ok_or(LockError::InvalidKey {
             reason: "there is none: name at least one",
         })?;
-        keys.check()
-            .map_err(|reason| LockError::InvalidKey { reason })?;
-        let config = &self.shared.config;
-        let ttl = self.ttl.unwrap_or(config.ttl);
-        config::check_ttl(ttl)?;
-        if self.kind == Kind::Permits(0) {
-            return Err(LockError::invalid("permits", "it must be at least 1"));
-        }
-        for (setting, time) in [("min_hold", self.min_hold), ("max_hold", self.max_hold)] {
-            if time.is_some_and(|time| time.is_zero() || time > config::MAX_TTL) {
-                return Err(LockError::invalid(
-                    setting,
-                    "it must be more than 0s and at most 24h",
-                ));
-            }
-        }
-        if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
-            && least > most
-        {
-            let reason = format_args!("{least:?} is longer than max_hold, {most:?}");
-            return Err(LockError::invalid("min_hold", reason));
-        }
-        let function = self.function.map(module_and_name).transpose()?;
-        let terms = Terms {
-            id: self.shared.next_id(),
-            key: keys.first,
-            ttl,
-            wait: self.wait.unwrap_or(config.wait),
-            renew: self.renew,
-            kind: self.kind,
-            min_hold: self.min_hold,
-            max_hold: self.max_hold,
-            function,
+        let settings = Settings {
+            function: self.function.map(module_and_name).transpose()?,
+            ..self.settings
         };
-        Ok((terms, keys.rest))
+        Ok((self.shared, settings, keys))
     }
 }
 
@@ -224,10 +181,7 @@ impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockRequest")
             .field("keys", &self.keys)
-            .field("ttl", &self.ttl)
-            .field("wait", &self.wait)
-            .field("renew", &self.renew)
-            .field("kind", &self.kind)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::backend::capabilities::Capabilities;
 use crate::driver::Mailbox;
 use crate::face::config::LockConfig;
 use crate::vocabulary::terms::LeaseId;
@@ -10,12 +11,14 @@ use crate::vocabulary::terms::LeaseId;
 pub(crate) struct Shared {
     pub(crate) config: LockConfig,
     pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) capabilities: Capabilities,
     next_id: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
         Self {
+            capabilities: config.target.capabilities(),
             config,
             mailbox,
             next_id: AtomicU64::new(1),

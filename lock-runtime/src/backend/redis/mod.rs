@@ -1,6 +1,7 @@
 //! Locks on one Redis server: a pool of connections, each with the lines of the
 //! keys that are bound to it.
 
+mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;

@@ -1,7 +1,9 @@
-//! The Lua scripts, one file each.
+//! The Lua scripts, and how they are called.
 
 use once_cell::sync::Lazy;
 use redis::Cmd;
+
+use crate::backend::redis::lua;
 
 /// A script and how to call it.
 #[derive(Debug)]
@@ -10,73 +12,16 @@ pub(crate) struct Script {
     hash: Lazy<String>,
 }
 
-macro_rules! script {
-    ($name:ident, $($file:literal),+) => {
-        pub(crate) static $name: Script = Script {
-            text: concat!($(include_str!($file)),+),
-            hash: Lazy::new(|| hash($name.text)),
-        };
+macro_rules! scripts {
+    ($($name:ident),+) => {
+        $(pub(crate) static $name: Script = Script {
+            text: lua::$name,
+            hash: Lazy::new(|| hash(lua::$name)),
+        };)+
     };
 }
 
-// What most calls need comes first in a script: it returns from there.
-script!(
-    ACQUIRE,
-    "../lua/limits.lua",
-    "../lua/acquire_fast.lua",
-    "../lua/dispatch.lua",
-    "../lua/acquire.lua"
-);
-script!(
-    ASK,
-    "../lua/limits.lua",
-    "../lua/dispatch.lua",
-    "../lua/ask.lua"
-);
-script!(
-    RELEASE,
-    "../lua/limits.lua",
-    "../lua/release_fast.lua",
-    "../lua/dispatch.lua",
-    "../lua/release.lua"
-);
-script!(
-    RENEW,
-    "../lua/limits.lua",
-    "../lua/renew_fast.lua",
-    "../lua/dispatch.lua",
-    "../lua/renew.lua"
-);
-script!(
-    STATUS,
-    "../lua/limits.lua",
-    "../lua/dispatch.lua",
-    "../lua/status.lua"
-);
-script!(
-    FORCE,
-    "../lua/limits.lua",
-    "../lua/dispatch.lua",
-    "../lua/force.lua"
-);
-script!(OPEN, "../lua/open.lua");
-
-pub(crate) static MANY: Script = Script {
-    text: concat!(
-        include_str!("../lua/limits.lua"),
-        "local function acquire(KEYS, ARGV)\n",
-        include_str!("../lua/acquire_fast.lua"),
-        include_str!("../lua/dispatch.lua"),
-        include_str!("../lua/acquire.lua"),
-        "end\nlocal function release(KEYS, ARGV)\n",
-        include_str!("../lua/release_fast.lua"),
-        include_str!("../lua/dispatch.lua"),
-        include_str!("../lua/release.lua"),
-        "end\n",
-        include_str!("../lua/many.lua"),
-    ),
-    hash: Lazy::new(|| hash(MANY.text)),
-};
+scripts!(ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, FORCE, OPEN);
 
 /// Those that are loaded when a connection opens.
 pub(crate) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];

@@ -1,0 +1,211 @@
+//! What one acquisition asks for beside its keys: bounds and defaults stand here
+//! once, for the attribute and for requests.
+
+use std::time::Duration;
+
+use crate::backend::capabilities::Capabilities;
+use crate::face::shared::Shared;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::{Keys, LockKey};
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::{Terms, Wait};
+
+/// The shortest lease.
+const MIN_TTL: Duration = Duration::from_millis(100);
+/// The longest lease, and the longest that a lock is held or closed on purpose.
+const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where there is no value, the configuration's holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) renew: bool,
+    pub(crate) kind: Kind,
+    pub(crate) reentrant: bool,
+    pub(crate) min_hold: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+    /// Module and name.
+    pub(crate) function: Option<(&'static str, &'static str)>,
+}
+
+/// A setting that cannot be, and the rule that it breaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    setting: &'static str,
+    rule: &'static str,
+    /// Both, for errors of the compiler.
+    pub(crate) sentence: &'static str,
+}
+
+macro_rules! fault {
+    ($setting:literal, $rule:literal) => {
+        Err(Fault {
+            setting: $setting,
+            rule: $rule,
+            sentence: concat!("`", $setting, "` ", $rule),
+        })
+    };
+}
+
+impl Settings {
+    pub(crate) const DEFAULT: Self = Self {
+        ttl: None,
+        wait: None,
+        renew: true,
+        kind: Kind::Exclusive,
+        reentrant: false,
+        min_hold: None,
+        max_hold: None,
+        function: None,
+    };
+
+    /// Usable in constants, so that the attribute's values are checked by the compiler.
+    pub(crate) const fn check(&self) -> Result<(), Fault> {
+        if let Some(ttl) = self.ttl
+            && let Err(fault) = check_ttl(ttl)
+        {
+            return Err(fault);
+        }
+        if let Kind::Permits(0) = self.kind {
+            return fault!("permits", "must be at least 1");
+        }
+        match self.min_hold {
+            Some(Duration::ZERO) => return fault!("min_hold", "must be more than 0s"),
+            Some(time) if longer(time, MAX_TTL) => {
+                return fault!("min_hold", "must be at most 24h");
+            }
+            _ => {}
+        }
+        match self.max_hold {
+            Some(Duration::ZERO) => return fault!("max_hold", "must be more than 0s"),
+            Some(time) if longer(time, MAX_TTL) => {
+                return fault!("max_hold", "must be at most 24h");
+            }
+            _ => {}
+        }
+        if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
+            && longer(least, most)
+        {
+            return fault!("min_hold", "must not be longer than `max_hold`");
+        }
+        Ok(())
+    }
+
+    /// The terms of the first key, and the other keys.
+    pub(crate) fn terms(
+        &self,
+        shared: &Shared,
+        keys: Keys,
+    ) -> Result<(Terms, Vec<LockKey>), LockError> {
+        keys.check()
+            .map_err(|reason| LockError::InvalidKey { reason })?;
+        self.check()?;
+        self.check_against(&shared.capabilities, &keys)?;
+        let config = &shared.config;
+        let terms = Terms {
+            id: shared.next_id(),
+            key: keys.first,
+            ttl: self.ttl.unwrap_or(config.ttl),
+            wait: self.wait.unwrap_or(config.wait),
+            renew: self.renew,
+            kind: self.kind,
+            min_hold: self.min_hold,
+            max_hold: self.max_hold,
+            function: self.function,
+        };
+        Ok((terms, keys.rest))
+    }
+
+    /// Whether a store that can do this can do what is asked for.
+    fn check_against(&self, can: &Capabilities, keys: &Keys) -> Result<(), LockError> {
+        let needs = [
+            ("mode", self.kind == Kind::Read, can.read),
+            (
+                "permits",
+                matches!(self.kind, Kind::Permits(_)),
+                can.permits,
+            ),
+            ("min_hold", self.min_hold.is_some(), can.min_hold),
+            ("key", !keys.rest.is_empty(), can.several_keys),
+        ];
+        for (setting, asked, able) in needs {
+            if asked && !able {
+                return Err(can.lacks(setting));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Also for the configuration's.
+pub(crate) const fn check_ttl(ttl: Duration) -> Result<(), Fault> {
+    if longer(MIN_TTL, ttl) {
+        return fault!("ttl", "must be at least 100ms");
+    }
+    if longer(ttl, MAX_TTL) {
+        return fault!("ttl", "must be at most 24h");
+    }
+    Ok(())
+}
+
+const fn longer(one: Duration, other: Duration) -> bool {
+    one.as_nanos() > other.as_nanos()
+}
+
+impl From<Fault> for LockError {
+    fn from(fault: Fault) -> Self {
+        Self::invalid(fault.setting, format_args!("it {}", fault.rule))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(names: &[&str]) -> Keys {
+        Keys::several(names.iter().map(LockKey::from)).expect("there are some")
+    }
+
+    #[test]
+    fn a_store_refuses_every_argument_that_it_has_no_capability_for() {
+        let nothing = Capabilities::none("chalkboard");
+        let minute = Some(Duration::from_secs(60));
+        for (setting, kind, min_hold, names) in [
+            ("mode", Kind::Read, None, &["a"][..]),
+            ("permits", Kind::Permits(2), None, &["a"]),
+            ("min_hold", Kind::Exclusive, minute, &["a"]),
+            ("key", Kind::Exclusive, None, &["a", "b"]),
+        ] {
+            let settings = Settings {
+                kind,
+                min_hold,
+                ..Settings::DEFAULT
+            };
+            let refused = settings.check_against(&nothing, &keys(names));
+            let text = refused.expect_err(setting).to_string();
+            assert!(
+                text.contains(setting) && text.contains("chalkboard"),
+                "{text}"
+            );
+            let all = Capabilities::all("cabinet");
+            assert!(settings.check_against(&all, &keys(names)).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_every_store_can_do_needs_no_capability() {
+        let settings = Settings {
+            ttl: Some(MIN_TTL),
+            wait: Some(Wait::Forever),
+            renew: false,
+            reentrant: true,
+            max_hold: Some(MAX_TTL),
+            function: Some(("shop", "buy")),
+            ..Settings::DEFAULT
+        };
+        let nothing = Capabilities::none("chalkboard");
+        assert!(settings.check().is_ok());
+        assert!(settings.check_against(&nothing, &keys(&["a"])).is_ok());
+    }
+}
