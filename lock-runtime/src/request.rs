@@ -126,8 +126,8 @@ impl LockRequest {
 
     /// The function that takes the lock, for events and for those who ask who
     /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
-    /// most 256 bytes without whitespace and control characters. Annotated
-    /// functions are named by themselves.
+    /// most 256 bytes without whitespace and control characters. Events have what
+    /// follows the last `::`. Annotated functions are named by themselves.
     pub fn function(mut self, path: &'static str) -> Self {
         self.function = Some(path);
         self
@@ -227,5 +227,20 @@ impl fmt::Debug for LockRequest {
             .field("renew", &self.renew)
             .field("kind", &self.kind)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_the_name_without_its_module() {
+        for (path, split) in [
+            ("shop::stock::restock", ("shop::stock", "restock")),
+            ("restock", ("", "restock")),
+        ] {
+            assert_eq!(module_and_name(path).expect("valid"), split);
+        }
     }
 }
