@@ -36,7 +36,7 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// use std::time::Duration;
 /// use lock_runtime::LockConfig;
 ///
-/// let config = LockConfig::new("redis://127.0.0.1:6379")?
+/// let config = LockConfig::new("memory:")?
 ///     .prefix("shop")
 ///     .ttl(Duration::from_secs(30))
 ///     .wait_forever();

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::LockError;
 
+/// The backend, and how to reach it.
 #[derive(Clone)]
 pub(crate) enum Target {
     Memory {
