@@ -1,7 +1,7 @@
 //! Promise: distinct values make distinct keys, and no name can move the keys of a lock to different slots.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{collections::HashMap, fmt::Debug, hash::Hash, iter};
+use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
 use lock_runtime::{__private::KeyWriter, LockConfig, LockError, LockKey, LockManager, key};
@@ -122,6 +122,17 @@ fn only_what_escaping_writes_is_an_escaped_name() {
         let error = LockKey::from_escaped(text).unwrap_err();
         assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
     }
+}
+
+#[test]
+fn whatever_is_text_names_a_lock() {
+    let (text, boxed) = (String::from("a%"), Box::<str>::from("a%"));
+    let escaped = LockKey::from("a%");
+    assert_eq!(LockKey::from(&"a%"), escaped);
+    assert_eq!(LockKey::from(&text), escaped);
+    assert_eq!(LockKey::from(&Cow::Borrowed("a%")), escaped);
+    assert_eq!(LockKey::from(&boxed), escaped);
+    assert_eq!(LockKey::from(text), escaped);
 }
 
 #[test]

@@ -34,7 +34,7 @@ use crate::vocabulary::terms::Wait;
 /// use std::time::Duration;
 /// use lock_runtime::LockConfig;
 ///
-/// let config = LockConfig::new("redis://127.0.0.1:6379")?
+/// let config = LockConfig::new("memory:")?
 ///     .prefix("shop")
 ///     .ttl(Duration::from_secs(30))
 ///     .wait_forever();

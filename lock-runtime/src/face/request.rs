@@ -116,8 +116,8 @@ impl LockRequest {
 
     /// The function that takes the lock, for events and for those who ask who
     /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
-    /// most 256 bytes without whitespace and control characters. Annotated
-    /// functions are named by themselves.
+    /// most 256 bytes without whitespace and control characters. Events have what
+    /// follows the last `::`. Annotated functions are named by themselves.
     pub fn function(mut self, path: &'static str) -> Self {
         self.function = Some(path);
         self
@@ -183,5 +183,20 @@ impl fmt::Debug for LockRequest {
             .field("keys", &self.keys)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_the_name_without_its_module() {
+        for (path, split) in [
+            ("shop::stock::restock", ("shop::stock", "restock")),
+            ("restock", ("", "restock")),
+        ] {
+            assert_eq!(module_and_name(path).expect("valid"), split);
+        }
     }
 }

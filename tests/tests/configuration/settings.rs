@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, net::TcpListener, time::Duration};
 
-use lock_runtime::{LockConfig, LockError, LockManager, init};
+use lock_runtime::{LockError, LockManager, init};
 use tests::{RedisServer, within};
 
 use crate::{PATIENCE, config, works_end_to_end};
@@ -12,17 +12,15 @@ async fn settings_out_of_range_open_no_connection() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
     let url = format!("redis://{}", server.local_addr().unwrap());
-    let settings: [(&str, fn(LockConfig) -> LockConfig); 4] = [
-        ("prefix", |config| config.prefix("a{b")),
-        ("ttl", |config| config.ttl(Duration::ZERO)),
-        ("connect_timeout", |config| {
-            config.connect_timeout(Duration::ZERO)
-        }),
-        ("pool_size", |config| config.pool_size(0)),
-    ];
-    for (wrong, set) in settings {
-        let connected = within(PATIENCE, LockManager::connect(set(config(&url)))).await;
-        let installed = within(PATIENCE, init(set(config(&url)))).await;
+    let config = || config(&url);
+    for (wrong, config) in [
+        ("prefix", config().prefix("a{b")),
+        ("ttl", config().ttl(Duration::ZERO)),
+        ("connect_timeout", config().connect_timeout(Duration::ZERO)),
+        ("pool_size", config().pool_size(0)),
+    ] {
+        let connected = within(PATIENCE, LockManager::connect(config.clone())).await;
+        let installed = within(PATIENCE, init(config)).await;
         for error in [connected.unwrap_err(), installed.unwrap_err()] {
             let named =
                 matches!(error, LockError::InvalidOptions { setting, .. } if setting == wrong);
