@@ -7,7 +7,7 @@
 --         one; what says nothing at the end is left out
 -- reply   name, behind a '-' where the lock was not ours
 local name, member, rest = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
--- With less, or with no number, the lock would get no ttl.
+-- With less, or with nan, the lock would get no ttl.
 if rest and not (rest >= 1) then rest = nil end
 local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
