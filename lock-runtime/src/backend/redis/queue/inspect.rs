@@ -35,7 +35,10 @@ enum Inspection {
         /// When its answer is due, once the holders were asked.
         ends: Option<Moment>,
     },
-    List(BTreeSet<LockKey>),
+    List {
+        pattern: Pattern,
+        found: BTreeSet<LockKey>,
+    },
     ForceRelease(usize),
 }
 
@@ -55,7 +58,8 @@ impl Inspections {
             Query::List(pattern) => {
                 let glob = glob(&pattern).into();
                 let scan = Inspect::Scan { glob, cursor: 0 };
-                (Inspection::List(BTreeSet::new()), scan)
+                let found = BTreeSet::new();
+                (Inspection::List { pattern, found }, scan)
             }
             Query::ForceRelease(key) => (Inspection::ForceRelease(0), Inspect::ForceRelease(key)),
         };
@@ -99,8 +103,8 @@ impl Inspections {
                 })
             }
             (Inspection::Status { .. }, _) => return None,
-            (Inspection::List(found), Inspect::Scan { glob, .. }) => {
-                read_keys(value, found).map(|cursor| {
+            (Inspection::List { pattern, found }, Inspect::Scan { glob, .. }) => {
+                read_keys(value, pattern, found).map(|cursor| {
                     (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
                 })
             }
@@ -181,20 +185,25 @@ impl Inspection {
     fn found(self) -> Found {
         match self {
             Self::Status { status, .. } => Found::Status(status),
-            Self::List(keys) => Found::List(keys.into_iter().collect()),
+            Self::List { found, .. } => Found::List(found.into_iter().collect()),
             Self::ForceRelease(count) => Found::ForceRelease(count),
         }
     }
 }
 
-/// A pattern as Redis reads it, where brackets mean something too.
+/// A pattern as Redis reads it that finds whatever this one matches, and more:
+/// there brackets mean something too, and a question mark stands for a byte.
 fn glob(pattern: &Pattern) -> String {
     let mut glob = String::new();
-    for c in pattern.as_str().chars() {
+    let mut rest = pattern.as_str().chars().peekable();
+    while let Some(c) = rest.next() {
         if matches!(c, '[' | ']' | '^' | '\\') {
             glob.push('\\');
         }
         glob.push(c);
+        if c == '?' && rest.peek() != Some(&'?') {
+            glob.push('*');
+        }
     }
     glob
 }
@@ -227,8 +236,12 @@ fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// Adds the locks of one page; where the next one begins.
-fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64> {
+/// Adds the locks of one page that match; where the next one begins.
+fn read_keys(
+    value: Option<Value>,
+    pattern: &Pattern,
+    found: &mut BTreeSet<LockKey>,
+) -> Option<u64> {
     let Some(Value::Array(items)) = value else {
         return None;
     };
@@ -241,7 +254,8 @@ fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64>
         let name = owner
             .split_once(":{")
             .and_then(|(_, it)| it.strip_suffix('}'));
-        found.extend(name.map(LockKey::stored));
+        let key = name.map(LockKey::stored);
+        found.extend(key.filter(|key| pattern.matches(key)));
     }
     text(cursor)?.parse().ok()
 }
