@@ -1,5 +1,6 @@
 //! The settings of a manager, checked when they are made.
 
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -50,8 +51,8 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the URL is none or its scheme names
-    /// no backend.
+    /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
+    /// backend, or its database is not a number from 0.
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
         Ok(Self {
             target: Target::parse(url.as_ref())?,
@@ -69,7 +70,8 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid.
+    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing, or one of them is
+    /// invalid.
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
             // What it holds is not shown, there may be a password in it.
@@ -81,7 +83,10 @@ impl LockConfig {
         let config = Self::new(url)?;
         match std::env::var("LOCK_PREFIX") {
             Ok(prefix) => config.prefix(prefix),
-            Err(_) => Ok(config),
+            Err(VarError::NotPresent) => Ok(config),
+            Err(VarError::NotUnicode(_)) => {
+                Err(LockError::invalid("LOCK_PREFIX", "it is no UTF-8 text"))
+            }
         }
     }
 
@@ -201,6 +206,12 @@ impl Target {
         let info = url
             .into_connection_info()
             .map_err(|error| LockError::invalid("url", error.category()))?;
+        if info.redis_settings().db() < 0 {
+            return Err(LockError::invalid(
+                "url",
+                "the database must be a number from 0",
+            ));
+        }
         Ok(Self::Redis(Box::new(info)))
     }
 

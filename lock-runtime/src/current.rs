@@ -46,7 +46,7 @@ pub fn current() -> Option<LockGuard> {
 pub(crate) enum Standing {
     Free,
     /// All of them, in a kind that allows what is asked for.
-    Covered(LockGuard),
+    Covered(Arc<Lease>),
     /// This one, for which it would wait for ever.
     InTheWay(LockKey),
 }
@@ -61,7 +61,7 @@ pub(crate) fn standing<'a>(
         let mine = leases.iter().rev().filter(mine);
         for lease in mine.clone() {
             if lease.terms.kind.covers(kind) && keys.clone().all(|key| lease.locks(key)) {
-                return Standing::Covered(LockGuard::joined(lease));
+                return Standing::Covered(Arc::clone(lease));
             }
         }
         let in_the_way = |key: &&LockKey| mine.clone().any(|lease| lease.locks(key));

@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::Op;
-use super::wheel::Wheel;
+use super::wheel::{self, Wheel};
 
 /// A caller's end of the driver, which works on until the last one is dropped.
 #[derive(Clone)]
@@ -55,6 +56,16 @@ impl Mailbox {
     /// what others have registered may be called any more.
     pub(crate) fn post(&self, op: Op) {
         let _ = self.0.ops.send(op);
+    }
+
+    /// Waits until the releases that were handed in have been done, for so long at
+    /// the most; not on a thread that drives, which has to do them.
+    pub(crate) fn flush(&self, at_most: Duration) {
+        if !wheel::is_driving() {
+            let (answer, done) = std::sync::mpsc::channel();
+            self.post(Op::Flush(answer));
+            let _ = done.recv_timeout(at_most);
+        }
     }
 
     pub(crate) fn downgrade(&self) -> WeakMailbox {

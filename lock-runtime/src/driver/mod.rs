@@ -22,6 +22,7 @@ use crate::backend;
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::guard::LockGuard;
+use crate::lease::Lease;
 use crate::query::Query;
 use crate::terms::{LeaseId, Terms};
 
@@ -54,6 +55,8 @@ pub(crate) enum Op {
         answer: Option<Answer<bool>>,
     },
     Query(Query),
+    /// A call has joined a lock, and is to end with this.
+    Limit(Arc<Lease>),
     /// Answered when every release that was handed in before it has been done.
     Flush(std::sync::mpsc::Sender<()>),
     /// Answered when no lock is held and every release has been done.

@@ -1,6 +1,7 @@
 //! Who drives: the driver's thread, or for a turn a caller who finds nothing on
 //! its way, since to wake a thread takes longer than to send a request.
 
+use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -16,6 +17,15 @@ use super::turn::Driver;
 
 /// How many turns are driven in a row, before others get to theirs.
 const IN_A_ROW: usize = 4;
+
+thread_local! {
+    static IN_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in the middle of a turn, as a waker is that is called there.
+pub(super) fn is_driving() -> bool {
+    IN_TURN.try_with(Cell::get).unwrap_or_default()
+}
 
 /// The driver, for one thread at a time.
 pub(super) struct Wheel {
@@ -108,6 +118,7 @@ impl Wheel {
 
     fn drive(&self, driver: &mut Driver) {
         let _alarm = Alarm(&self.bell);
+        let _ = IN_TURN.try_with(|driving| driving.set(true));
         let mut cx = Context::from_waker(&self.waker);
         for _ in 0..IN_A_ROW {
             self.bell.begin();
@@ -194,11 +205,13 @@ impl Wake for Bell {
     }
 }
 
-/// Makes the driver's thread see that a turn has panicked.
+/// Goes off when a turn has ended, and makes the driver's thread see one that has
+/// panicked.
 struct Alarm<'a>(&'a Bell);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
+        let _ = IN_TURN.try_with(|driving| driving.set(false));
         if thread::panicking() {
             self.0.state.store(RUNG, Ordering::SeqCst);
             self.0.call();

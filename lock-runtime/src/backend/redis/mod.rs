@@ -72,6 +72,11 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(config.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
+            Ok(Err(trouble)) if trouble.is_no_such_database() => {
+                let database = info.redis_settings().db();
+                let reason = format_args!("the server has no database {database}");
+                Err(LockError::invalid("url", reason))
+            }
             Ok(Err(trouble)) => Err(trouble.into()),
             Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
         }

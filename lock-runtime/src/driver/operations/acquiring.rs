@@ -25,6 +25,8 @@ pub(super) struct Acquiring {
     /// Its place in `waits`.
     pub(super) ends: Option<Moment>,
     pub(super) news: News,
+    /// When that was heard.
+    pub(super) heard: Moment,
 }
 
 /// The last that was heard of an acquisition.
@@ -55,6 +57,7 @@ impl Operations {
                 started: now,
                 ends,
                 news: News::Nothing,
+                heard: now,
             },
         );
     }
@@ -67,9 +70,9 @@ impl Operations {
             observe::waiting(&acquiring.terms);
         }
         acquiring.news = news;
+        acquiring.heard = now;
         let waited = now.since(acquiring.started);
-        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
-        if over && matches!(acquiring.news, News::Held(_)) {
+        if matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait) {
             self.give_up(now, id);
         }
     }
@@ -82,7 +85,7 @@ impl Operations {
         };
         let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
         let answer_by = acquiring.started.after(patience);
-        if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
+        if matches!(acquiring.news, News::Nothing) && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert((answer_by, id));
         } else {
@@ -125,11 +128,16 @@ impl Acquiring {
     pub(super) fn fail(self, now: Moment, news: News) {
         let waited = now.since(self.started);
         let error = match news {
-            News::Held(holder) => LockError::Contended {
-                key: self.terms.key.clone(),
-                waited,
-                holder,
-            },
+            News::Held(mut holder) => {
+                if let Some(holder) = &mut holder {
+                    holder.heard_before(now.since(self.heard));
+                }
+                LockError::Contended {
+                    key: self.terms.key.clone(),
+                    waited,
+                    holder,
+                }
+            }
             News::Trouble(cause) => LockError::unavailable(cause),
             News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
         };

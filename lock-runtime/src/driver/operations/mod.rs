@@ -103,7 +103,10 @@ impl Operations {
                 }
             }
             Op::Release { id, answer } => self.release(id, answer),
+            // Who asks is told by the end of the question.
+            Op::Query(query) if self.shutdown.is_some() => drop(query),
             Op::Query(query) => self.requests.push(Request::Query(query)),
+            Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
         }
@@ -133,7 +136,8 @@ impl Operations {
             Outcome::Waiting { id, holder } => self.heard(now, id, News::Held(holder)),
             Outcome::Trouble { id, cause } => self.heard(now, id, News::Trouble(cause)),
             Outcome::Busy { id, holder } => {
-                if let Some(acquiring) = self.finish(id) {
+                if let Some(mut acquiring) = self.finish(id) {
+                    acquiring.heard = now;
                     acquiring.fail(now, News::Held(holder));
                 }
             }
@@ -224,7 +228,7 @@ impl Operations {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.let_go(lease.let_go(), Arc::clone(&lease.terms), answer);
+            self.let_go_of(&lease, answer);
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -246,7 +250,14 @@ impl Operations {
     fn lose(&mut self, lease: &Lease) {
         lease.end();
         observe::lost(lease);
-        self.let_go(lease.let_go(), Arc::clone(&lease.terms), None);
+        self.let_go_of(lease, None);
+    }
+
+    fn let_go_of(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
+        // Under a limit, the lock is that of the call that was joined.
+        if !lease.is_limit() {
+            self.let_go(lease.let_go(), Arc::clone(&lease.terms), answer);
+        }
     }
 
     fn abandon(&mut self, terms: Arc<Terms>) {
