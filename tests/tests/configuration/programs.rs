@@ -11,7 +11,7 @@ const WORKER: &str = env!("CARGO_BIN_EXE_worker");
 
 /// A worker with variables of its own.
 async fn with_environment(variables: &[impl AsRef<OsStr>], args: &[&str]) -> Worker {
-    let variables = variables.iter().map(|it| it.as_ref());
+    let variables = variables.iter().map(AsRef::as_ref);
     let words = ["-u", "LOCK_URL", "-u", "LOCK_PREFIX"].map(OsStr::new);
     let words = words
         .into_iter()
