@@ -108,8 +108,8 @@ pub use lock_macros::key;
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
-/// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too; the caller does not wait | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then | none |
+/// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too, also where it panicked or was dropped; the caller does not wait. Of a call that joins it does not count | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then, or told with `on_lost = "notify"`. Of a call that joins it stops that call alone | none |
 /// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
 /// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |

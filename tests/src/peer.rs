@@ -88,9 +88,9 @@ impl Peer {
     /// What the server says where the script fails.
     pub async fn call(&mut self, script: &str, args: &[&str]) -> redis::RedisResult<Value> {
         let script = match script {
-            "acquire" => ACQUIRE,
-            "ask" => ASK,
-            "release" => RELEASE,
+            "acquire" => lua::ACQUIRE,
+            "ask" => lua::ASK,
+            "release" => lua::RELEASE,
             other => panic!("no script is called {other}"),
         };
         let args: Vec<_> = args.iter().copied().map(str::to_owned).collect();

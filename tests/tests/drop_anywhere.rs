@@ -2,9 +2,11 @@
 
 use std::{
     panic,
-    task::{Context, Waker},
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Wake, Waker},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use lock_runtime::{LockError, LockGuard, LockManager};
@@ -262,4 +264,65 @@ async fn no_renewal_makes_a_key_again() {
         assert_eq!(server.owner(&key).await, None);
         drop((guard, after));
     }
+}
+
+#[tokio::test]
+async fn the_last_handle_waits_for_the_releases() {
+    let server = RedisServer::start().await;
+    for _ in 0..20 {
+        let locks = connect(server.url()).await;
+        let other = locks.clone();
+        let guard = take(&locks, "key", TTL).await;
+        drop(locks);
+        drop(guard);
+        drop(other);
+        assert_eq!(server.keys("lock:{*").await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn the_last_handle_waits_for_a_second_at_the_most() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let server = RedisServer::start().await;
+    let (idle, locks) = (connect(server.url()).await, connect(server.url()).await);
+    let guard = take(&locks, "key", TTL).await;
+    server.stop();
+    let start = Instant::now();
+    drop(idle);
+    let took = start.elapsed();
+    assert!(took < SECOND / 2, "there was nothing to wait for: {took:?}");
+    drop(guard);
+    let start = Instant::now();
+    drop(locks);
+    let took = start.elapsed();
+    assert!((SECOND..2 * SECOND).contains(&took), "{took:?}");
+}
+
+/// Lets go of a manager when it is woken.
+struct Keeps(Mutex<Option<LockManager>>);
+
+impl Wake for Keeps {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().expect("no panic").take());
+    }
+}
+
+#[tokio::test]
+async fn the_last_handle_may_be_dropped_while_the_driver_works() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", TTL).await;
+    let mut acquire = locks.lock("key").wait(SHORT).acquire();
+    let keeps = Arc::new(Keeps(Mutex::new(Some(locks))));
+    let waker = Waker::from(Arc::clone(&keeps));
+    let polled = Pin::new(&mut acquire).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let dropped = async || keeps.0.lock().expect("no panic").is_none();
+    eventually(SOON, dropped).await;
+    assert!(within(SOON, acquire).await.is_err());
+    assert!(
+        within(SOON, guard.release_confirmed())
+            .await
+            .expect("an answer")
+    );
 }

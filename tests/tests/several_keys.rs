@@ -3,12 +3,17 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockKey, LockManager};
+use lock_runtime::{LockError, LockGuard, LockKey, LockManager, LockRequest};
 use tests::{
-    Monitor, Pulse, RedisServer, connect, eventually, release, within,
+    Monitor, Pulse, RedisServer, Worker, connect, eventually, release, within,
     world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A lease, or the most that it is held, that ends while another key is waited for.
+const SHORT: Duration = Duration::from_millis(300);
+
+type Outcome = Result<LockGuard, LockError>;
 
 tests::checks_of_kind!(two_keys, Kind::Several);
 
@@ -23,6 +28,11 @@ in_every_world!(
     one_wrong_name_takes_none,
     the_wait_is_for_all_of_them,
     the_loss_of_one_stops_the_body,
+    what_is_taken_away_meanwhile_is_taken_anew,
+    a_fixed_lease_that_ends_meanwhile_is_taken_anew,
+    what_reaches_its_max_hold_meanwhile_is_taken_anew,
+    nothing_is_taken_anew_once_the_wait_is_over,
+    the_time_waited_counts_for_all_of_them,
 );
 
 fn names(keys: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
@@ -214,6 +224,112 @@ async fn the_loss_of_one_stops_the_body(world: World) {
         }
     }
     assert_eq!(world.traces().await, [""; 0]);
+}
+
+/// Begins to take `a` and `b`; returns when it has `a` and stands in line for `b`.
+async fn waits_for_b(others: &LockManager, request: LockRequest) -> JoinHandle<Outcome> {
+    let all = tokio::spawn(request.acquire());
+    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    eventually(PATIENCE, waits).await;
+    all
+}
+
+async fn what_is_taken_away_meanwhile_is_taken_anew(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let request = locks.lock_all(["a", "b"]).ttl(LONG).wait_forever();
+    let all = waits_for_b(&others, request).await;
+    let next = in_line(&others, others.lock("a").ttl(LONG).wait_forever()).await;
+    assert_eq!(others.force_release("a").await.unwrap(), 1);
+    let a = within(PATIENCE, next).await.unwrap();
+    // It goes back to the first key, and out of the line for the second.
+    let waiters = async |key| others.status(key).await.unwrap().waiters;
+    let back = async || (waiters("a").await, waiters("b").await) == (1, 0);
+    eventually(PATIENCE, back).await;
+    release(b).await;
+    release(a).await;
+    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    assert!(all.is_held());
+    release(all).await;
+    assert_eq!(world.traces().await, [""; 0]);
+}
+
+/// Takes `a` for [`SHORT`] again and again until `b` is free.
+async fn is_taken_anew(world: World, request: impl Fn(LockRequest) -> LockRequest) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let all = request(locks.lock_all(["a", "b"]).wait(PATIENCE));
+    let all = waits_for_b(&others, all).await;
+    tokio::time::sleep(3 * SHORT).await;
+    assert!(!all.is_finished());
+    release(b).await;
+    release(within(PATIENCE, all).await.unwrap().unwrap()).await;
+
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let all = request(locks.lock_all(["a", "b"]).wait(3 * SHORT));
+    let (took, outcome) = timed(all.acquire()).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    assert!((3 * SHORT..3 * SHORT + PATIENCE / 10).contains(&took));
+    only_b_is_held(&locks).await;
+}
+
+async fn a_fixed_lease_that_ends_meanwhile_is_taken_anew(world: World) {
+    is_taken_anew(world, |request| request.ttl(SHORT).renew(false)).await;
+}
+
+async fn what_reaches_its_max_hold_meanwhile_is_taken_anew(world: World) {
+    is_taken_anew(world, |request| request.ttl(LONG).max_hold(SHORT)).await;
+}
+
+async fn nothing_is_taken_anew_once_the_wait_is_over(world: World) {
+    let locks = world.manager().await;
+    let moment = Duration::from_nanos(1);
+    let all = locks.lock_all(["a", "b"]).max_hold(moment);
+    let all = all.wait(Duration::ZERO).acquire();
+    let error = within(PATIENCE, all).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    assert_eq!(error.key().unwrap().as_str(), "a");
+}
+
+async fn the_time_waited_counts_for_all_of_them(world: World) {
+    const WAIT: Duration = Duration::from_secs(1);
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let all = in_line(&locks, locks.lock_all(["a", "b"]).wait(WAIT)).await;
+    let late = async {
+        tokio::time::sleep(WAIT / 2).await;
+        release(a).await;
+    };
+    let (outcome, ()) = within(PATIENCE, async { tokio::join!(all, late) }).await;
+    let error = outcome.unwrap_err();
+    let LockError::Contended { key, waited, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(key.as_str(), "b");
+    assert!(waited >= WAIT, "{waited:?}");
+}
+
+#[tokio::test]
+async fn what_ends_while_the_process_is_stopped_is_taken_anew() {
+    let server = RedisServer::start().await;
+    let others = connect(server.url()).await;
+    let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
+    worker.send("all it 300 a b").await;
+    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    eventually(PATIENCE, waits).await;
+    worker.pause();
+    let a = others.lock("a").ttl(LONG).wait_forever().acquire();
+    let a = within(PATIENCE, a).await.unwrap();
+    worker.resume();
+    let waits = async || others.status("a").await.unwrap().waiters == 1;
+    eventually(PATIENCE, waits).await;
+    let fence = a.fencing_token().get();
+    release(b).await;
+    release(a).await;
+    assert!(worker.fence().await > fence);
 }
 
 /// The names of the owner keys that scripts were called with, in order.

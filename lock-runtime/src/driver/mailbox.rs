@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::op::Op;
-use super::polling::SharedEngine;
+use super::polling::{self, SharedEngine};
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::terms::LeaseId;
@@ -52,6 +53,16 @@ impl Mailbox {
     /// what others have registered may be called any more.
     pub(crate) fn post(&self, op: Op) {
         let _ = self.ops.send(op);
+    }
+
+    /// Waits until the releases that were handed in have been done, for so long at
+    /// the most; not on a thread that polls the engine, which has to do them.
+    pub(crate) fn flush(&self, at_most: Duration) {
+        if !polling::is_polling() {
+            let (answer, done) = std::sync::mpsc::channel();
+            self.post(Op::Flush(answer));
+            let _ = done.recv_timeout(at_most);
+        }
     }
 }
 

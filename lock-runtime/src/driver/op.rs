@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::held::guard::LockGuard;
+use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::query::{Found, Query};
 use crate::vocabulary::terms::{LeaseId, Terms};
@@ -22,6 +23,8 @@ pub(crate) enum Op {
         answer: Option<Answer<bool>>,
     },
     Query(Query, Answer<Found>),
+    /// A call has joined a lock, and is to end with this.
+    Limit(Arc<Lease>),
     /// Answered when every release that was handed in before it has been done.
     Flush(std::sync::mpsc::Sender<()>),
     /// Answered when no lock is held and every release has been done.

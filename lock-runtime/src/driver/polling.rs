@@ -16,6 +16,7 @@
 //! comes after one that has woken the thread, or that a poller has yet to see, and
 //! the turn that follows sees the work of both.
 
+use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -31,6 +32,15 @@ use crate::base::last_waker::LastWaker;
 
 /// How many turns one poll makes in a row before others get to theirs.
 const TURNS_IN_A_ROW: usize = 4;
+
+thread_local! {
+    static IN_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in the middle of a turn, as a waker is that is called there.
+pub(super) fn is_polling() -> bool {
+    IN_TURN.try_with(Cell::get).unwrap_or_default()
+}
 
 /// The engine, polled by one thread at a time.
 pub(super) struct SharedEngine {
@@ -123,6 +133,7 @@ impl SharedEngine {
 
     fn poll(&self, engine: &mut Engine) {
         let _alarm = Alarm(&self.flag);
+        let _ = IN_TURN.try_with(|in_turn| in_turn.set(true));
         let mut cx = Context::from_waker(&self.waker);
         for _ in 0..TURNS_IN_A_ROW {
             self.flag.begin();
@@ -205,11 +216,13 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Makes the driver's thread see that a turn has panicked.
+/// Goes off when a turn has ended, and makes the driver's thread see one that has
+/// panicked.
 struct Alarm<'a>(&'a WakeFlag);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
+        let _ = IN_TURN.try_with(|in_turn| in_turn.set(false));
         if thread::panicking() {
             self.0.state.store(WOKEN, Ordering::SeqCst);
             self.0.wake_thread();

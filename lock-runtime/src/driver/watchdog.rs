@@ -62,8 +62,16 @@ impl Watchdog {
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
         };
-        let id = lease.terms.id;
-        let watched = Watched::new(lease, renew_at);
+        self.add(Watched::new(lease, renew_at));
+    }
+
+    /// Watches a lease that only ends.
+    pub(crate) fn limit(&mut self, lease: Arc<Lease>) {
+        self.add(Watched::new(lease, None));
+    }
+
+    fn add(&mut self, watched: Watched) {
+        let id = watched.lease.terms.id;
         self.agenda.insert((watched.at, id));
         self.leases.insert(id, watched);
     }

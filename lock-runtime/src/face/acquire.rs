@@ -1,22 +1,23 @@
-//! The future of an acquisition: asks the driver for one key after the other.
+//! The future of an acquisition: joins what the caller holds, or asks the driver.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use crate::base::clock::Moment;
 use crate::driver::Op;
 use crate::face::settings::Settings;
+use crate::face::several::Several;
 use crate::face::shared::Shared;
 use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
+use crate::held::lease::Lease;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::{Keys, LockKey};
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::vocabulary::key::Keys;
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// The future of an acquisition; see
 /// [`LockRequest::acquire`](crate::LockRequest::acquire).
@@ -44,17 +45,6 @@ struct Ask {
     terms: Arc<Terms>,
     several: Option<Box<Several>>,
     reentrant: bool,
-}
-
-/// Where the acquisition of several keys stands. What is taken already is
-/// renewed like every lock, and released when this is dropped.
-struct Several {
-    terms: Arc<Terms>,
-    /// The next one at the end.
-    rest: Vec<LockKey>,
-    taken: Option<LockGuard>,
-    /// When the wait for all of them ends.
-    ends: Option<Moment>,
 }
 
 impl Acquire {
@@ -90,64 +80,35 @@ impl Ask {
             mut several,
             reentrant,
         } = self;
-        let rest = several.iter().flat_map(|several| &several.rest);
+        let rest = several.iter().flat_map(|several| several.rest());
         let keys = std::iter::once(&terms.key).chain(rest);
         match current::coverage(&*shared.mailbox, &keys, terms.kind) {
             Coverage::Free => {}
-            Coverage::Covered(lease) if reentrant => return Err(Ok(LockGuard::joined(lease))),
+            Coverage::Covered(lease) if reentrant => {
+                return Err(Ok(join(&shared, lease, terms)));
+            }
             Coverage::Covered(_) => {
                 let key = terms.key.clone();
                 return Err(Err(LockError::AlreadyHeld { key }));
             }
             Coverage::InTheWay(key) => return Err(Err(LockError::AlreadyHeld { key })),
         }
-        if let (Some(several), Wait::AtMost(wait)) = (&mut several, terms.wait) {
-            several.ends = Some(shared.config.clock.now().after(wait));
+        if let Some(several) = &mut several {
+            several.begin(shared.config.clock.now());
         }
         Ok(Progress::ask(shared, terms, several))
     }
 }
 
-impl Several {
-    fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Self {
-        Self {
-            terms: Arc::clone(terms),
-            rest,
-            taken: None,
-            ends: None,
-        }
+/// Another guard of a lock that the caller holds; a limit of its own ends it sooner.
+fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
+    if terms.longest().is_none() {
+        return LockGuard::joined(joined);
     }
-
-    /// Adds the key that was taken last to the others; asks for the next one, or
-    /// gives out the guard of all of them.
-    fn go_on(
-        mut self: Box<Self>,
-        shared: Arc<Shared>,
-        guard: LockGuard,
-    ) -> Result<Progress, Result<LockGuard, LockError>> {
-        let guard = guard.on_top_of(self.taken.take());
-        let Some(key) = self.rest.pop() else {
-            return Err(if guard.is_held() {
-                Ok(guard.arrive())
-            } else {
-                let error = "the lease of one key ended while the others were waited for";
-                Err(LockError::unavailable(error))
-            });
-        };
-        self.taken = Some(guard);
-        let now = shared.config.clock.now();
-        let wait = match self.ends {
-            Some(ends) => Wait::AtMost(ends.since(now)),
-            None => Wait::Forever,
-        };
-        let terms = Terms {
-            id: shared.next_id(),
-            key,
-            wait,
-            ..Terms::clone(&self.terms)
-        };
-        Ok(Progress::ask(shared, Arc::new(terms), Some(self)))
-    }
+    let limit = Lease::limit(&joined, terms);
+    // Were the driver gone, the lease that was joined would have ended.
+    let _ = shared.mailbox.send(Op::Limit(Arc::clone(&limit)));
+    LockGuard::limited(limit)
 }
 
 impl Progress {
@@ -174,10 +135,13 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let answer = match &mut self.progress {
-                Progress::Asked { answer, .. } => {
-                    let answer = ready!(Pin::new(answer).poll(cx));
-                    Some(answer.unwrap_or(Err(LockError::ShutDown)))
-                }
+                Progress::Asked {
+                    answer, several, ..
+                } => match Pin::new(answer).poll(cx) {
+                    Poll::Ready(answer) => Some(answer.unwrap_or(Err(LockError::ShutDown))),
+                    Poll::Pending if several.as_mut().is_some_and(|it| it.poll_lost(cx)) => None,
+                    Poll::Pending => return Poll::Pending,
+                },
                 _ => None,
             };
             let progress = std::mem::replace(&mut self.progress, Progress::Answered);
@@ -185,11 +149,15 @@ impl Future for Acquire {
                 (
                     Progress::Asked {
                         shared,
-                        several: Some(several),
+                        id,
+                        several: Some(mut several),
                         ..
                     },
-                    Some(Ok(guard)),
-                ) => several.go_on(shared, guard),
+                    answer,
+                ) => {
+                    let step = several.step(&shared, id, answer);
+                    step.map(|terms| Progress::ask(shared, terms, Some(several)))
+                }
                 (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
                 (Progress::Unasked(ask), _) => ask.send(),
                 (Progress::Refused(error), _) => Err(Err(error)),

@@ -60,8 +60,8 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the URL is none or its scheme names
-    /// no backend.
+    /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
+    /// backend, or its database is not a number from 0.
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
         Ok(Self {
             target: target::parse(url.as_ref())?,
@@ -94,7 +94,7 @@ impl LockConfig {
             Ok(prefix) => config.prefix(prefix),
             Err(VarError::NotPresent) => config,
             Err(VarError::NotUnicode(_)) => {
-                return Err(LockError::invalid("LOCK_PREFIX", "it is no text"));
+                return Err(LockError::invalid("LOCK_PREFIX", "it is no UTF-8 text"));
             }
         };
         config.validate()?;

@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 use pin_project_lite::pin_project;
@@ -29,13 +28,15 @@ thread_local! {
     static SCOPE: RefCell<Option<LockManager>> = const { RefCell::new(None) };
 }
 
-/// How long the handle that [`init`] gave out waits for pending releases when
-/// it is dropped.
-const FLUSH: Duration = Duration::from_secs(1);
-
 /// A set of locks: one store, one thread that keeps the leases.
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
+///
+/// Dropping the last clone waits for the releases that are on their way to the
+/// server, for a second at the most, so that a program that ends then leaves no
+/// lock behind. It blocks its thread for that; [`shutdown`](Self::shutdown) waits
+/// without blocking. A guard that is dropped later is released only if the program
+/// goes on.
 #[derive(Clone)]
 pub struct LockManager {
     shared: Arc<Shared>,
@@ -46,8 +47,8 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the configuration is wrong,
-    /// [`LockError::Unavailable`] where the server refuses us or cannot be
+    /// [`LockError::InvalidOptions`] where the configuration is wrong, or names a
+    /// database that the server does not have, [`LockError::Unavailable`] where the server refuses us or cannot be
     /// reached within the connect timeout.
     pub async fn connect<C>(config: C) -> Result<Self, LockError>
     where
@@ -91,11 +92,13 @@ impl LockManager {
         LockRequest::new(Arc::clone(&self.shared), keys)
     }
 
-    /// Who holds a lock, since when, and how many wait for it.
+    /// Who holds a lock, since when, and how many wait for it; or after whom it
+    /// [rests](Status::is_resting).
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
         match self.ask(Query::Status(key.into())).await? {
             Found::Status(status) => Ok(status),
@@ -103,14 +106,15 @@ impl LockManager {
         }
     }
 
-    /// The names of the locks that are held and match a pattern, in which `*`
-    /// stands for any text and `?` for any character. The server is searched in
+    /// The names of the locks that are held, or [rest](Status::is_resting), and match
+    /// a pattern, in which `*` stands for any text and `?` for any character. The server is searched in
     /// steps that block nobody: what is taken or let go meanwhile may be missing
     /// or listed.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
         if !self.shared.capabilities.list {
             return Err(self.shared.capabilities.lacks("list"));
@@ -122,15 +126,16 @@ impl LockManager {
     }
 
     /// Takes a lock away from whoever holds it, foreign clients included, and
-    /// hands it to the next in line; returns how many held it. Holders that can
-    /// be reached are told, and their work is stopped at once: until they hear of
+    /// hands it to the next in line; returns how many held it, those after whom it
+    /// [rests](Status::is_resting) included. Holders that can be reached are told, and their work is stopped at once: until they hear of
     /// it, and where they cannot be reached until their next renewal or the end of a
     /// lease that is not renewed, they work
     /// on beside the next holder, whose fencing token is larger.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment.
+    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
         if !self.shared.capabilities.force_release {
             return Err(self.shared.capabilities.lacks("force_release"));
@@ -161,7 +166,7 @@ impl LockManager {
         }
     }
 
-    /// Takes no new locks, lets locked work go on (and renews it) for the grace
+    /// Takes no new locks and answers no more questions, lets locked work go on (and renews it) for the grace
     /// time of the configuration, then stops it; returns when every release has
     /// been delivered.
     pub async fn shutdown(&self) {
@@ -239,10 +244,7 @@ impl Deref for Installed {
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        let (answer, done) = std::sync::mpsc::channel();
-        if self.manager.shared.mailbox.send(Op::Flush(answer)).is_ok() {
-            let _ = done.recv_timeout(FLUSH);
-        }
+        self.manager.shared.flush();
     }
 }
 

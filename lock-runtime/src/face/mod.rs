@@ -7,5 +7,6 @@ pub mod expansion;
 pub(crate) mod manager;
 pub(crate) mod request;
 mod settings;
+mod several;
 mod shared;
 pub(crate) mod site;

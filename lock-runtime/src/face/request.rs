@@ -43,7 +43,9 @@ impl LockRequest {
         self
     }
 
-    /// How long to wait for a held lock; zero tries once.
+    /// How long to wait for a held lock; zero tries once. An answer that the server
+    /// owes is waited for up to 750 ms beyond that; without a connection there is
+    /// nothing to wait for, and a try fails at once.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(Wait::AtMost(wait));
         self
@@ -92,23 +94,32 @@ impl LockRequest {
     /// instead of failing with [`LockError::AlreadyHeld`]. The guard is another
     /// one for the same lease, which ends with the first one. Who holds the
     /// lock as a reader cannot join as a writer.
+    ///
+    /// Of the settings of a request that joins, [`max_hold`](Self::max_hold) and a
+    /// fixed lease count: its guard ends then, and the lock goes on for the work
+    /// around it. [`min_hold`](Self::min_hold) and a `ttl` that is renewed do not:
+    /// they belong to the request that took the lock.
     pub fn reentrant(mut self) -> Self {
         self.settings.reentrant = true;
         self
     }
 
     /// Keeps the lock closed until so long after the grant, also when it is
-    /// released before: for work that must not run twice in a row. Nobody waits
-    /// for that here; a crash frees the lock after its ttl all the same. At most
-    /// 24 h.
+    /// released before: for work that must not run twice in a row. It rests then,
+    /// also where the work has panicked or was dropped half-way; nobody waits for
+    /// that here. A crash frees the lock after its ttl all the same, and a lock that
+    /// was lost does not rest. At most 24 h.
     pub fn min_hold(mut self, time: Duration) -> Self {
         self.settings.min_hold = Some(time);
         self
     }
 
     /// Ends the lease at the latest so long after the grant, and with it the
-    /// work under it. At most 24 h. Of several keys each counts from its own
-    /// grant, as a fixed lease does: choose it longer than the wait for the others.
+    /// work under it, except under [`hold_unstopped`](LockGuard::hold_unstopped) or
+    /// `on_lost = "notify"`: that work is told, and runs on without the lock. At most
+    /// 24 h. Of several keys each counts from its own grant, as a fixed lease does:
+    /// choose it longer than the wait for the others, which begins anew where it
+    /// ends meanwhile.
     pub fn max_hold(mut self, time: Duration) -> Self {
         self.settings.max_hold = Some(time);
         self
@@ -125,6 +136,15 @@ impl LockRequest {
 
     /// Takes the lock; of several keys all or none. Dropping the future gives
     /// it up: no key and no place in a queue are left behind.
+    ///
+    /// Several keys are taken one after the other. Where one that was taken is lost
+    /// while the next is waited for, whatever the reason, the request lets go of all
+    /// and begins again with the first key, as long as its wait lasts.
+    ///
+    /// Prefer [`wait`](Self::wait) to a timeout around this: it keeps to the same
+    /// clock as the leases. The paused clock of tokio jumps ahead whenever its
+    /// runtime has nothing to do, as while a server is asked, and a timeout of
+    /// tokio's elapses at once there.
     ///
     /// # Errors
     ///

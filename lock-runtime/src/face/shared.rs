@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
 use crate::driver::Mailbox;
@@ -15,6 +16,10 @@ pub(crate) struct Shared {
     next_id: AtomicU64,
 }
 
+/// How long the last handle, and that which `init` gave out, wait for pending
+/// releases when they are dropped.
+const FLUSH: Duration = Duration::from_secs(1);
+
 impl Shared {
     pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
         Self {
@@ -27,5 +32,15 @@ impl Shared {
 
     pub(crate) fn next_id(&self) -> LeaseId {
         LeaseId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn flush(&self) {
+        self.mailbox.flush(FLUSH);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.flush();
     }
 }

@@ -22,20 +22,38 @@ use crate::vocabulary::key::LockKey;
 #[derive(Debug)]
 pub struct LockGuard {
     lease: Arc<Lease>,
-    /// Whether somebody else lets go of the lock.
-    joined: bool,
+    /// How many of the lease and those under it this lets go of.
+    owned: usize,
 }
 
 impl LockGuard {
     pub(crate) fn new(lease: Arc<Lease>) -> Self {
-        let joined = false;
-        Self { lease, joined }
+        let owned = usize::MAX;
+        Self { lease, owned }
     }
 
     /// Another guard for a lease that is held and let go by somebody else.
     pub(crate) fn joined(lease: Arc<Lease>) -> Self {
-        let joined = true;
-        Self { lease, joined }
+        let owned = 0;
+        Self { lease, owned }
+    }
+
+    /// The same with a limit on top of that lease, which this guard lets go of.
+    pub(crate) fn limited(limit: Arc<Lease>) -> Self {
+        let owned = 1;
+        Self {
+            lease: limit,
+            owned,
+        }
+    }
+
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// What this lets go of.
+    fn owned(&self) -> impl Iterator<Item = &Lease> {
+        self.lease.all().take(self.owned)
     }
 
     /// The caller gets it now.
@@ -47,7 +65,7 @@ impl LockGuard {
     /// One guard for what both hold; `under` was taken before.
     pub(crate) fn on_top_of(self, under: Option<Self>) -> Self {
         if let Some(mut under) = under {
-            under.joined = true;
+            under.owned = 0;
             self.lease.put_on(&under.lease);
         }
         self
@@ -60,7 +78,8 @@ impl LockGuard {
 
     /// The names of everything that is held, the last one in order first.
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
-        self.lease.all().map(|lease| &lease.terms.key)
+        let locks = self.lease.all().filter(|lease| !lease.is_limit());
+        locks.map(|lease| &lease.terms.key)
     }
 
     /// The token that fences this acquisition; of several keys it is the one of
@@ -74,7 +93,9 @@ impl LockGuard {
         self.lease.remaining()
     }
 
-    /// Whether the lock is surely ours at this moment.
+    /// Whether the lock is surely ours at this moment. A guard that has joined says
+    /// so of the lock that it has joined: no longer when the guard that took it has
+    /// let go, or when a limit of its own has passed.
     pub fn is_held(&self) -> bool {
         self.lease.is_held()
     }
@@ -105,9 +126,7 @@ impl LockGuard {
 
     /// Hands the release to the driver and returns at once.
     pub fn release(self) {
-        if !self.joined {
-            self.lease.all().for_each(Lease::release);
-        }
+        self.owned().for_each(Lease::release);
     }
 
     /// Releases and waits for the server's answer: `true` where the lock was
@@ -124,10 +143,10 @@ impl LockGuard {
     /// not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.is_held();
-        let answers: Vec<_> = if self.joined {
+        let answers: Vec<_> = if self.owned < usize::MAX {
             Vec::new()
         } else {
-            self.lease.all().map(Lease::release_confirmed).collect()
+            self.owned().map(Lease::release_confirmed).collect()
         };
         drop(self);
         async move {
@@ -154,9 +173,7 @@ pub fn current() -> Option<LockGuard> {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if !self.joined {
-            self.lease.all().for_each(Lease::drop_release);
-        }
+        self.owned().for_each(Lease::drop_release);
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Lease {
     /// Whether who asked for it has it.
     arrived: AtomicBool,
     released: AtomicBool,
+    /// Whether it only limits the one under it, for a call that has joined.
+    limit: bool,
     home: Arc<dyn Home>,
     watchers: Mutex<Watchers>,
 }
@@ -48,9 +50,7 @@ impl Lease {
         clock: Clock,
         home: Arc<dyn Home>,
     ) -> Self {
-        // A fixed lease lasts for its ttl, also where it was granted in two parts.
-        let fixed = (!terms.renew).then_some(terms.ttl);
-        let latest = match [terms.max_hold, fixed].into_iter().flatten().min() {
+        let latest = match terms.longest() {
             Some(most) => clock.now().after(most),
             None => Moment::from_nanos(u64::MAX),
         };
@@ -64,9 +64,27 @@ impl Lease {
             under: OnceCell::new(),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
+            limit: false,
             home,
             watchers: Mutex::default(),
         }
+    }
+
+    /// One that ends when `terms` say so, or with the lease that it has joined,
+    /// and holds nothing itself. The driver sees to its end.
+    pub(crate) fn limit(joined: &Arc<Self>, terms: Arc<Terms>) -> Arc<Self> {
+        let (clock, home) = (joined.clock.clone(), Arc::clone(&joined.home));
+        let never = Moment::from_nanos(u64::MAX);
+        let lease = Self {
+            limit: true,
+            ..Self::new(terms, joined.fence, never, clock, home)
+        };
+        lease.put_on(joined);
+        Arc::new(lease)
+    }
+
+    pub(crate) fn is_limit(&self) -> bool {
+        self.limit
     }
 
     pub(crate) fn deadline(&self) -> Moment {
@@ -78,13 +96,15 @@ impl Lease {
         self.deadline() >= self.latest
     }
 
-    /// Makes one lease of this and that of a key that was taken before.
+    /// Makes one lease of this and another one, such as that of a key that was
+    /// taken before.
     pub(crate) fn put_on(&self, under: &Arc<Self>) {
         let known = self.under.set(Arc::clone(under));
-        debug_assert!(known.is_ok(), "each key is taken once");
+        debug_assert!(known.is_ok(), "it is put on one lease");
     }
 
-    /// This and the leases under it: those of all keys of one acquisition.
+    /// This and the leases under it: those of all keys of one acquisition, or what
+    /// a call has joined.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
     }

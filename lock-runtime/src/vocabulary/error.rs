@@ -45,23 +45,24 @@ pub enum LockError {
         reason: Box<str>,
     },
 
-    /// Somebody else held the lock until the wait ended.
+    /// Somebody else held the lock until the wait ended, or it rested.
     #[error(
-        "lock `{key}` is held by {}{}: try again later, or wait longer with `wait`",
-        by(holder.as_deref()), within(*waited)
+        "lock `{key}` {}{}: try again later, or wait longer with `wait`",
+        closed(holder.as_deref()), within(*waited)
     )]
     #[non_exhaustive]
     Contended {
         /// The lock's name.
         key: LockKey,
-        /// How long it was waited for.
+        /// How long it was waited for, of several keys for all of them.
         waited: Duration,
-        /// The holder, as far as the server told.
+        /// The holder, as far as the server told, or who held the lock before it
+        /// [rested](Holder::resting).
         holder: Option<Box<Holder>>,
     },
 
     /// The server did not answer, or answered that it cannot serve.
-    #[error("the lock server is unavailable: {source}; nothing was run without the lock")]
+    #[error("the lock server is unavailable: {source}")]
     #[non_exhaustive]
     Unavailable {
         /// What the server or the connection said.
@@ -161,8 +162,16 @@ impl fmt::Debug for LockError {
     }
 }
 
-fn by(holder: Option<&Holder>) -> String {
-    holder.map_or_else(|| "somebody else".to_owned(), Holder::to_string)
+/// Why the lock cannot be had.
+fn closed(holder: Option<&Holder>) -> String {
+    match holder {
+        None => "is held by somebody else".to_owned(),
+        Some(holder) if holder.resting => {
+            let left = holder.remaining.unwrap_or_default();
+            format!("rests for another {left:.1?} (`min_hold`) after {holder} has let go")
+        }
+        Some(holder) => format!("is held by {holder}"),
+    }
 }
 
 /// A try does not wait.

@@ -27,7 +27,7 @@ pub struct Holder {
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
     /// Since when it holds the lock. Only a [`Status`] tells it, and only where
-    /// the holder's process answers.
+    /// the holder's process answers and has not let go.
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions.
     pub fence: Option<FencingToken>,
@@ -41,7 +41,8 @@ pub struct Holder {
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
-    /// Who holds it: nobody, one, or those who share it.
+    /// Who holds it: nobody, one, or those who share it; and who has let go while
+    /// the lock [rests](Holder::resting).
     pub holders: Vec<Holder>,
     /// How many wait for it. On Redis a waiter whose process has been silent for
     /// three seconds is left out, if it is among the first thousand.
@@ -49,9 +50,14 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether somebody holds the lock.
+    /// Whether somebody holds the lock, and may be at work under it.
     pub fn is_held(&self) -> bool {
-        !self.holders.is_empty()
+        self.holders.iter().any(|holder| !holder.resting)
+    }
+
+    /// Whether nobody holds the lock, and it is closed until its `min_hold` ends.
+    pub fn is_resting(&self) -> bool {
+        !self.is_held() && !self.holders.is_empty()
     }
 }
 
@@ -110,6 +116,13 @@ impl Holder {
             since: None,
             fence: None,
             resting: resting && ours,
+        }
+    }
+
+    /// It was heard of so long ago: a rest is not renewed, and has gone on.
+    pub(crate) fn heard_before(&mut self, time: Duration) {
+        if self.resting {
+            self.remaining = self.remaining.map(|it| it.saturating_sub(time));
         }
     }
 }

@@ -59,6 +59,13 @@ impl Terms {
         }
     }
 
+    /// How long the lease lasts at the longest. A fixed one lasts for its ttl, also
+    /// where it was granted in two parts.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        let fixed = (!self.renew).then_some(self.ttl);
+        [self.max_hold, fixed].into_iter().flatten().min()
+    }
+
     /// How long the lock stays closed when it is released `now`.
     pub(crate) fn rest(&self, granted: Moment, now: Moment) -> Duration {
         let least = self.min_hold.unwrap_or_default();

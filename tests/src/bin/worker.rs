@@ -30,6 +30,7 @@ async fn main() {
             commands::turns(orders, url, key, tasks).await;
         }
         ["unconfigured"] => commands::unconfigured().await,
+        ["ends-at-once", url] => commands::ends_at_once(url).await,
         ["installed-twice"] => commands::installed_twice().await,
         ["from-environment", calls] => {
             commands::from_environment(calls.parse().expect("a number")).await;

@@ -28,6 +28,18 @@ pub(crate) async fn from_environment(calls: usize) {
     }
 }
 
+/// Connects without installing anything, and ends right after its last locks.
+pub(crate) async fn ends_at_once(url: &str) {
+    let locks = LockManager::connect(url).await.expect("connected");
+    let mut guards = Vec::new();
+    for key in 0..200 {
+        let request = locks.lock(format!("last:{key}"));
+        guards.push(request.acquire().await.expect("free"));
+    }
+    drop(guards);
+    println!("the last guard is dropped");
+}
+
 /// Is configured twice.
 pub(crate) async fn installed_twice() {
     let first = init("memory:").await.expect("installed");

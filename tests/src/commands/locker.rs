@@ -14,6 +14,7 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 ///
 /// - `acquire NAME KEY WAIT_MS`; says `NAME granted FENCE` or `NAME refused ERROR` when it is so
 /// - `pass NAME KEY`: the same, waiting for ever, and releases at once
+/// - `all NAME TTL_MS KEY…`: as `acquire`, of all keys, waiting for ever
 /// - `crowd COUNT KEY`: the same so many times at once
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
 /// - `release NAME`; says `NAME released BOOL`
@@ -27,6 +28,12 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
             ["acquire", name, key, wait] => {
                 let wait = Duration::from_millis(wait.parse().expect("milliseconds"));
                 let request = locks.lock(*key).ttl(LEASE).wait(wait);
+                let task = tokio::spawn(acquire((*name).to_owned(), request.acquire()));
+                begun.insert((*name).to_owned(), task);
+            }
+            ["all", name, ttl, keys @ ..] => {
+                let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
+                let request = locks.lock_all(keys.iter().copied()).ttl(ttl).wait_forever();
                 let task = tokio::spawn(acquire((*name).to_owned(), request.acquire()));
                 begun.insert((*name).to_owned(), task);
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
-use tests::{RedisServer, within};
+use tests::{RedisServer, within, world::timed};
 
 use crate::{PATIENCE, config, connect, works_end_to_end};
 
@@ -18,6 +18,9 @@ async fn bad_urls_are_refused_and_not_shown() {
         "redis://",
         "redis://me:hunter2@localhost:port",
         "redis://me:hunter2@localhost/database",
+        "redis://me:hunter2@localhost/-1",
+        "redis+unix:///redis.sock?db=-1&pass=hunter2",
+        "redis+unix:///redis.sock?db=one&pass=hunter2",
         "me:hunter2@localhost",
     ] {
         let error = within(PATIENCE, LockManager::connect(url))
@@ -61,6 +64,20 @@ async fn a_url_chooses_the_database() {
     assert_eq!(server.keys("*").await, [""; 0]);
     assert!(guard.release_confirmed().await.unwrap());
     works_end_to_end(&server, config(format!("{}/3", server.url()))).await;
+}
+
+#[tokio::test]
+async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
+    let server = RedisServer::start().await;
+    let config = config(format!("{}/99", server.url()));
+    let config = config.connect_timeout(PATIENCE).unwrap();
+    let (took, outcome) = timed(LockManager::connect(config)).await;
+    let error = outcome.expect_err("there are 16");
+    let text = error.to_string();
+    assert!(text.starts_with("invalid url: "), "{text}");
+    assert!(text.contains("database 99"), "{text}");
+    assert!(!error.is_retryable());
+    assert!(took < PATIENCE / 4, "{took:?}");
 }
 
 #[tokio::test]

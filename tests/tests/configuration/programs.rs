@@ -1,15 +1,23 @@
 //! Whole programs: the manager that is installed, the environment, and the end.
 
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStringExt as _,
+};
+
 use tests::{RedisServer, Worker};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_worker");
 
 /// A worker with variables of its own.
-async fn with_environment(variables: &[String], args: &[&str]) -> Worker {
-    let variables = variables.iter().map(String::as_str);
-    let words = ["-u", "LOCK_URL", "-u", "LOCK_PREFIX"].into_iter();
-    let words = words.chain(variables).chain([WORKER]);
-    Worker::spawn("env", words.chain(args.iter().copied())).await
+async fn with_environment(variables: &[impl AsRef<OsStr>], args: &[&str]) -> Worker {
+    let variables = variables.iter().map(AsRef::as_ref);
+    let words = ["-u", "LOCK_URL", "-u", "LOCK_PREFIX"].map(OsStr::new);
+    let words = words
+        .into_iter()
+        .chain(variables)
+        .chain([OsStr::new(WORKER)]);
+    Worker::spawn("env", words.chain(args.iter().map(OsStr::new))).await
 }
 
 #[tokio::test]
@@ -53,7 +61,7 @@ async fn the_environment_configures() {
 
 #[tokio::test]
 async fn an_environment_without_a_url_or_with_a_bad_one_says_so() {
-    for variables in [vec![], vec!["LOCK_URL=http://localhost".to_owned()]] {
+    for variables in [Vec::new(), vec!["LOCK_URL=http://localhost".to_owned()]] {
         let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
         let text = worker.line().await;
         assert!(text.starts_with("invalid "), "{text}");
@@ -67,14 +75,36 @@ async fn an_environment_without_a_url_or_with_a_bad_one_says_so() {
 
 #[tokio::test]
 async fn an_environment_with_a_bad_prefix_says_so() {
-    let call = "LOCK_URL=memory: LOCK_PREFIX=$(printf \"$1\") exec \"$0\" from-environment 1";
-    // Braces, and a byte that is no text.
-    for prefix in ["a{b", "\\377"] {
-        let mut worker = Worker::spawn("sh", ["-c", call, WORKER, prefix]).await;
+    let variables = ["LOCK_URL=memory:".to_owned(), "LOCK_PREFIX=a{b".to_owned()];
+    let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
+    let text = worker.line().await;
+    assert!(text.starts_with("invalid prefix: "), "{text}");
+    assert!(worker.wait().await.success());
+}
+
+#[tokio::test]
+async fn an_environment_that_is_no_text_says_so() {
+    let no_text = |name: &str| OsString::from_vec([name.as_bytes(), b"=a\xff"].concat());
+    let url = OsString::from("LOCK_URL=memory:");
+    for (variables, name) in [
+        (vec![no_text("LOCK_URL")], "LOCK_URL"),
+        (vec![url, no_text("LOCK_PREFIX")], "LOCK_PREFIX"),
+    ] {
+        let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
         let text = worker.line().await;
-        assert!(text.starts_with("invalid "), "{text}");
-        assert!(text.to_lowercase().contains("prefix"), "{text}");
+        assert!(text.starts_with(&format!("invalid {name}: ")), "{text}");
         assert!(worker.wait().await.success());
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_drops_its_last_handle_leaves_no_key() {
+    let server = RedisServer::start().await;
+    for _ in 0..20 {
+        let mut worker = Worker::spawn(WORKER, ["ends-at-once", &server.url()]).await;
+        assert_eq!(worker.line().await, "the last guard is dropped");
+        assert!(worker.wait().await.success());
+        assert_eq!(server.keys("lock:{*").await, [""; 0]);
     }
 }
 

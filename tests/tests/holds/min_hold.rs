@@ -19,6 +19,8 @@ in_every_world!(
     several_keys_rest_all,
     a_dropped_acquire_does_not_rest,
     a_lost_lock_does_not_rest,
+    a_body_that_panics_or_is_dropped_rests,
+    who_waits_is_told_that_a_lock_rests,
     an_annotated_function_rests,
     a_least_time_longer_than_the_most_is_refused,
 );
@@ -208,4 +210,49 @@ async fn a_least_time_longer_than_the_most_is_refused(world: World) {
     );
     assert!(setting, "{error}");
     assert_eq!(world.traces().await, [""; 0]);
+}
+
+async fn a_body_that_panics_or_is_dropped_rests(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let request = |key| locks.lock(key).ttl(LONG).min_hold(LONG);
+    let guard = request("panics").acquire().await.unwrap();
+    let panics = tokio::spawn(async move {
+        let body = guard.hold(async { panic!("on purpose") });
+        let () = body.await.unwrap();
+    });
+    assert!(within(PATIENCE, panics).await.unwrap_err().is_panic());
+    let mut dropped =
+        Box::pin(request("dropped").run(async |_| std::future::pending::<()>().await));
+    let held = async || others.status("dropped").await.unwrap().is_held();
+    while !held().await {
+        assert!(poll_once(&mut dropped).await.is_pending());
+    }
+    assert!(poll_once(&mut dropped).await.is_pending());
+    drop(dropped);
+    settled(&locks).await;
+    for key in ["panics", "dropped"] {
+        is_closed(&others, Kind::Exclusive, key).await;
+        let status = others.status(key).await.unwrap();
+        assert!(status.holders[0].resting, "{status:?}");
+    }
+}
+
+async fn who_waits_is_told_that_a_lock_rests(world: World) {
+    const WAIT: Duration = Duration::from_millis(2500);
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let guard = locks.lock("key").ttl(LONG).min_hold(LONG);
+    let guard = guard.acquire().await.unwrap();
+    let waiter = in_line(&others, others.lock("key").wait(WAIT)).await;
+    release(guard).await;
+    let error = within(PATIENCE, waiter).await.unwrap_err();
+    let LockError::Contended { holder, .. } = &error else {
+        panic!("{error}");
+    };
+    let holder = holder.as_ref().unwrap();
+    assert!(holder.resting, "{error}");
+    let left = holder.remaining.unwrap();
+    assert!(
+        left + WAIT / 10 * 9 < LONG && left > LONG / 2,
+        "{left:?} left"
+    );
 }

@@ -20,7 +20,7 @@ async fn it_outlives_its_process() {
     };
     assert_eq!(run().await, "the body runs");
     let refused = run().await;
-    assert!(refused.contains("held by"), "{refused}");
+    assert!(refused.contains("rests for another"), "{refused}");
     let status = locks.status("daily").await.unwrap();
     assert!(status.holders[0].resting, "{status:?}");
     let left = status.holders[0].remaining.unwrap();
@@ -28,7 +28,7 @@ async fn it_outlives_its_process() {
         left < Duration::from_secs(5),
         "it has no such ttl: {left:?}"
     );
-    let open = async || !locks.status("daily").await.unwrap().is_held();
+    let open = async || !locks.status("daily").await.unwrap().is_resting();
     eventually(Duration::from_secs(6), open).await;
     assert_eq!(run().await, "the body runs");
 }

@@ -11,6 +11,7 @@ use tests::{
 use tokio::task::yield_now;
 
 mod current;
+mod limits;
 
 in_every_world!(
     it_is_already_held_across_join_and_select,
@@ -18,6 +19,7 @@ in_every_world!(
     annotated_functions_nest,
     what_joins_releases_nothing,
     what_joins_is_lost_with_the_first,
+    what_has_joined_and_escapes_is_not_held_any_more,
     a_reader_joins_a_writer,
     a_writer_does_not_join_a_reader,
     permits_join_their_own_number,
@@ -161,6 +163,22 @@ async fn what_joins_is_lost_with_the_first(world: World) {
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     settled(&locks).await;
     take(&others, "key").await;
+}
+
+async fn what_has_joined_and_escapes_is_not_held_any_more(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    let work = at_once(&locks, "key").run(async |_| {
+        let inner = at_once(&locks, "key").reentrant();
+        inner.acquire().await.unwrap()
+    });
+    let escaped = within(PATIENCE, work).await.unwrap();
+    assert!(!escaped.is_held());
+    let lost = escaped.hold(async { panic!("ran without the lock") });
+    let lost: Result<(), _> = within(PATIENCE, lost).await;
+    assert!(matches!(lost, Err(LockError::Lost { .. })));
+    settled(&locks).await;
+    take(&others, "key").await;
+    assert!(!within(PATIENCE, escaped.release_confirmed()).await.unwrap());
 }
 
 async fn a_reader_joins_a_writer(world: World) {

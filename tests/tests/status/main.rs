@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use lock_runtime::{Holder, LockError, LockKey, LockManager, Status, distributed_lock};
 use tests::{
+    RedisServer, connect,
     kinds::Kind,
     release, within,
     world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take},
@@ -24,7 +25,8 @@ in_every_world!(
     all_who_share_are_named,
     those_who_wait_are_counted,
     questions_disturb_nobody,
-    a_manager_that_was_shut_down_answers_questions_or_says_so,
+    a_manager_that_is_shut_down_answers_no_questions,
+    a_lock_that_rests_is_closed_and_not_held,
 );
 
 async fn status(locks: &LockManager, key: &str) -> Status {
@@ -214,11 +216,57 @@ async fn questions_disturb_nobody(world: World) {
     assert_eq!(world.traces().await, [""; 0]);
 }
 
-async fn a_manager_that_was_shut_down_answers_questions_or_says_so(world: World) {
+async fn a_manager_that_is_shut_down_answers_no_questions(world: World) {
     let locks = world.manager().await;
-    within(PATIENCE, locks.shutdown()).await;
-    match within(PATIENCE, locks.status("key")).await {
-        Ok(status) => assert!(!status.is_held()),
-        Err(error) => assert!(matches!(error, LockError::ShutDown), "{error}"),
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    let mut shutdown = Box::pin(locks.shutdown());
+    assert!(poll_once(&mut shutdown).await.is_pending());
+    let answers_nothing = async || {
+        let status = within(PATIENCE, locks.status("key")).await;
+        assert!(matches!(status, Err(LockError::ShutDown)), "{status:?}");
+        let list = within(PATIENCE, locks.list("*")).await;
+        assert!(matches!(list, Err(LockError::ShutDown)), "{list:?}");
+        let forced = within(PATIENCE, locks.force_release("key")).await;
+        assert!(matches!(forced, Err(LockError::ShutDown)), "{forced:?}");
+    };
+    answers_nothing().await;
+    assert!(guard.is_held());
+    drop(guard);
+    within(PATIENCE, shutdown).await;
+    answers_nothing().await;
+}
+
+async fn a_lock_that_rests_is_closed_and_not_held(world: World) {
+    let (locks, others) = (world.manager().await, world.manager().await);
+    for kind in [Kind::Exclusive, Kind::Reader, Kind::Permits(1)] {
+        let resting = kind.request(&locks, "key").min_hold(LONG);
+        release(resting.acquire().await.unwrap()).await;
+        for locks in [&locks, &others] {
+            let closed = status(locks, "key").await;
+            assert!(!closed.is_held() && closed.is_resting(), "{closed:?}");
+            let holder = &closed.holders[0];
+            assert!(holder.resting && holder.since.is_none() && holder.fence.is_none());
+            assert_eq!(holder.process, Some(std::process::id()));
+            assert_eq!(list(locks, "*").await, ["key"]);
+            let error = locks.lock("key").wait(Duration::ZERO).acquire().await;
+            let text = error.unwrap_err().to_string();
+            assert!(text.starts_with("lock `key` rests for another "), "{text}");
+            let process = format!("process {}", std::process::id());
+            assert!(text.contains(&process), "{text}");
+        }
+        assert_eq!(others.force_release("key").await.unwrap(), 1);
+        let free = status(&locks, "key").await;
+        assert!(!free.is_held() && !free.is_resting(), "{free:?}");
     }
+}
+
+#[tokio::test]
+async fn a_question_that_is_not_answered_says_so() {
+    let mut server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    server.kill().await;
+    let error = within(PATIENCE, locks.status("key")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
+    assert!(!text.contains("run without the lock"), "{text}");
 }

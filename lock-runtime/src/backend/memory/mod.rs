@@ -34,6 +34,7 @@ struct Memories {
 }
 
 /// Reads a URL.
+#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
 pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
     let name = url.split_once(':').map(|(_, name)| name);
     let name = name.filter(|it| !it.is_empty()).map(Into::into);

@@ -68,8 +68,7 @@ impl Store {
         if !slot.queue.iter().any(|it| it.is(&client, id)) {
             return;
         }
-        let first = slot.holders.iter().min_by_key(|it| it.expires);
-        let holder = first.map(|it| Box::new(it.describe(now)));
+        let holder = slot.first_to_end(now);
         let outcome = if terms.wait.is_try() {
             slot.queue.pop_back();
             Outcome::Busy { id, holder }
@@ -143,6 +142,7 @@ impl Store {
                 owner.resting = true;
                 owner.expires = now.after(rest);
                 self.rests.insert((owner.expires, key.clone()));
+                slot.tell_those_who_wait(now);
             }
         }
         self.dispatch(now, key);
@@ -232,6 +232,20 @@ impl Slot {
         self.holders.retain(|it| now < it.expires);
     }
 
+    fn first_to_end(&self, now: Moment) -> Option<Box<Holder>> {
+        let first = self.holders.iter().min_by_key(|it| it.expires)?;
+        Some(Box::new(first.describe(now)))
+    }
+
+    fn tell_those_who_wait(&self, now: Moment) {
+        for waiter in &self.queue {
+            let _ = waiter.client.send(Outcome::Waiting {
+                id: waiter.terms.id,
+                holder: self.first_to_end(now),
+            });
+        }
+    }
+
     fn admits(&self, kind: Kind) -> bool {
         match self.holders.first() {
             None => true,
@@ -264,16 +278,19 @@ impl Owner {
 
     fn describe(&self, now: Moment) -> Holder {
         let name = holder::name(self.terms.id.0, &self.terms);
-        Holder::parse(&name, Some(self.expires.since(now)))
+        Holder {
+            resting: self.resting,
+            ..Holder::parse(&name, Some(self.expires.since(now)))
+        }
     }
 
     fn report(&self, now: Moment) -> Holder {
-        let held: Duration = now.since(self.since);
-        Holder {
-            since: SystemTime::now().checked_sub(held),
-            fence: Some(FencingToken::new(self.fence)),
-            resting: self.resting,
-            ..self.describe(now)
+        let mut holder = self.describe(now);
+        if !self.resting {
+            let held: Duration = now.since(self.since);
+            holder.since = SystemTime::now().checked_sub(held);
+            holder.fence = Some(FencingToken::new(self.fence));
         }
+        holder
     }
 }

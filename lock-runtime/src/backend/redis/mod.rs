@@ -38,6 +38,12 @@ pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
     let info = url
         .into_connection_info()
         .map_err(|error| LockError::invalid("url", error.category()))?;
+    if info.redis_settings().db() < 0 {
+        return Err(LockError::invalid(
+            "url",
+            "the database must be a number from 0",
+        ));
+    }
     Ok(Arc::new(Server(info)))
 }
 
@@ -96,6 +102,11 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
+            Ok(Err(trouble)) if trouble.is_no_such_database() => {
+                let database = info.redis_settings().db();
+                let reason = format_args!("the server has no database {database}");
+                Err(LockError::invalid("url", reason))
+            }
             Ok(Err(trouble)) => Err(trouble.into()),
             Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
         }

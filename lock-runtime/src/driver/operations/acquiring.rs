@@ -18,6 +18,8 @@ pub(super) struct Acquiring {
     /// Its place in `waits`.
     pub(super) ends: Option<Moment>,
     pub(super) news: News,
+    /// When that was heard.
+    pub(super) heard: Moment,
 }
 
 /// The last that was heard of an acquisition.
@@ -43,11 +45,16 @@ impl Acquiring {
     pub(super) fn fail(self, now: Moment, news: News) {
         let waited = now.since(self.started);
         let error = match news {
-            News::Held(holder) => LockError::Contended {
-                key: self.terms.key.clone(),
-                waited,
-                holder,
-            },
+            News::Held(mut holder) => {
+                if let Some(holder) = &mut holder {
+                    holder.heard_before(now.since(self.heard));
+                }
+                LockError::Contended {
+                    key: self.terms.key.clone(),
+                    waited,
+                    holder,
+                }
+            }
             News::Trouble(cause) => LockError::unavailable(cause),
             News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
         };

@@ -119,6 +119,7 @@ impl Operations {
             }
             Op::Release { id, answer } => self.release(id, answer),
             Op::Query(query, answer) => self.ask(query, answer),
+            Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
         }
@@ -148,7 +149,8 @@ impl Operations {
             Outcome::Waiting { id, holder } => self.heard(now, id, News::Held(holder)),
             Outcome::Trouble { id, cause } => self.heard(now, id, News::Trouble(cause)),
             Outcome::Busy { id, holder } => {
-                if let Some(acquiring) = self.finish(id) {
+                if let Some(mut acquiring) = self.finish(id) {
+                    acquiring.heard = now;
                     acquiring.fail(now, News::Held(holder));
                 }
             }
@@ -242,6 +244,10 @@ impl Operations {
     }
 
     fn ask(&mut self, query: Query, answer: Answer<Found>) {
+        if self.shutdown.is_some() {
+            let _ = answer.send(Err(LockError::ShutDown));
+            return;
+        }
         self.last_query += 1;
         let id = QueryId(self.last_query);
         self.asking.insert(id, answer);
@@ -277,8 +283,12 @@ impl Operations {
         self.let_go(lease, None);
     }
 
-    /// A lock that its caller has not got was of no use, and does not rest.
+    /// A lock that its caller has not got was of no use, and does not rest. Under a
+    /// limit, the lock is that of the call that was joined.
     fn let_go(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
+        if lease.is_limit() {
+            return;
+        }
         let terms = Arc::clone(&lease.terms);
         if lease.has_arrived() {
             self.requests.push(Request::Release(terms.id));

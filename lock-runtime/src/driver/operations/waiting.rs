@@ -39,6 +39,7 @@ impl Operations {
                 started: now,
                 ends,
                 news: News::Nothing,
+                heard: now,
             },
         );
     }
@@ -51,9 +52,9 @@ impl Operations {
             events::waiting(&acquiring.terms);
         }
         acquiring.news = news;
+        acquiring.heard = now;
         let waited = now.since(acquiring.started);
-        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
-        if over && matches!(acquiring.news, News::Held(_)) {
+        if matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait) {
             self.give_up(now, id);
         }
     }
@@ -66,7 +67,7 @@ impl Operations {
         };
         let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
         let answer_by = acquiring.started.after(patience);
-        if !matches!(acquiring.news, News::Held(_)) && now < answer_by {
+        if matches!(acquiring.news, News::Nothing) && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert((answer_by, id));
         } else {

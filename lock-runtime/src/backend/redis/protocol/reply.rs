@@ -238,6 +238,11 @@ impl Trouble {
         }
     }
 
+    /// Whether the server does not have the database that was chosen.
+    pub(crate) fn is_no_such_database(&self) -> bool {
+        self.cause().to_string().contains(NO_SUCH_DATABASE)
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
@@ -252,6 +257,8 @@ impl From<Trouble> for LockError {
     }
 }
 
+const NO_SUCH_DATABASE: &str = "DB index is out of range";
+
 /// Whether an error will not go away by itself. Inside a script some errors keep
 /// their code and some come as `ERR` with the code in the text, depending on the
 /// server's version.
@@ -263,7 +270,7 @@ fn is_final(text: &str) -> bool {
         "WRONGTYPE",
         "The user executing the script can't",
         "ACL failure in script",
-        "DB index is out of range",
+        NO_SUCH_DATABASE,
     ];
     FINAL.iter().any(|code| text.contains(code))
 }

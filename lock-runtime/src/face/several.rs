@@ -1,0 +1,150 @@
+//! An acquisition of several keys: which one is asked for next, and when to begin
+//! again from the first.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use crate::base::clock::Moment;
+use crate::driver::Op;
+use crate::face::shared::Shared;
+use crate::held::guard::LockGuard;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+/// What to ask for next, or what came of it all.
+type Step = Result<Arc<Terms>, Result<LockGuard, LockError>>;
+
+/// Where the acquisition of several keys stands. What is taken already is
+/// renewed like every lock, and released when this is dropped.
+pub(crate) struct Several {
+    /// Those of the first key.
+    terms: Arc<Terms>,
+    /// The other keys, the next one last.
+    rest: Vec<LockKey>,
+    /// How many of them have not been asked for.
+    left: usize,
+    taken: Option<LockGuard>,
+    /// Its place among those who watch what is taken.
+    slot: Option<u64>,
+    /// When the first key was asked for.
+    started: Moment,
+}
+
+impl Several {
+    pub(crate) fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Self {
+        Self {
+            terms: Arc::clone(terms),
+            left: rest.len(),
+            rest,
+            taken: None,
+            slot: None,
+            started: Moment::from_nanos(0),
+        }
+    }
+
+    /// All keys but the first.
+    pub(crate) fn rest(&self) -> &[LockKey] {
+        &self.rest
+    }
+
+    /// The wait for all of them begins.
+    pub(crate) fn begin(&mut self, now: Moment) {
+        self.started = now;
+    }
+
+    /// Whether something that was taken has ended while the next key is waited
+    /// for; wakes `cx` when it does.
+    pub(crate) fn poll_lost(&mut self, cx: &Context<'_>) -> bool {
+        let Some(taken) = &self.taken else {
+            return false;
+        };
+        taken.lease().watch(&mut self.slot, cx.waker());
+        !taken.is_held()
+    }
+
+    /// Where `answer` leads; without one, the question `id` is taken back.
+    pub(crate) fn step(
+        &mut self,
+        shared: &Shared,
+        id: LeaseId,
+        answer: Option<Result<LockGuard, LockError>>,
+    ) -> Step {
+        let now = shared.config.clock.now();
+        match answer {
+            Some(Ok(guard)) => self.go_on(shared, now, guard),
+            Some(Err(mut error)) => {
+                if let LockError::Contended { waited, .. } = &mut error {
+                    *waited = now.since(self.started);
+                }
+                Err(Err(error))
+            }
+            None => {
+                shared.mailbox.post(Op::Cancel(id));
+                self.start_over(shared, now)
+            }
+        }
+    }
+
+    /// Adds the key that was taken last to the others; asks for the next one, or
+    /// gives out the guard of all of them.
+    fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
+        let guard = guard.on_top_of(self.take());
+        if !guard.is_held() {
+            self.taken = Some(guard);
+            return self.start_over(shared, now);
+        }
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(Ok(guard.arrive()));
+        };
+        self.taken = Some(guard);
+        self.left = left;
+        Ok(self.ask(shared, now, self.rest[left].clone()))
+    }
+
+    /// Something that was taken has ended: lets go of the rest, and begins with
+    /// the first key again if there is time.
+    fn start_over(&mut self, shared: &Shared, now: Moment) -> Step {
+        let taken = self.take();
+        if self.wait(now).is_try() {
+            let lost = taken.as_ref().and_then(|it| it.lease().first_lost());
+            return Err(Err(LockError::Contended {
+                key: lost.map_or(&self.terms.key, |it| &it.terms.key).clone(),
+                waited: now.since(self.started),
+                holder: None,
+            }));
+        }
+        self.left = self.rest.len();
+        Ok(self.ask(shared, now, self.terms.key.clone()))
+    }
+
+    fn ask(&self, shared: &Shared, now: Moment, key: LockKey) -> Arc<Terms> {
+        Arc::new(Terms {
+            id: shared.next_id(),
+            key,
+            wait: self.wait(now),
+            ..Terms::clone(&self.terms)
+        })
+    }
+
+    /// What remains of the wait for all of them.
+    fn wait(&self, now: Moment) -> Wait {
+        match self.terms.wait {
+            Wait::AtMost(wait) => Wait::AtMost(self.started.after(wait).since(now)),
+            Wait::Forever => Wait::Forever,
+        }
+    }
+
+    /// What is taken, which nobody watches any more.
+    fn take(&mut self) -> Option<LockGuard> {
+        let taken = self.taken.take()?;
+        taken.lease().unwatch(self.slot);
+        Some(taken)
+    }
+}
+
+impl Drop for Several {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
