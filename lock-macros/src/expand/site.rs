@@ -3,25 +3,30 @@
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
-use syn::{Error, ExprPath, Path};
+use syn::{ExprPath, Path};
 
-use crate::args::Args;
-use crate::errors::Errors;
-use crate::function::Function;
-use crate::length::{Length, Wait};
-use crate::pieces::{crate_at, shown_at};
-use crate::values::{Mode, Permits, not_constant};
+use crate::expand::pieces::{crate_at, shown_at};
+use crate::parse::args::Args;
+use crate::parse::length::Length;
+use crate::parse::values::{Mode, Permits};
 
-/// An expression of type `&'static Site`.
-pub(crate) fn expand(args: &Args, function: &Function, krate: &Path) -> TokenStream {
-    let constants: Vec<_> = constants(args).collect();
+// Input:
+//     #[distributed_lock(key = "…", ttl = "10s", wait = WAIT)]
+//     async fn f
+//
+// Output:
+//     const LOCK_SITE: &Site = &Site::new(module_path!(), "f").ttl_ms(10000).wait(WAIT);
+//     LOCK_SITE
+/// An expression of type `&'static Site`, for a function of this name.
+pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream {
+    let constants: Vec<_> = args.constants().collect();
     // Of several constants, nobody knows yet which one an error would be about.
     let span = match *constants {
         [(_, path)] => end_of(path),
         _ => Span::mixed_site(),
     };
     let krate = crate_at(krate, span);
-    let name = function.sig.ident.unraw().to_string();
+    let name = function.unraw().to_string();
     let settings = settings(args);
     let site = quote_spanned! {span=>
         &#krate::__private::Site::new(::core::module_path!(), #name) #settings
@@ -39,42 +44,33 @@ pub(crate) fn expand(args: &Args, function: &Function, krate: &Path) -> TokenStr
     }
 }
 
-/// Refuses arguments of the function as constants: nobody knows them when the program is compiled.
-pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
-    for (name, path) in constants(args) {
-        let argument = path.path.get_ident();
-        if argument.is_some_and(|argument| function.bindings.contains(argument)) {
-            errors.push(Error::new_spanned(path, not_constant(name)));
-        }
-    }
-}
-
 /// The calls that depart from what `Site::new` takes for granted.
 fn settings(args: &Args) -> TokenStream {
     let ttl = args.ttl.as_ref().map(|ttl| length("ttl", ttl));
-    let wait = args.wait.as_ref().map(|wait| match wait {
-        Wait::For(wait) => length("wait", wait),
-        Wait::Forever => quote!(.wait_forever()),
-    });
+    let wait = args.wait.as_ref().map(|wait| length("wait", wait));
     let renew = (args.renew == Some(false)).then(|| quote!(.fixed_lease()));
     let min_hold = args.min_hold.as_ref().map(|hold| length("min_hold", hold));
     let max_hold = args.max_hold.as_ref().map(|hold| length("max_hold", hold));
     let mode = (args.mode == Some(Mode::Read)).then(|| quote!(.read()));
     let permits = args.permits.as_ref().map(|permits| match permits {
-        Permits::Number(number) => literal("permits", &Literal::u32_unsuffixed(*number)),
+        Permits::Number(number, _) => literal("permits", &Literal::u32_unsuffixed(*number)),
         Permits::Const(path) => constant("permits", path),
     });
     let reentrant = (args.reentrant == Some(true)).then(|| quote!(.reentrant()));
     quote!(#ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant)
 }
 
-/// `.ttl_ms(10000)`, or `.ttl(TTL)`.
+/// `.ttl_ms(10000)`, `.ttl(TTL)`, or `.wait_forever()`.
 fn length(setter: &str, length: &Length) -> TokenStream {
     match length {
-        Length::Millis(millis) => {
+        Length::Millis(millis, _) => {
             literal(&format!("{setter}_ms"), &Literal::u64_unsuffixed(millis.0))
         }
         Length::Const(path) => constant(setter, path),
+        Length::Forever(_) => {
+            let setter = Ident::new(&format!("{setter}_forever"), Span::mixed_site());
+            quote!(.#setter())
+        }
     }
 }
 
@@ -88,30 +84,6 @@ fn constant(setter: &str, path: &ExprPath) -> TokenStream {
     let span = end_of(path);
     let setter = Ident::new(setter, span);
     quote_spanned!(span=> .#setter(#path))
-}
-
-/// The values that are paths, with the names of their arguments.
-fn constants(args: &Args) -> impl Iterator<Item = (&'static str, &ExprPath)> {
-    let wait = match &args.wait {
-        Some(Wait::For(wait)) => Some(wait),
-        Some(Wait::Forever) | None => None,
-    };
-    let permits = match &args.permits {
-        Some(Permits::Const(path)) => Some(("permits", path)),
-        Some(Permits::Number(_)) | None => None,
-    };
-    [
-        ("ttl", args.ttl.as_ref()),
-        ("wait", wait),
-        ("min_hold", args.min_hold.as_ref()),
-        ("max_hold", args.max_hold.as_ref()),
-    ]
-    .into_iter()
-    .filter_map(|(name, length)| match length {
-        Some(Length::Const(path)) => Some((name, path)),
-        Some(Length::Millis(_)) | None => None,
-    })
-    .chain(permits)
 }
 
 /// The last name of a path: of a whole one, stable compilers underline the first alone.
