@@ -7,7 +7,7 @@ use quote::quote;
 use crate::parse::boxed::Boxed;
 use crate::validate::Lock;
 
-/// The item with other statements in place of its body's.
+/// The item, with these statements in place of those in its body.
 pub(crate) fn with_body(lock: &Lock<'_>, statements: &TokenStream) -> TokenStream {
     let header = &lock.function.header;
     let attributes = &lock.function.inner_attributes;
@@ -40,7 +40,8 @@ fn boxed(future: &Boxed, statements: &TokenStream) -> TokenStream {
     quote!(#before(#keywords { #destructuring #statements }))
 }
 
-/// Braces that errors about a missing value point to, as they point to the user's own.
+/// Puts the statements in braces with the span of the user's own: an error about a missing value
+/// points there.
 pub(crate) fn braces(body: &Group, statements: TokenStream) -> Group {
     let mut group = Group::new(Delimiter::Brace, statements);
     group.set_span(body.span());

@@ -38,8 +38,8 @@ pub(crate) fn keys(keys: &Keys, scope: Scope<'_>, krate: &Path) -> TokenStream {
 //         key_writer.write(format_args!("stock:{id}", id = key_writer.value(&id)))
 //     }
 //
-// It is a block: what `format_args!` borrows ends in it, before any await of the statement around
-// it, where it would make the future `!Send`.
+// The block ends what `format_args!` borrows before the statement around it awaits: held across
+// an await, it would make the future `!Send`.
 pub(crate) fn key(key: &Key, scope: Scope<'_>, krate: &Path) -> TokenStream {
     let format = Format { key, scope };
     let format = match &key.values {
@@ -77,7 +77,7 @@ impl Format<'_> {
                 continue;
             }
             named.push(name);
-            // Some letters are not letters of identifiers: rustc says so at the literal.
+            // Not every alphabetic character may stand in an identifier: rustc reports it at the literal.
             let Some(value) = identifier(name) else {
                 continue;
             };
@@ -150,9 +150,9 @@ impl Format<'_> {
             .collect()
     }
 
-    /// Shown at the literal, but meaning the argument of that name: in a function that
-    /// `macro_rules!` wrote the two may come from different places. Of several arguments of one
-    /// name it is the one from the place of the literal.
+    /// The identifier with the location of the literal and the hygiene of the argument that it
+    /// names: in a function from `macro_rules!` the two may differ. Of several arguments with the
+    /// same name, the one with the literal's hygiene is meant.
     fn resolve(&self, ident: &Ident) -> Ident {
         let mut ident = ident.clone();
         ident.set_span(match self.scope.bindings(&ident).as_slice() {
@@ -163,7 +163,8 @@ impl Format<'_> {
         ident
     }
 
-    /// Shown at the literal, but known as generated: lints would advise to edit what is not there.
+    /// Located at the literal, but marked as generated: a lint must not suggest edits to code that
+    /// the user never wrote.
     fn span(&self) -> Span {
         self.key.literal.span().resolved_at(Span::call_site())
     }

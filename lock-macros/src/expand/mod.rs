@@ -1,4 +1,4 @@
-//! Stage 3: generates the code; the input is valid, so nothing here can fail.
+//! Stage 3: generates the code. Its input is valid, so nothing here can fail.
 
 mod function;
 mod key;
@@ -59,8 +59,8 @@ impl Expansion<'_> {
     //         <Ret as FromLockError>::from_lock_error(lock_error)
     //     }
     //
-    // What handles the failure stands there once, so that a mistake in it is reported once.
-    // Methods are called by path: a trait of the user's may have one of the same name.
+    // The code that handles a failure appears once, so that a mistake in it is reported once.
+    // Methods are called by path: a trait of the user's may have a method of the same name.
     fn function(&self) -> TokenStream {
         let keys = self.keys();
         let acquire = self.acquire();
@@ -98,8 +98,8 @@ impl Expansion<'_> {
         quote_spanned!(Span::mixed_site()=> let #variable = #keys;)
     }
 
-    /// The future that takes the lock. It is awaited in another statement: what the manager's
-    /// expression borrows must not live on across the await.
+    /// The future that takes the lock. The next statement awaits it: what the manager's expression
+    /// borrows must not live across the await.
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
         let site = site::expand(self.lock.args, &self.lock.function.sig.ident, krate);
@@ -126,9 +126,8 @@ impl Expansion<'_> {
     //         { BODY }
     //     }
     //
-    // The return that never runs tells inference and coercions the type, which the `async` block
-    // does not declare. The inner braces keep it out of the body's own statements: there a lint
-    // says that items come first.
+    // An `async` block cannot declare its type; the return that never runs tells it to inference and
+    // coercions. The inner braces separate it from the body, where a lint wants items to come first.
     fn body(&self) -> TokenStream {
         let krate = &self.krate;
         let output = &self.lock.function.output;
@@ -146,7 +145,7 @@ impl Expansion<'_> {
             });
         let block = match hint {
             Some(hint) => {
-                // Not the user's braces to a lint that finds them superfluous.
+                // With the user's span, a lint would call these braces superfluous.
                 let mut body = body.clone();
                 body.set_span(shown_at(&body));
                 function::braces(self.lock.body, quote!(#hint #body))
@@ -165,7 +164,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Runs the body, and releases the lock: nothing may come between its end and that.
+    /// Runs the body and releases the lock, with nothing between the two.
     fn run(&self) -> TokenStream {
         let krate = &self.krate;
         let release = self.release();
@@ -220,7 +219,7 @@ impl Expansion<'_> {
                 <#output as #krate::FromLockError>::from_lock_error(lock_error)
             };
         };
-        // No generic can be `!` on stable: there inference has to find it.
+        // On stable Rust `!` cannot be a generic argument: it is left to inference.
         let output = output.filter(|_| !self.never_returns());
         let output = output.map(|output| quote!(::<#output>));
         let span = shown_at(handler);

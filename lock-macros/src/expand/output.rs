@@ -1,4 +1,4 @@
-//! How an expression names the return type.
+//! The return type, in a form that expressions can name.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;

@@ -1,4 +1,4 @@
-//! What the runtime is told about the function at compile time.
+//! The constant that tells the runtime what is known about the function at compile time.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -20,7 +20,7 @@ use crate::parse::values::{Mode, Permits};
 /// An expression of type `&'static Site`, for a function of this name.
 pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream {
     let constants: Vec<_> = args.constants().collect();
-    // Of several constants, nobody knows yet which one an error would be about.
+    // With several constants, it is not known which one an error will be about.
     let span = match *constants {
         [(_, path)] => end_of(path),
         _ => Span::mixed_site(),
@@ -31,8 +31,8 @@ pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream
     let site = quote_spanned! {span=>
         &#krate::__private::Site::new(::core::module_path!(), #name) #settings
     };
-    // `cargo check` evaluates no `const` block of a function that is not called, but every item:
-    // there it puts the user's constants to the test. Where none can fail, a block is shorter.
+    // `cargo check` evaluates every constant item, but no `const` block of a function that is never
+    // called. An item therefore checks the user's constants; where there are none, a block is shorter.
     if constants.is_empty() || constants.iter().any(|(_, path)| may_be_generic(path)) {
         return quote_spanned!(Span::mixed_site()=> const { #site });
     }
@@ -44,7 +44,7 @@ pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream
     }
 }
 
-/// The calls that depart from what `Site::new` takes for granted.
+/// The calls for settings that differ from the defaults of `Site::new`.
 fn settings(args: &Args) -> TokenStream {
     let ttl = args.ttl.as_ref().map(|ttl| length("ttl", ttl));
     let wait = args.wait.as_ref().map(|wait| length("wait", wait));
@@ -79,21 +79,21 @@ fn literal(setter: &str, number: &Literal) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> .#setter(#number))
 }
 
-/// The call, where the constant stands: that is where its value is refused.
+/// The call, located at the constant: that is where a wrong value is reported.
 fn constant(setter: &str, path: &ExprPath) -> TokenStream {
     let span = end_of(path);
     let setter = Ident::new(setter, span);
     quote_spanned!(span=> .#setter(#path))
 }
 
-/// The last name of a path: of a whole one, stable compilers underline the first alone.
+/// The span of the last segment: for a whole path, stable compilers underline only the first.
 fn end_of(path: &ExprPath) -> Span {
     let last = path.path.segments.last();
     last.map_or_else(Span::mixed_site, shown_at)
 }
 
-/// Whether the path may start from a type parameter or from `Self`, which no item can name. By
-/// custom only types start with a capital letter.
+/// Whether the path may start with a type parameter or `Self`, which no item can name. By
+/// convention, only types start with a capital letter.
 fn may_be_generic(path: &ExprPath) -> bool {
     let segments = &path.path.segments;
     let of_type = segments.first().is_some_and(|first| {

@@ -34,8 +34,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
 /// What was written; `None` where an argument is absent or in error.
 #[derive(Default)]
 pub(crate) struct Args {
-    /// The arguments that were written, in their order, with those in error. What a misspelt name
-    /// was meant to be counts as written: it is not missing.
+    /// The names of all arguments in the order in which they were written, including those in
+    /// error. A misspelt name is listed as what it was meant to be, so that nothing calls it missing.
     pub(crate) names: Vec<Ident>,
     pub(crate) keys: Option<Keys>,
     pub(crate) ttl: Option<Length>,
@@ -70,7 +70,7 @@ impl Args {
             }
             Ok(())
         };
-        // What a mistake leaves unread within brackets is no other mistake.
+        // After a mistake within brackets the rest of them is left unread: that is no second mistake.
         if let (Err(error), true) = (parse_all.parse2(tokens), errors.is_empty()) {
             errors.push(error);
         }
@@ -165,7 +165,7 @@ fn name(input: ParseStream<'_>, names: &mut Vec<Ident>) -> Result<Ident> {
     Err(input.error(advice))
 }
 
-/// An example for this argument; notes its name.
+/// Adds the name to `names` and returns an example of its value.
 fn example(name: &Ident, names: &mut Vec<Ident>) -> Result<&'static str> {
     let written = name.to_string();
     if let Some((_, example)) = ARGUMENTS.iter().find(|(known, _)| written == *known) {
@@ -191,7 +191,7 @@ fn end_of_argument(input: ParseStream<'_>) -> Result<()> {
     Err(input.error("expected `,` before the next argument"))
 }
 
-/// Goes to the next comma with an argument after it; commas inside of a value are followed by
+/// Skips to the next comma that an argument follows; a comma inside a value is followed by
 /// something else.
 fn skip_argument(input: ParseStream<'_>) -> Result<()> {
     let value_follows = || input.peek3(Token![=]) || input.peek3(Token![,]) || input.peek3(End);

@@ -12,7 +12,7 @@ use syn::{
 pub(crate) struct Boxed {
     /// `Output` of the future.
     pub(crate) output: Type,
-    /// The patterns of arguments, which were moved from the signature into the future.
+    /// The patterns of arguments that were moved from the signature into the future.
     pub(crate) patterns: Vec<Pat>,
     /// What the future runs.
     pub(crate) body: Group,
@@ -20,7 +20,7 @@ pub(crate) struct Boxed {
     pub(crate) before: TokenStream,
     /// `async move`.
     pub(crate) keywords: TokenStream,
-    /// The statements that bind `patterns`: the key may name what they bind.
+    /// The statements that bind `patterns`. They stay in front: the key may name what they bind.
     pub(crate) destructuring: TokenStream,
 }
 

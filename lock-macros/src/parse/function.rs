@@ -8,7 +8,7 @@ use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Vis
 
 use crate::parse::boxed::Boxed;
 
-/// A function, of which it is not known yet whether it can run under a lock.
+/// A function as it was written. It may turn out that it cannot run under a lock.
 pub(crate) struct Function {
     /// Attributes, visibility and signature, as they were written.
     pub(crate) header: TokenStream,
@@ -52,7 +52,7 @@ impl Function {
     }
 }
 
-/// The trees of an item, out of the invisible group that `macro_rules!` may have put it in.
+/// The token trees of an item, without the invisible group that `macro_rules!` may put around it.
 fn flatten(item: TokenStream) -> Vec<TokenTree> {
     let trees: Vec<TokenTree> = item.into_iter().collect();
     match trees.as_slice() {
@@ -63,7 +63,7 @@ fn flatten(item: TokenStream) -> Vec<TokenTree> {
     }
 }
 
-/// The tree as a block, out of the same kind of group.
+/// The block, without such a group.
 fn braces(tree: TokenTree) -> Option<Group> {
     match flatten(tree.into()).pop() {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => Some(group),
@@ -71,7 +71,7 @@ fn braces(tree: TokenTree) -> Option<Group> {
     }
 }
 
-/// The type, out of the same kind of group.
+/// The type, without such a group.
 fn ungrouped(mut ty: Type) -> Type {
     while let Type::Group(group) = ty {
         ty = *group.elem;

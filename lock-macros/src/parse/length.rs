@@ -7,7 +7,7 @@ use syn::{Error, Expr, ExprPath, Lit, LitStr, Result};
 use crate::parse::duration::Millis;
 use crate::parse::values::{expression, not_constant, refuse};
 
-/// A duration, as far as it is known when the attribute is expanded.
+/// A duration, as far as it is known at expansion; a constant is known only to the compiler.
 pub(crate) enum Length {
     Millis(Millis, Span),
     Const(ExprPath),

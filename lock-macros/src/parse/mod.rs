@@ -1,7 +1,7 @@
-//! Stage 1: reads what the user wrote, as far as it can be read.
+//! Stage 1: parses what the user wrote.
 //!
-//! It refuses only what does not have the form that it reads, such as a number where a text is
-//! expected. Whether what it has read can be meant is for the next stage to say.
+//! It reports only what has the wrong form, such as a number where a string is expected. Whether
+//! well-formed arguments make sense is for the next stage to decide.
 
 pub(crate) mod args;
 pub(crate) mod boxed;

@@ -43,7 +43,7 @@ impl Template {
 }
 
 impl Placeholder {
-    /// The name, if that is all there is, written so that `format_args!` can read it too.
+    /// The name, if the placeholder is nothing else and `format_args!` can read it too.
     pub(crate) fn name(&self) -> Option<&str> {
         let mut chars = self.expr.chars();
         let starts = chars.next().is_some_and(|c| c == '_' || c.is_alphabetic());
@@ -86,7 +86,7 @@ impl FromStr for Template {
     }
 }
 
-/// Reads `expr}` or `expr:spec}`, and returns what follows it too.
+/// Reads `expr}` or `expr:spec}`; returns the placeholder and the text after it.
 fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
     let end = expression_end(source)
         .ok_or_else(|| TemplateError::Unclosed(source.chars().take(20).collect()))?;
@@ -117,7 +117,7 @@ fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
     Ok((placeholder, after))
 }
 
-/// Where the expression ends: at the first `}` or single `:` outside of brackets and quotes.
+/// Where the expression ends: at the first `}` or single `:` outside brackets and quotes.
 fn expression_end(source: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chars = source.char_indices().peekable();
@@ -137,8 +137,8 @@ fn expression_end(source: &str) -> Option<usize> {
     None
 }
 
-/// How many bytes the string or character literal takes that `source` starts with, if it ends; a
-/// quote that starts a lifetime is one byte.
+/// The size in bytes of the string or character literal at the start of `source`; `None` if it
+/// is never closed. Of a lifetime, only the quote is counted.
 fn quoted(source: &str) -> Option<usize> {
     let mut chars = source.char_indices();
     let quote = chars.next().map(|(_, c)| c);
@@ -169,7 +169,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// Text as `format_args!` and this parser write it.
+/// Escapes literal braces, as in the templates of `format_args!`.
 pub(crate) fn escape_braces(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }

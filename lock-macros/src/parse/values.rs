@@ -23,14 +23,14 @@ pub(crate) enum Release {
     Confirmed,
 }
 
-/// What becomes of the body when the lock is lost.
+/// What happens to the body when the lock is lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnLost {
     Cancel,
     Notify,
 }
 
-/// What to say about permits that let nobody in.
+/// The message about permits that let nobody in.
 pub(crate) const TOO_FEW_PERMITS: &str =
     "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`";
 
@@ -90,7 +90,7 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
             lit: Lit::Int(number),
             ..
         }) => match number.base10_parse() {
-            // The suffix of a zero is the smaller mistake.
+            // A zero is refused later, with or without a suffix.
             Ok(permits) if permits == 0 || number.suffix().is_empty() => {
                 return Ok(Permits::Number(permits, number.span()));
             }
@@ -113,7 +113,7 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
     Err(Error::new_spanned(value, message))
 }
 
-/// What to say about a value that only the running program knows.
+/// The message about a value that is known only at run time.
 pub(crate) fn not_constant(name: &str) -> String {
     let (example, ty) = match name {
         "permits" => ("4", "u32"),
@@ -154,7 +154,7 @@ pub(crate) fn krate(input: ParseStream<'_>) -> Result<Path> {
     Path::parse_mod_style(input)
 }
 
-/// What one of these words in quotes means.
+/// The value of one of these quoted words.
 fn one_of<T: Copy>(words: &[(&str, T)], input: ParseStream<'_>, message: &str) -> Result<T> {
     if let Ok(Lit::Str(text)) = input.fork().parse()
         && let Some((_, meant)) = words.iter().find(|(word, _)| text.value() == *word)
@@ -175,7 +175,7 @@ fn truth(input: ParseStream<'_>, message: &str) -> Result<bool> {
     }
 }
 
-/// The next expression, out of the invisible group that `macro_rules!` may have put it in.
+/// The next expression, without the invisible group that `macro_rules!` may put around it.
 pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
     let mut expr = input.parse()?;
     while let Expr::Group(group) = expr {

@@ -1,4 +1,4 @@
-//! Arguments that contradict each other.
+//! Refuses arguments that contradict each other.
 
 use proc_macro2::Ident;
 use syn::Error;
@@ -8,7 +8,7 @@ use crate::parse::args::Args;
 use crate::parse::length::Length;
 use crate::parse::values::Mode;
 
-/// Says at the later one of two arguments that they cannot both be meant, unless one of them is
+/// Reports each contradiction at the later of its two arguments, unless one of them has been
 /// refused already.
 pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
     let conflicts = [mode(args), lease(args), holds(args)];

@@ -9,7 +9,7 @@ use crate::parse::args::Args;
 use crate::parse::function::Function;
 use crate::parse::values::not_constant;
 
-/// The body, of a function that has one and can wait for a lock.
+/// The body, if the function has one and can wait for a lock.
 pub(crate) fn body(function: &Function) -> Result<&Group> {
     let name = &function.sig.ident;
     if let Some(keyword) = &function.sig.constness {
@@ -52,7 +52,7 @@ fn mentions(tokens: TokenStream, name: &str) -> bool {
     })
 }
 
-/// Checks what the arguments of the attribute say about the function.
+/// Checks the arguments of the attribute against the function.
 pub(crate) fn check(function: &Function, args: &Args, errors: &mut Errors) {
     if args.on_error.is_none() {
         errors.ok(output(function));
@@ -61,8 +61,8 @@ pub(crate) fn check(function: &Function, args: &Args, errors: &mut Errors) {
     constants(function, args, errors);
 }
 
-/// Refuses what surely cannot carry the failure. Of other types the trait `FromLockError` decides:
-/// only the compiler sees through their names.
+/// Refuses types that surely cannot carry the failure. The trait `FromLockError` decides about all
+/// others: only the compiler can resolve their names.
 fn output(function: &Function) -> Result<()> {
     let name = &function.sig.ident;
     let (span, returns) = match &function.output {
@@ -89,7 +89,8 @@ fn guard(function: &Function, args: &Args) -> Result<()> {
     }
 }
 
-/// Refuses arguments of the function as constants: nobody knows them when the program is compiled.
+/// Refuses arguments of the function in place of constants: their values are not known at compile
+/// time.
 fn constants(function: &Function, args: &Args, errors: &mut Errors) {
     for (name, path) in args.constants() {
         let argument = path.path.get_ident();

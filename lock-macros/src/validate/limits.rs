@@ -1,4 +1,4 @@
-//! How long durations and how many permits may be.
+//! Refuses durations and numbers of permits that are out of range.
 
 use proc_macro2::Span;
 use syn::Error;
@@ -10,12 +10,12 @@ use crate::parse::length::Length;
 use crate::parse::values::{Permits, TOO_FEW_PERMITS};
 
 const ZERO: Millis = Millis(0);
-/// Below this a renewal cannot be in time.
+/// A shorter lease cannot be renewed in time.
 const MIN_TTL: Millis = Millis(100);
 const MAX: Millis = Millis(24 * 3_600_000);
 
-/// Refuses values out of their limits; the names of their arguments. The compiler checks the
-/// values of constants: nobody knows them yet.
+/// Returns the names of the refused arguments. The values of constants are not known yet: the
+/// compiler checks them.
 pub(crate) fn check(args: &Args, errors: &mut Errors) -> Vec<&'static str> {
     let lengths = args
         .lengths()

@@ -1,4 +1,4 @@
-//! Stage 2: refuses what can be read but cannot be meant.
+//! Stage 2: refuses what is well-formed but makes no sense.
 
 mod conflicts;
 mod function;
@@ -17,7 +17,7 @@ use crate::parse::function::Function;
 use crate::parse::keys::{Key, Keys};
 use scope::Scope;
 
-/// An attribute without a mistake: all that the expansion needs is there.
+/// A valid attribute, with everything that the expansion needs.
 pub(crate) struct Lock<'a> {
     pub(crate) args: &'a Args,
     pub(crate) keys: &'a Keys,
@@ -26,7 +26,7 @@ pub(crate) struct Lock<'a> {
     pub(crate) body: &'a Group,
 }
 
-/// The lock that was written, or all mistakes: those of the earlier stage, and what is found here.
+/// Returns the valid attribute, or all mistakes: those of the first stage and those found here.
 pub(crate) fn attribute(
     written: &Written,
     mut errors: Errors,
@@ -58,7 +58,7 @@ pub(crate) fn key(key: Key) -> Result<Key> {
     keys::check_one(&key, Scope::Anything).map(|()| key)
 }
 
-/// Checks the arguments without the function.
+/// Checks the arguments by themselves, without the function.
 fn arguments(args: &Args, errors: &mut Errors) {
     if !args.names.iter().any(|name| name == "key") {
         errors.push(Error::new(

@@ -1,4 +1,4 @@
-//! The values that a key template can name.
+//! The names that a key template can use.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -34,9 +34,10 @@ impl<'a> Scope<'a> {
         bindings.iter().filter(same).collect()
     }
 
-    /// Whether the name is surely meant: an argument, or by its letters a constant. Any other
-    /// is left to rustc, which underlines it inside the literal. Should it be a constant after
-    /// all, it is written like the text around it, and no other value can imitate that either.
+    /// Whether the name is surely a value in scope: an argument, or a constant by its capital
+    /// letters. Any other name is left to rustc, which underlines it inside the literal. Should it
+    /// be a constant in small letters, its value goes into the key unescaped, like the text around
+    /// it, and no other value can imitate that text either.
     pub(crate) fn binds(self, name: &str) -> bool {
         match self {
             Scope::Function { bindings, .. } => {

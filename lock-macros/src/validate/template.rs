@@ -1,10 +1,10 @@
-//! Refuses templates that name no lock, or could name one lock for different values.
+//! Refuses templates that are empty or too long, or that could build one key from different values.
 
 use std::fmt;
 
 use crate::parse::template::{Part, Placeholder, Template};
 
-/// The most bytes that a name may have.
+/// The most bytes that a key may have.
 const MAX_TEXT: usize = 1024;
 
 /// Why a template cannot be a key: one sentence that says what to write.
@@ -15,7 +15,7 @@ pub(crate) enum Refused {
     TooLong(usize),
 }
 
-/// Text that holds two values apart must contain the one character that values never do.
+/// The text between two values must contain the one character that never occurs in a value.
 pub(crate) fn check(template: &Template) -> Result<(), Refused> {
     let mut text_size = 0;
     let mut before: Option<&Placeholder> = None;

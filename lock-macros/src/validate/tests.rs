@@ -1,4 +1,4 @@
-//! What is said about attributes that can be read.
+//! What is said about attributes that are well-formed.
 
 use super::*;
 use crate::parse;
