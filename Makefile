@@ -40,9 +40,10 @@ build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)
 
 .PHONY: lint
-lint: ## Checks format, lints and documents
+lint: ## Checks format, lints, documents and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
 .PHONY: features

@@ -18,7 +18,7 @@ thread_local! {
     static IS_CALLER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How often was allocated since [`start`]; a growing or shrinking allocation counts again.
+/// Numbers of allocations since [`start`]; a reallocation counts as one more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocations {
     /// By the thread that called [`start`].

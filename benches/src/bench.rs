@@ -1,4 +1,4 @@
-//! What all cases share: how long to measure, whom to compare with, and where the figures go.
+//! What all cases share: the time budget, the systems to compare, and where results go.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -58,12 +58,12 @@ impl Bench {
         LIMIT.saturating_sub(self.started.elapsed()).as_secs()
     }
 
-    /// A server of the case's own.
+    /// Starts a server for one case.
     pub(crate) async fn server(&self) -> RedisServer {
         RedisServer::start().await
     }
 
-    /// Who is measured in a round: ours and the ceiling always, the peers in three rounds of a full run and in the
+    /// The systems measured in a round: ours and the ceiling always, the peers in three rounds of a full run and in the
     /// first of a quick one. Every other round goes backwards.
     pub(crate) fn turn(&self, round: usize, always: &[System]) -> Vec<System> {
         let mut systems = always.to_vec();

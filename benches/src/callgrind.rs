@@ -2,8 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::command;
-use crate::fleet::own_program;
+use crate::command::{self, own_program};
 use crate::stages::{self, Stages};
 
 /// How long one count may take.
@@ -36,7 +35,7 @@ pub(crate) async fn a_cycle(how: How, url: &str, count: u64) -> Result<Vec<f64>,
     Ok(threads.iter().map(|it| it.values().sum()).collect())
 }
 
-/// The same, by what the instructions are for.
+/// The same, by stage.
 pub(crate) async fn a_cycle_by_stage(
     how: How,
     url: &str,

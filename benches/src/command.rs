@@ -1,4 +1,4 @@
-//! Runs other programs, for a limited time.
+//! Runs other programs with a time limit; also the path of this one.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// What `timeout` returns when it had to end the program.
+/// The exit status of `timeout` when it had to end the program.
 const TIMEOUT: i32 = 124;
 
-/// What a program says on its standard output; the last line of its errors where it fails or takes too long.
+/// Returns the program's standard output, or the last line of its standard error if it fails or takes too long.
 pub(crate) async fn run<A: AsRef<OsStr>>(
     seconds: u64,
     folder: &Path,
     program: &str,
     args: impl IntoIterator<Item = A>,
 ) -> Result<String, String> {
-    // It ends what the program has started, too.
+    // It also ends the child processes of the program.
     let output = Command::new("timeout")
         .args([&seconds.to_string(), program])
         .args(args)
         .current_dir(folder)
-        // Where it is cargo, it must find nothing built.
+        // If the program is cargo, it must start from an empty target folder.
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -37,4 +37,10 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     let said = String::from_utf8_lossy(&output.stderr);
     let reason = said.lines().last().unwrap_or("no reason given");
     Err(format!("{program}: {reason} ({})", output.status))
+}
+
+/// The path of this program.
+pub(crate) fn own_program() -> String {
+    let path = std::env::current_exe().expect("a path of our own");
+    path.into_os_string().into_string().expect("UTF-8")
 }

@@ -1,22 +1,22 @@
-//! How long this process, or one of its threads, has run on a processor.
+//! CPU time of this process and of its threads.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// The time of all threads that are alive.
+/// The CPU time of all live threads.
 pub(crate) fn of_process() -> Duration {
     sum(|_| true)
 }
 
-/// The time of the threads of this name.
+/// The CPU time of the threads with this name.
 pub(crate) fn of_threads(name: &str) -> Duration {
     sum(|thread| {
         fs::read_to_string(thread.join("comm")).is_ok_and(|known| known.trim_end() == name)
     })
 }
 
-/// The kernel tells it in nanoseconds; zero where it does not.
+/// In nanoseconds; zero where the kernel does not report it.
 fn sum(wanted: impl Fn(&Path) -> bool) -> Duration {
     let threads = fs::read_dir("/proc/self/task")
         .into_iter()

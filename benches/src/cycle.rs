@@ -10,7 +10,7 @@ use crate::stages::Stages;
 use crate::systems::{Ceiling, Locks, Ours};
 use crate::{alloc, cpu, server};
 
-/// Cycles before the counted ones: what grows has grown by then.
+/// Warm-up cycles: by then every buffer has grown to its final size.
 const WARM: u64 = 200;
 /// Cycles that are counted.
 const CYCLES: u64 = 2_000;
@@ -30,7 +30,7 @@ async fn by_hand(locks: &LockManager, item: u64) -> Result<u64, LockError> {
     output
 }
 
-/// Runs that many cycles; what callgrind looks at.
+/// Runs that many cycles under callgrind.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn cycles(how: How, url: &str, count: u64) {
     match how {

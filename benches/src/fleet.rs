@@ -1,4 +1,4 @@
-//! Worker processes of one measurement: started together, timed together.
+//! The worker processes of one measurement, started and timed together.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use support::Worker;
 use tokio::time::sleep;
 
+use crate::command::own_program;
 use crate::foreign::Foreign;
 use crate::systems::System;
 use crate::worker::{Outcome, Spec};
@@ -63,7 +64,7 @@ impl Fleet {
         sleep(time).await;
     }
 
-    /// Ends the work and collects what came of it.
+    /// Stops the work and collects the outcomes.
     pub(crate) async fn stop(mut self) -> Vec<Outcome> {
         for hand in &mut self.0 {
             hand.0.send("stop").await;
@@ -83,17 +84,11 @@ pub(crate) async fn run(spec: Spec, time: Duration) -> Outcome {
     fleet.stop().await.pop().expect("one worker")
 }
 
-/// The outcome of a measurement, unless somebody in it gave up with a panic.
+/// The outcome of a measurement, or `None` if it panicked.
 pub(crate) async fn attempt<T>(measurement: impl Future<Output = T>) -> Option<T> {
     AssertUnwindSafe(measurement).catch_unwind().await.ok()
 }
 
 fn program(system: System) -> (String, Vec<String>) {
     Foreign::of(system).map_or_else(|| (own_program(), vec!["worker".into()]), Foreign::command)
-}
-
-/// The path of this program.
-pub(crate) fn own_program() -> String {
-    let path = std::env::current_exe().expect("a path of our own");
-    path.into_os_string().into_string().expect("UTF-8")
 }

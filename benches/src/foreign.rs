@@ -1,9 +1,8 @@
-//! Peers in other languages: their workers, and the packages that they need.
+//! Peers in other languages: how to install their packages and start their workers.
 
 use std::path::{Path, PathBuf};
 
-use crate::command;
-use crate::fleet::own_program;
+use crate::command::{self, own_program};
 use crate::systems::System;
 
 /// How long an installation may take.
@@ -29,7 +28,7 @@ impl Foreign {
         }
     }
 
-    /// What it is compared as.
+    /// The system that it is measured as.
     pub(crate) fn system(self) -> System {
         match self {
             Self::Python => System::RedisPy,
@@ -37,7 +36,7 @@ impl Foreign {
         }
     }
 
-    /// Installs what it needs, unless that is there; says why where that cannot be done.
+    /// Installs the packages that it needs, unless they are there; the error says why it cannot.
     pub(crate) async fn install(self) -> Result<(), String> {
         let place = place();
         std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -67,7 +66,7 @@ impl Foreign {
         }
     }
 
-    /// How its worker is started.
+    /// The command that starts its worker.
     pub(crate) fn command(self) -> (String, Vec<String>) {
         match self {
             Self::Python => {
@@ -82,12 +81,12 @@ impl Foreign {
     }
 }
 
-/// Where the workers are.
+/// The folder of the workers' scripts.
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
 
-/// Where packages go: beside the build.
+/// The folder for packages, beside the build.
 fn place() -> PathBuf {
     let program = PathBuf::from(own_program());
     let target = program.ancestors().nth(2).expect("a folder of the build");

@@ -1,4 +1,4 @@
-//! What the critical sections of one hot key tell: fairness, hand-offs, waits.
+//! Measures one hot key from its critical sections: fairness, hand-offs and waits.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::worker::{Outcome, Section, Spec, Work};
 pub(crate) struct Hot {
     /// How many critical sections there were.
     pub(crate) sections: f64,
-    /// And how many each second.
+    /// Critical sections per second.
     pub(crate) per_second: f64,
-    /// From the end of one to the begin of the next, where that one was waited for already; ns.
+    /// From the end of one section to the start of the next that was already waiting; ns.
     pub(crate) gaps: Sorted,
-    /// From asking to entering, ns; who had not entered at the end waited for at least so long.
+    /// From request to entry, ns; for those still waiting at the end, the wait so far.
     pub(crate) waits: Sorted,
     /// How long the sections themselves lasted, ns.
     pub(crate) bodies: Sorted,
     /// Jain's fairness over all tasks.
     pub(crate) fairness: f64,
-    /// What the server did meanwhile.
+    /// What the server did in that time.
     pub(crate) server: Statistics,
-    /// What the clients' processors did, in ns.
+    /// CPU time of the clients, in ns.
     pub(crate) client_ns: f64,
 }
 
 impl Hot {
-    /// How many of something there were for each critical section.
+    /// A count per critical section.
     pub(crate) fn each(&self, count: f64) -> f64 {
         count / self.sections
     }
@@ -50,7 +50,7 @@ pub(crate) struct Crowd {
 
 /// Lets a crowd compete for some time.
 pub(crate) async fn compete(server: &RedisServer, crowd: Crowd, time: Duration) -> Hot {
-    // Whoever is stopped while it waits may leave a lock behind.
+    // A waiter that is stopped may leave a lock behind.
     let key = support::unique("hot");
     let spec = |process| Spec {
         tasks: crowd.tasks,

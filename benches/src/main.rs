@@ -105,7 +105,7 @@ async fn run(quick: bool, only: Option<&str>) {
     );
 }
 
-/// How many threads wanted a processor, over the last 1, 5 and 15 minutes: how much of a noise there is.
+/// The load average over the last 1, 5 and 15 minutes, a measure of noise.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let averages: Vec<_> = text.split_whitespace().take(3).collect();
@@ -115,12 +115,12 @@ fn load() -> String {
     averages.join(" ")
 }
 
-/// How many processors there are for all of it.
+/// The number of CPUs.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Where results go.
+/// The folder for results.
 fn results() -> PathBuf {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results).expect("a folder for the results");

@@ -10,9 +10,9 @@ use plotters::prelude::*;
 const SIZE: (u32, u32) = (920, 520);
 /// The legend is beside the chart, where it hides nothing.
 const LEGEND: u32 = 150;
-/// Up to so many points are marked one by one: what lies between them was not measured.
+/// Up to this many points are marked one by one: nothing was measured between them.
 const FEW: usize = 20;
-/// Colours that are told apart by everybody, after Okabe and Ito; the first for ours.
+/// A palette for all kinds of colour vision, by Okabe and Ito; the first colour is ours.
 const COLORS: [RGBColor; 8] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 0, 0),
@@ -120,7 +120,7 @@ impl Series {
         COLORS[self.color % COLORS.len()]
     }
 
-    /// What a logarithmic axis can show.
+    /// Whether a logarithmic axis can show the value.
     fn shown(&self) -> impl Iterator<Item = (f64, f64)> {
         let points = self.points.iter().copied();
         points.filter(|(x, y)| x.min(*y) > 0.0 && x.max(*y).is_finite())

@@ -1,4 +1,4 @@
-//! The figures, each beside its bound, as a table and as JSON.
+//! The figures with their bounds, as a table and as JSON.
 
 use std::fmt;
 use std::path::Path;
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 pub(crate) enum Unit {
     /// A number.
     Plain,
-    /// So many each second.
+    /// Per second.
     PerSecond,
     /// Nanoseconds.
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// A part of a processor.
+    /// A share of one CPU.
     Percent,
 }
 
-/// What a figure must be.
+/// The bound of a figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Bound {
     /// What is compared: the figure itself or its ratio to another one.
@@ -79,7 +79,7 @@ pub(crate) struct Row {
     figure: String,
     unit: Unit,
     ours: f64,
-    /// The same of others.
+    /// The same figure for other systems.
     beside: Vec<(String, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bound: Option<Bound>,
@@ -98,13 +98,13 @@ impl Row {
         }
     }
 
-    /// With the figure of somebody else.
+    /// Adds the figure of another system.
     pub(crate) fn beside(mut self, name: impl fmt::Display, value: f64) -> Self {
         self.beside.push((name.to_string(), value));
         self
     }
 
-    /// With a bound.
+    /// Adds a bound.
     pub(crate) fn bound(self, bound: Bound) -> Self {
         Self {
             bound: Some(bound),
@@ -121,7 +121,7 @@ pub(crate) struct Report {
     /// What was left out, and why.
     pub(crate) notices: Vec<String>,
     rows: Vec<Row>,
-    /// What the medians and the plots were made of.
+    /// The raw values behind the medians and the plots.
     raw: Map<String, Value>,
 }
 
@@ -137,12 +137,12 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Keeps the values that a figure was made of.
+    /// Keeps the raw values of a figure.
     pub(crate) fn keep(&mut self, name: impl Into<String>, values: impl Into<Value>) {
         self.raw.insert(name.into(), values.into());
     }
 
-    /// Says what is left out, and why.
+    /// Notes what was left out, and why.
     pub(crate) fn notice(&mut self, text: String) {
         println!("NOTICE: {text}");
         self.notices.push(text);
@@ -251,7 +251,7 @@ impl Unit {
     }
 }
 
-/// Three digits, and all of those before the point.
+/// Three significant digits, and every digit before the decimal point.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 99.95 || value == 0.0 {

@@ -1,4 +1,4 @@
-//! What the server can say about its work.
+//! Statistics of the server.
 
 use support::RedisServer;
 
@@ -9,7 +9,7 @@ pub(crate) struct Statistics {
     pub(crate) scripts: f64,
     /// `SET`, also within scripts.
     pub(crate) sets: f64,
-    /// Messages that were published.
+    /// Published messages.
     pub(crate) pushes: f64,
     /// How long the scripts took, in µs.
     pub(crate) script_us: f64,
@@ -45,7 +45,7 @@ pub(crate) async fn statistics(server: &RedisServer) -> Statistics {
     all
 }
 
-/// How long the server's process has run on a processor, in seconds.
+/// CPU time of the server's process, in seconds.
 pub(crate) async fn processor_seconds(server: &RedisServer) -> f64 {
     let text = info(server, "cpu").await;
     let values = text.lines().filter_map(|line| {

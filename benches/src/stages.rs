@@ -1,8 +1,8 @@
-//! What callgrind counted, by what it was done for: from the source files of the instructions and of their callers.
+//! Sorts the instructions that callgrind counted into stages, by their source files and those of their callers.
 
 use std::collections::BTreeMap;
 
-/// What instructions are for.
+/// What the instructions do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// Requests, guards, the driver's turns and operations, leases.
@@ -22,7 +22,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// In words.
+    /// The name of the stage.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Operations => "operations and leases",
@@ -115,7 +115,7 @@ pub(crate) fn count(profile: &str) -> Stages {
     counts
 }
 
-/// Names are written once, and are numbers from then on.
+/// Callgrind writes a name in full once and refers to it by number afterwards.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<String, String>);
 

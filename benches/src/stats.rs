@@ -1,6 +1,6 @@
 //! Medians, quantiles and fairness.
 
-/// The middle one; of an even number of values the mean of the two in the middle.
+/// The median; of an even number of values the mean of the middle two.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -11,7 +11,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Values in their order, of which quantiles can be asked.
+/// A sorted sample, for quantiles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sorted(Vec<u64>);
 
@@ -39,7 +39,7 @@ impl Sorted {
         (0..count).step_by(step).map(point).collect()
     }
 
-    /// How many there are.
+    /// The size of the sample.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }

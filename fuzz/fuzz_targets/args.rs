@@ -2,54 +2,33 @@
 #![no_main]
 #![allow(dead_code, reason = "the attribute uses more of the modules")]
 
-#[path = "../../lock-macros/src/args.rs"]
-mod args;
-#[path = "../../lock-macros/src/boxed.rs"]
-mod boxed;
-#[path = "../../lock-macros/src/conflicts.rs"]
-mod conflicts;
-#[path = "../../lock-macros/src/duration.rs"]
-mod duration;
 #[path = "../../lock-macros/src/errors.rs"]
 mod errors;
-#[path = "../../lock-macros/src/expand.rs"]
+#[path = "../../lock-macros/src/expand/mod.rs"]
 mod expand;
-#[path = "../../lock-macros/src/function.rs"]
-mod function;
-#[path = "../../lock-macros/src/key.rs"]
-mod key;
-#[path = "../../lock-macros/src/keys.rs"]
-mod keys;
-#[path = "../../lock-macros/src/length.rs"]
-mod length;
-#[path = "../../lock-macros/src/output.rs"]
-mod output;
-#[path = "../../lock-macros/src/pieces.rs"]
-mod pieces;
-#[path = "../../lock-macros/src/site.rs"]
-mod site;
-#[path = "../../lock-macros/src/template.rs"]
-mod template;
-#[path = "../../lock-macros/src/values.rs"]
-mod values;
+#[path = "../../lock-macros/src/fallback.rs"]
+mod fallback;
+#[path = "../../lock-macros/src/parse/mod.rs"]
+mod parse;
+#[path = "../../lock-macros/src/validate/mod.rs"]
+mod validate;
 
-use args::Args;
 use errors::Errors;
-use key::Key;
-use keys::Keys;
-use length::{Length, Wait};
 use libfuzzer_sys::fuzz_target;
+use parse::args::Args;
+use parse::keys::{Key, Keys};
+use parse::length::Length;
+use parse::values::{Mode, OnLost, Permits, Release};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use values::{Mode, OnLost, Permits, Release};
 
 fuzz_target!(|text: &str| {
     let Ok(tokens) = text.parse::<TokenStream>() else {
         return;
     };
-    if let Some(args) = parse(tokens.clone()) {
+    if let Some(args) = read(tokens.clone()) {
         let printed = print(&args).to_string();
-        let again = parse(printed.parse().expect("what is printed is tokens"));
+        let again = read(printed.parse().expect("what is printed is tokens"));
         let again = again.unwrap_or_else(|| panic!("is not read: {printed}"));
         assert_eq!(print(&again).to_string(), printed);
     }
@@ -58,16 +37,26 @@ fuzz_target!(|text: &str| {
             Ok(id)
         }
     };
-    let expanded = expand::attribute(tokens, function);
+    let expanded = attribute(tokens, function);
     if let Err(wrong) = syn::parse2::<syn::File>(expanded.clone()) {
         panic!("{wrong}: {expanded}");
     }
 });
 
-fn parse(tokens: TokenStream) -> Option<Args> {
+fn read(tokens: TokenStream) -> Option<Args> {
     let mut errors = Errors::default();
     let args = Args::parse(tokens, &mut errors);
-    errors.into_tokens().is_none().then_some(args)
+    errors.is_empty().then_some(args)
+}
+
+/// The stages, as the attribute goes through them.
+fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let written = parse::attribute(args, item.clone(), &mut errors);
+    match validate::attribute(&written, errors) {
+        Ok(lock) => expand::attribute(&lock),
+        Err(errors) => fallback::attribute(item, errors),
+    }
 }
 
 fn print(args: &Args) -> TokenStream {
@@ -81,10 +70,7 @@ fn print(args: &Args) -> TokenStream {
     let key = key.map(|key| quote!(key = #key,));
     let ttl = args.ttl.as_ref().map(length);
     let ttl = ttl.map(|ttl| quote!(ttl = #ttl,));
-    let wait = args.wait.as_ref().map(|wait| match wait {
-        Wait::For(wait) => length(wait),
-        Wait::Forever => quote!("forever"),
-    });
+    let wait = args.wait.as_ref().map(length);
     let wait = wait.map(|wait| quote!(wait = #wait,));
     let renew = args.renew.map(|renew| quote!(renew = #renew,));
     let min_hold = args.min_hold.as_ref().map(length);
@@ -97,7 +83,7 @@ fn print(args: &Args) -> TokenStream {
         Mode::Write => quote!(mode = "write",),
     });
     let permits = args.permits.as_ref().map(|permits| match permits {
-        Permits::Number(number) => {
+        Permits::Number(number, _) => {
             let number = Literal::u32_unsuffixed(*number);
             quote!(permits = #number,)
         }
@@ -130,10 +116,11 @@ fn template(key: &Key) -> TokenStream {
 
 fn length(length: &Length) -> TokenStream {
     match length {
-        Length::Millis(millis) => {
+        Length::Millis(millis, _) => {
             let text = millis.to_string();
             quote!(#text)
         }
         Length::Const(path) => quote!(#path),
+        Length::Forever(_) => quote!("forever"),
     }
 }

@@ -1,7 +1,7 @@
 //! Durations: no text panics, and what is printed is read as the same.
 #![no_main]
 
-#[path = "../../lock-macros/src/duration.rs"]
+#[path = "../../lock-macros/src/parse/duration.rs"]
 mod duration;
 
 use duration::Millis;

@@ -2,7 +2,7 @@
 #![no_main]
 #![allow(dead_code, reason = "the attribute uses more of the module")]
 
-#[path = "../../lock-macros/src/template.rs"]
+#[path = "../../lock-macros/src/parse/template.rs"]
 mod template;
 
 use libfuzzer_sys::fuzz_target;

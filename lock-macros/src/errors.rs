@@ -24,9 +24,10 @@ impl Errors {
         self.0.is_none()
     }
 
-    /// A `compile_error!` for each mistake; `None` if there is no mistake.
-    pub(crate) fn into_tokens(self) -> Option<TokenStream> {
-        self.0.map(Error::into_compile_error)
+    /// A `compile_error!` for each mistake.
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        let tokens = self.0.map(Error::into_compile_error);
+        tokens.unwrap_or_default()
     }
 
     #[cfg(test)]

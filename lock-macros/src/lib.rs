@@ -1,26 +1,23 @@
 //! The attribute of `lock-runtime`: use it from there, where it is documented.
+//!
+//! Each macro goes through the same stages, one module each: `parse` reads what the user wrote,
+//! `validate` refuses what cannot be meant, `expand` generates code from what is left and
+//! cannot fail. After a mistake `fallback` takes the place of `expand`. A stage uses only the
+//! ones before it; all mistakes of one macro call are collected in `errors` and reported at once.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod args;
-mod boxed;
-mod conflicts;
-mod duration;
 mod errors;
 mod expand;
-mod function;
-mod key;
-mod keys;
-mod length;
-mod output;
-mod pieces;
-mod site;
+mod fallback;
+mod parse;
 #[cfg(test)]
 mod snapshots;
-mod template;
-mod values;
+mod validate;
 
-use proc_macro::TokenStream;
+use proc_macro2::TokenStream;
+
+use errors::Errors;
 
 /// Runs the body of an `async fn` under a distributed lock.
 ///
@@ -35,12 +32,31 @@ use proc_macro::TokenStream;
 /// The future is `Send` where that of the plain function is, with one exception: with
 /// `release = "confirmed"` the output waits for the server's answer, and has to be `Send` too.
 #[proc_macro_attribute]
-pub fn distributed_lock(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(args.into(), item.into()).into()
+pub fn distributed_lock(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    attribute(args.into(), item.into()).into()
 }
 
 /// The key that `#[distributed_lock(key = "…")]` would build from the variables in scope.
 #[proc_macro]
-pub fn key(template: TokenStream) -> TokenStream {
-    key::expand(template.into()).into()
+pub fn key(template: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    key_macro(template.into()).into()
+}
+
+fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let written = parse::attribute(args, item.clone(), &mut errors);
+    match validate::attribute(&written, errors) {
+        Ok(lock) => expand::attribute(&lock),
+        Err(errors) => fallback::attribute(item, errors),
+    }
+}
+
+fn key_macro(template: TokenStream) -> TokenStream {
+    match parse::key(template).and_then(validate::key) {
+        Ok(key) => expand::key(&key),
+        Err(error) => fallback::key(&error),
+    }
 }

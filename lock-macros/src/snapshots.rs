@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::expand::attribute;
-use crate::key;
+use crate::{attribute, key_macro};
 
 /// A name, the attribute's arguments, and the item.
 const CASES: &[(&str, &str, &str)] = &[
@@ -134,7 +133,7 @@ fn expansions() {
 
 #[test]
 fn key_by_hand() {
-    let expanded = key::expand(r#""stock:{id}:{COLOR}:{size:04}""#.parse().unwrap());
+    let expanded = key_macro(r#""stock:{id}:{COLOR}:{size:04}""#.parse().unwrap());
     check("key", &format!("fn f() -> LockKey {expanded}"));
 }
 

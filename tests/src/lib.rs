@@ -9,6 +9,7 @@
 mod body;
 mod compiler;
 mod fixtures;
+pub mod floors;
 pub mod kinds;
 mod line;
 mod log;

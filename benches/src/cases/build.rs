@@ -1,4 +1,4 @@
-//! What it takes to build each library from nothing: time and number of packages. Only in a full run.
+//! A clean build of each library: time and number of packages. Only in a full run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::command;
 use crate::report::{Row, Unit};
 use crate::systems::System;
 
-/// Seconds that one build may take, where so many are left.
+/// The most seconds for one build, if that many are left.
 const SECONDS: u64 = 100;
 
 /// A library as a dependency.

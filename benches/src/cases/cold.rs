@@ -1,4 +1,4 @@
-//! Cold start: from nothing to the first lock, in round trips, through a network that is slow on purpose.
+//! Cold start: the round trips from start to the first lock, through a network that is slow on purpose.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::stats::median;
 use crate::systems::System;
 use crate::worker::{Spec, Work};
 
-/// Each way. Long enough for what is computed meanwhile not to count.
+/// The delay in each direction, long enough that computation does not count.
 const DELAY: Duration = Duration::from_millis(20);
 /// Within this, every system has its first lock.
 const ENOUGH: Duration = Duration::from_millis(600);
@@ -25,7 +25,7 @@ pub(super) async fn run(bench: &mut Bench) {
     for system in bench.turn(0, &[System::Ours, System::Ceiling]) {
         let mut trips = Vec::new();
         for _ in 0..bench.pick(1, 3) {
-            // Nobody has loaded a script before.
+            // No script is loaded yet.
             server.cmd(&["SCRIPT", "FLUSH"]).await;
             let spec = Spec::new(system, Work::Cold, proxy.url());
             let outcome = bench.attempt(system, fleet::run(spec, ENOUGH)).await;

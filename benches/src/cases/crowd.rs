@@ -1,4 +1,4 @@
-//! A hot key with 10 and with 100 waiting processes: what a hand-off costs must not depend on who waits.
+//! A hot key with 10 and with 100 waiting processes: the cost of a hand-off must not depend on the number of waiters.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const CASE: &str = "hot key, 100 processes x 1 task";
 const FEW: usize = 10;
 const MANY: usize = 100;
 const BODY: Duration = Duration::from_millis(1);
-/// What may differ, of the whole.
+/// The largest tolerated ratio.
 const TOLERANCE: f64 = 1.1;
 
 /// A figure of one measurement.

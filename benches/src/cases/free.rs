@@ -1,4 +1,4 @@
-//! Free keys: what one cycle costs, and how many there are with many tasks.
+//! Free keys: the cost of one cycle, and the throughput with many tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::worker::{Spec, Work};
 
 const CASE: &str = "free keys";
 
-/// What each system reached, a value a round.
+/// The values of each system, one per round.
 #[derive(Debug, Default)]
 struct Reached {
     /// Median latency in ns.

@@ -1,4 +1,4 @@
-//! A million different names, each locked once: nothing of them stays behind.
+//! A million different names, each locked once: none of them leaves anything behind.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::systems::System;
 use crate::worker::{Sample, Spec, Work};
 
 const CASE: &str = "different keys, once each";
-/// So many are done between two answers of the worker.
+/// The number of names between two samples.
 const STEP: usize = 50_000;
 const MIB: f64 = 1_048_576.0;
-/// How long memory may take to be given back.
+/// How long the memory may take to be freed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(bench: &mut Bench) {

@@ -1,4 +1,4 @@
-//! What it costs to have more waiters on one key, and more held locks: no more for each of them.
+//! The cost of more waiters on one key and of more held locks: the cost of each must not grow.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::systems::System;
 use crate::worker::{Sample, Spec, Work};
 
 const CASE: &str = "cost over size";
-/// The exponent of growth; 1 is in proportion, and a tenth is for noise.
+/// The exponent of growth: 1 is proportional, plus a tenth for noise.
 const LINEAR: f64 = 1.1;
 
-/// What something cost at each size, in ns.
+/// The cost at each size, in ns.
 #[derive(Debug, Default)]
 struct Costs {
     client: Vec<(f64, f64)>,

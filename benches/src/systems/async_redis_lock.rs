@@ -1,8 +1,8 @@
-//! The crate `async-redis-lock`: tries again every 100 ms.
+//! The crate `async-redis-lock`: retries every 100 ms.
 
 use async_redis_lock::{Lock, Locker, Options};
 
-use super::{Locks, TTL};
+use super::locks::{Locks, TTL};
 
 /// A client that waits forever; by default it gives up after a second.
 #[derive(Clone)]

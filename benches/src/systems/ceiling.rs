@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, Script};
 
-use super::{Locks, TTL};
+use super::locks::{Locks, TTL};
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(

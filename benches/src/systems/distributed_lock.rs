@@ -1,4 +1,4 @@
-//! The crate `distributed-lock`: tries once; tried again here every 100 ms, as others do.
+//! The crate `distributed-lock`: tries once; retried here every 100 ms, like the others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use distributed_lock_core::prelude::{DistributedLock as _, LockHandle as _, Lock
 use distributed_lock_redis::{RedisLockHandle, RedisLockProvider};
 use tokio::time::sleep;
 
-use super::{Locks, TTL};
+use super::locks::{Locks, TTL};
 
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 

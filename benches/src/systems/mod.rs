@@ -1,116 +1,19 @@
-//! What is compared: this project's locks, the ceiling, and other libraries, behind one face.
+//! What is compared: this project's locks, the ceiling, and other libraries, behind one interface.
 
 mod async_redis_lock;
 mod ceiling;
 mod distributed_lock;
+mod locks;
+mod name;
 mod ours;
 mod rlock;
 mod rslock;
 
-use std::fmt;
-use std::future::Future;
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
-
 pub(crate) use self::async_redis_lock::AsyncRedisLock;
 pub(crate) use self::ceiling::Ceiling;
 pub(crate) use self::distributed_lock::DistributedLock;
+pub(crate) use self::locks::Locks;
+pub(crate) use self::name::System;
 pub(crate) use self::ours::{Detached, Ours, Readers};
 pub(crate) use self::rlock::Rlock;
 pub(crate) use self::rslock::Rslock;
-
-/// The lease of every lock here, except where a case is about leases.
-pub(crate) const TTL: Duration = Duration::from_secs(10);
-
-/// The name of a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum System {
-    /// This project's locks; a cycle ends when the server has confirmed the release.
-    Ours,
-    /// The same, released in the background.
-    OursDetached,
-    /// The same as readers, who share a lock.
-    OursRead,
-    /// A bare client: one script to take, one to release.
-    Ceiling,
-    /// The crate `rslock`.
-    Rslock,
-    /// The crate `rlock`.
-    Rlock,
-    /// The crate `async-redis-lock`.
-    AsyncRedisLock,
-    /// The crate `distributed-lock`.
-    DistributedLock,
-    /// `Lock` of Python's `redis`.
-    RedisPy,
-    /// Node's `redlock`.
-    Redlock,
-}
-
-impl System {
-    /// The other libraries that are linked in.
-    pub(crate) const CRATES: [Self; 4] = [
-        Self::Rslock,
-        Self::Rlock,
-        Self::AsyncRedisLock,
-        Self::DistributedLock,
-    ];
-
-    /// The number of its colour in charts.
-    pub(crate) fn color(self) -> usize {
-        match self {
-            Self::Ours | Self::OursDetached | Self::OursRead => 0,
-            Self::Ceiling => 1,
-            Self::Rslock => 2,
-            Self::Rlock => 3,
-            Self::AsyncRedisLock => 4,
-            Self::DistributedLock => 5,
-            Self::RedisPy => 6,
-            Self::Redlock => 7,
-        }
-    }
-
-    /// Takes locks with a plain `SET`, and not with a script.
-    pub(crate) fn takes_with_set(self) -> bool {
-        matches!(
-            self,
-            Self::Rslock | Self::Rlock | Self::DistributedLock | Self::RedisPy
-        )
-    }
-}
-
-impl fmt::Display for System {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ours => "ours",
-            Self::OursDetached => "ours, detached",
-            Self::OursRead => "ours, readers",
-            Self::Ceiling => "ceiling",
-            Self::Rslock => "rslock",
-            Self::Rlock => "rlock",
-            Self::AsyncRedisLock => "async-redis-lock",
-            Self::DistributedLock => "distributed-lock",
-            Self::RedisPy => "redis-py",
-            Self::Redlock => "redlock (node)",
-        })
-    }
-}
-
-/// A client that takes locks and waits for as long as it takes; it panics where it cannot go on.
-///
-/// Peers are set up as their documents do, with their own intervals between attempts.
-pub(crate) trait Locks: Clone + Send + Sync + 'static {
-    /// What holds a lock.
-    type Guard: Send;
-
-    /// Connects to the server.
-    fn connect(url: &str) -> impl Future<Output = Self> + Send;
-
-    /// Takes the lock of this name.
-    fn take(&self, key: &str) -> impl Future<Output = Self::Guard> + Send;
-
-    /// Gives it back; returns when the server has confirmed that, unless said otherwise.
-    fn free(&self, guard: Self::Guard) -> impl Future<Output = ()> + Send;
-}

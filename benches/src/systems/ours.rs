@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockGuard, LockManager};
 
-use super::Locks;
+use super::locks::Locks;
 
 /// Waits for the server's answer to the release.
 #[derive(Clone, Debug)]

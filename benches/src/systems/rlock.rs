@@ -1,9 +1,9 @@
-//! The crate `rlock`: tries again every 100 ms.
+//! The crate `rlock`: retries every 100 ms.
 
 use rlock::AcquireOptions;
 use rlock::async_lock::{RLock, RLockGuard};
 
-use super::Locks;
+use super::locks::Locks;
 
 /// A client with its default options, whose lease is 10 s too.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
-//! The crate `rslock`: tries again after up to 200 ms, and does not renew.
+//! The crate `rslock`: retries after up to 200 ms, and does not renew.
 
 use rslock::{LockGuard, LockManager};
 
-use super::{Locks, TTL};
+use super::locks::{Locks, TTL};
 
 /// A manager with one server.
 #[derive(Clone, Debug)]

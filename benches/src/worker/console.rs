@@ -44,7 +44,7 @@ impl Console {
         assert_eq!(line, order, "an order that was not expected");
     }
 
-    /// Says something as one line of JSON.
+    /// Writes one line of JSON.
     pub(super) fn say(answer: &impl Serialize) {
         let mut text = serde_json::to_string(answer).expect("JSON");
         text.push('\n');
@@ -55,7 +55,7 @@ impl Console {
         stdout.flush().expect("the bench listens");
     }
 
-    /// Keeps what is there until the bench has enough.
+    /// Keeps everything alive until the bench closes the pipe.
     pub(super) async fn until_closed(&mut self) {
         loop {
             self.line().await;

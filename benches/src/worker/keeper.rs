@@ -7,23 +7,23 @@ use lock_runtime::{LockConfig, LockGuard, LockManager};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::Spec;
 use super::console::Console;
+use super::job::Spec;
 use crate::{alloc, cpu};
 
-/// How many are asked for at the same time.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 256;
 
-/// What the process can say of itself.
+/// Figures that the process reports about itself.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// How many locks are held.
     pub(crate) held: usize,
     /// How many of those that were taken are lost.
     pub(crate) lost: usize,
-    /// How much more is allocated than before the first lock.
+    /// Bytes allocated beyond those before the first lock.
     pub(crate) heap_bytes: i64,
-    /// How long the thread of the leases has run.
+    /// CPU time of the thread that keeps the leases.
     pub(crate) driver_ns: u64,
 }
 
@@ -90,7 +90,7 @@ async fn connect(spec: &Spec) -> LockManager {
     locks.expect("a server")
 }
 
-/// Takes locks of that many names.
+/// Takes that many locks, each with its own name.
 async fn take(locks: &LockManager, count: usize) -> Vec<LockGuard> {
     let mut guards = Vec::with_capacity(count);
     for first in (0..count).step_by(AT_ONCE) {

@@ -1,4 +1,4 @@
-//! Work that is timed: cycles of taking and freeing, bare round trips, and the first lock of all.
+//! Timed work: cycles of acquire and release, bare round trips, and the first lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::console::Console;
-use super::{Outcome, Section, Spec, Work};
+use super::job::{Outcome, Section, Spec, Work};
 use crate::cpu;
 use crate::systems::{Ceiling, Locks};
 
 /// How many keys a task takes in turn, so that it never waits for its own release.
 const KEYS: usize = 64;
 
-/// What one task found.
+/// The measurements of one task.
 #[derive(Debug, Default)]
 struct Found {
     latencies: Vec<u64>,

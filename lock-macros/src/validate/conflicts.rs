@@ -1,20 +1,21 @@
-//! Arguments that contradict each other.
+//! Refuses arguments that contradict each other.
 
 use proc_macro2::Ident;
 use syn::Error;
 
-use crate::args::Args;
 use crate::errors::Errors;
-use crate::length::Length;
-use crate::values::Mode;
+use crate::parse::args::Args;
+use crate::parse::length::Length;
+use crate::parse::values::Mode;
 
-/// Says at the later one of two arguments that they cannot both be meant; `names` are those that
-/// were written, in their order.
-pub(crate) fn check(args: &Args, names: &[Ident], errors: &mut Errors) {
+/// Reports each contradiction at the later of its two arguments, unless one of them has been
+/// refused already.
+pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
     let conflicts = [mode(args), lease(args), holds(args)];
     for (pair, message) in conflicts.into_iter().flatten() {
         let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
-        if let Some(later) = names.iter().rev().find(is_of_pair) {
+        let later = args.names.iter().rev().find(is_of_pair);
+        if let Some(later) = later.filter(|_| !pair.iter().any(|one| refused.contains(one))) {
             errors.push(Error::new(later.span(), message));
         }
     }
@@ -44,7 +45,7 @@ fn lease(args: &Args) -> Option<Conflict> {
 
 fn holds(args: &Args) -> Option<Conflict> {
     match (args.min_hold.as_ref()?, args.max_hold.as_ref()?) {
-        (Length::Millis(min), Length::Millis(max)) if min > max => {
+        (Length::Millis(min, _), Length::Millis(max, _)) if min > max => {
             let message = format!(
                 "a `min_hold` of {min} is longer than a `max_hold` of {max}: shorten the one or lengthen the other"
             );

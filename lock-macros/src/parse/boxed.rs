@@ -1,7 +1,7 @@
 //! Recognises what `#[async_trait]` leaves of an `async fn`: `Box::pin(async move { … })`.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
-use quote::{ToTokens as _, quote};
+use quote::ToTokens as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{
     AngleBracketedGenericArguments, Expr, GenericArgument, Local, Pat, PathArguments, Result,
@@ -12,16 +12,16 @@ use syn::{
 pub(crate) struct Boxed {
     /// `Output` of the future.
     pub(crate) output: Type,
-    /// The patterns of arguments, which were moved from the signature into the future.
+    /// The patterns of arguments that were moved from the signature into the future.
     pub(crate) patterns: Vec<Pat>,
     /// What the future runs.
     pub(crate) body: Group,
     /// From the start of the function to the parenthesis: `Box::pin`.
-    before: TokenStream,
+    pub(crate) before: TokenStream,
     /// `async move`.
-    keywords: TokenStream,
-    /// The statements that bind `patterns`: the key may name what they bind.
-    destructuring: TokenStream,
+    pub(crate) keywords: TokenStream,
+    /// The statements that bind `patterns`. They stay in front: the key may name what they bind.
+    pub(crate) destructuring: TokenStream,
 }
 
 impl Boxed {
@@ -54,16 +54,6 @@ impl Boxed {
             keywords: TokenStream::from_iter(keywords),
             destructuring: arguments.destructuring,
         })
-    }
-
-    pub(crate) fn with_body(&self, statements: &TokenStream) -> TokenStream {
-        let Boxed {
-            before,
-            keywords,
-            destructuring,
-            ..
-        } = self;
-        quote!(#before(#keywords { #destructuring #statements }))
     }
 }
 

@@ -1,49 +1,40 @@
-//! Puts acquire, hold and release around the body.
+//! Stage 3: generates the code. Its input is valid, so nothing here can fail.
+
+mod function;
+mod key;
+mod output;
+mod pieces;
+mod site;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Error, Path, Type};
+use syn::{Path, Type};
 
-use crate::args::Args;
-use crate::errors::Errors;
-use crate::function::Function;
-use crate::key::Scope;
-use crate::keys::Keys;
-use crate::output::{self, nameable};
-use crate::pieces::{borrow, crate_at, default_crate, shown_at};
-use crate::site;
-use crate::values::{OnLost, Release};
+use crate::parse::keys::Key;
+use crate::parse::values::{OnLost, Release};
+use crate::validate::Lock;
+use crate::validate::scope::Scope;
+use output::nameable;
+use pieces::{borrow, crate_at, default_crate, shown_at};
 
-/// The expansion of the attribute; after a mistake the item as it was, so that an editor keeps
-/// working in the body, and the mistakes.
-pub(crate) fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
-    let mut errors = Errors::default();
-    let args = Args::parse(args, &mut errors);
-    let expanded = errors
-        .ok(Function::parse(item.clone()))
-        .map(|function| Expansion::new(&args, &function).function(&mut errors));
-    match errors.into_tokens() {
-        Some(errors) => quote!(#item #errors),
-        None => expanded.unwrap_or(item),
-    }
+/// The function, with acquire, hold and release around its body.
+pub(crate) fn attribute(lock: &Lock<'_>) -> TokenStream {
+    let krate = lock.args.krate.clone();
+    let krate = krate.unwrap_or_else(default_crate);
+    Expansion { lock, krate }.function()
+}
+
+/// The expression that builds the key of `key!("…")`.
+pub(crate) fn key(key: &Key) -> TokenStream {
+    key::key(key, Scope::Anything, &default_crate())
 }
 
 struct Expansion<'a> {
-    args: &'a Args,
-    function: &'a Function,
+    lock: &'a Lock<'a>,
     krate: Path,
 }
 
-impl<'a> Expansion<'a> {
-    fn new(args: &'a Args, function: &'a Function) -> Self {
-        let krate = args.krate.clone();
-        Expansion {
-            args,
-            function,
-            krate: krate.unwrap_or_else(default_crate),
-        }
-    }
-
+impl Expansion<'_> {
     // Input:
     //     async fn f(id: u32) -> Ret { BODY }
     //
@@ -68,72 +59,52 @@ impl<'a> Expansion<'a> {
     //         <Ret as FromLockError>::from_lock_error(lock_error)
     //     }
     //
-    // What handles the failure stands there once, so that a mistake in it is reported once.
-    // Methods are called by path: a trait of the user's may have one of the same name.
-    fn function(&self, errors: &mut Errors) -> TokenStream {
-        if self.args.on_error.is_none() {
-            errors.ok(output::check(self.function));
-        }
-        errors.ok(self.check_guard());
-        site::check(self.args, self.function, errors);
-        let keys = self.keys(errors);
+    // The code that handles a failure appears once, so that a mistake in it is reported once.
+    // Methods are called by path: a trait of the user's may have a method of the same name.
+    fn function(&self) -> TokenStream {
+        let keys = self.keys();
         let acquire = self.acquire();
         let body = self.body();
         let run = self.run();
         let failure = self.failure();
-        self.function
-            .with_body(&quote_spanned! {Span::mixed_site()=>
-                #keys
-                let lock_request = #acquire;
-                let lock_error = 'locked: {
-                    let lock_guard = match lock_request.await {
-                        ::core::result::Result::Ok(lock_guard) => lock_guard,
-                        ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-                    };
-                    let lock_body = #body;
-                    #run
+        let statements = quote_spanned! {Span::mixed_site()=>
+            #keys
+            let lock_request = #acquire;
+            let lock_error = 'locked: {
+                let lock_guard = match lock_request.await {
+                    ::core::result::Result::Ok(lock_guard) => lock_guard,
+                    ::core::result::Result::Err(lock_error) => break 'locked lock_error,
                 };
-                #failure
-            })
+                let lock_body = #body;
+                #run
+            };
+            #failure
+        };
+        function::with_body(self.lock, &statements)
     }
 }
 
 /// The steps of [`Expansion::function`].
 impl Expansion<'_> {
-    fn check_guard(&self) -> syn::Result<()> {
-        let guard = self.args.guard.as_ref();
-        match guard.filter(|guard| self.function.bindings.contains(guard)) {
-            None => Ok(()),
-            Some(guard) => Err(Error::new(
-                guard.span(),
-                format!("`guard = {guard}` would hide the argument `{guard}`: choose another name"),
-            )),
-        }
-    }
-
     fn never_returns(&self) -> bool {
-        matches!(self.function.output, Type::Never(_))
+        matches!(self.lock.function.output, Type::Never(_))
     }
 
     /// `let lock_key = { … };` or `let lock_keys = [{ … }, { … }];`
-    fn keys(&self, errors: &mut Errors) -> Option<TokenStream> {
-        let keys = self.args.keys.as_ref()?;
-        let scope = Scope::Function {
-            name: &self.function.sig.ident,
-            bindings: &self.function.bindings,
-        };
-        let variable = keys.variable();
-        let keys = keys.expand(&self.krate, scope, errors);
-        Some(quote_spanned!(Span::mixed_site()=> let #variable = #keys;))
+    fn keys(&self) -> TokenStream {
+        let variable = key::variable(self.lock.keys);
+        let scope = Scope::of(self.lock.function);
+        let keys = key::keys(self.lock.keys, scope, &self.krate);
+        quote_spanned!(Span::mixed_site()=> let #variable = #keys;)
     }
 
-    /// The future that takes the lock. It is awaited in another statement: what the manager's
-    /// expression borrows must not live on across the await.
+    /// The future that takes the lock. The next statement awaits it: what the manager's expression
+    /// borrows must not live across the await.
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
-        let site = site::expand(self.args, self.function, krate);
-        let keys = self.args.keys.as_ref().map(Keys::variable);
-        match &self.args.manager {
+        let site = site::expand(self.lock.args, &self.lock.function.sig.ident, krate);
+        let keys = key::variable(self.lock.keys);
+        match &self.lock.args.manager {
             None => quote_spanned! {Span::mixed_site()=>
                 #krate::__private::acquire(#site, #keys)
             },
@@ -155,13 +126,12 @@ impl Expansion<'_> {
     //         { BODY }
     //     }
     //
-    // The return that never runs tells inference and coercions the type, which the `async` block
-    // does not declare. The inner braces keep it out of the body's own statements: there a lint
-    // says that items come first.
+    // An `async` block cannot declare its type; the return that never runs tells it to inference and
+    // coercions. The inner braces separate it from the body, where a lint wants items to come first.
     fn body(&self) -> TokenStream {
         let krate = &self.krate;
-        let output = &self.function.output;
-        let body = &self.function.body;
+        let output = &self.lock.function.output;
+        let body = self.lock.body;
         let hint = nameable(output)
             .filter(|_| !self.never_returns())
             .map(|ty| {
@@ -175,15 +145,15 @@ impl Expansion<'_> {
             });
         let block = match hint {
             Some(hint) => {
-                // Not the user's braces to a lint that finds them superfluous.
+                // With the user's span, a lint would call these braces superfluous.
                 let mut body = body.clone();
                 body.set_span(shown_at(&body));
-                self.function.braces(quote!(#hint #body))
+                function::braces(self.lock.body, quote!(#hint #body))
             }
             None => body.clone(),
         };
         let body = quote_spanned!(shown_at(&block)=> async move #block);
-        match &self.args.guard {
+        match &self.lock.args.guard {
             None => body,
             Some(name) => quote_spanned! {Span::mixed_site()=>
                 {
@@ -194,11 +164,11 @@ impl Expansion<'_> {
         }
     }
 
-    /// Runs the body, and releases the lock: nothing may come between its end and that.
+    /// Runs the body and releases the lock, with nothing between the two.
     fn run(&self) -> TokenStream {
         let krate = &self.krate;
         let release = self.release();
-        match self.args.on_lost.unwrap_or(OnLost::Cancel) {
+        match self.lock.args.on_lost.unwrap_or(OnLost::Cancel) {
             OnLost::Cancel => {
                 let finish = if self.never_returns() {
                     quote_spanned!(Span::mixed_site()=> lock_output,)
@@ -230,7 +200,7 @@ impl Expansion<'_> {
 
     fn release(&self) -> TokenStream {
         let krate = &self.krate;
-        match self.args.release.unwrap_or(Release::Detached) {
+        match self.lock.args.release.unwrap_or(Release::Detached) {
             Release::Detached => quote_spanned! {Span::mixed_site()=>
                 #krate::LockGuard::release(lock_guard);
             },
@@ -243,13 +213,13 @@ impl Expansion<'_> {
     /// What to return when the lock failed.
     fn failure(&self) -> TokenStream {
         let krate = &self.krate;
-        let output = nameable(&self.function.output);
-        let Some(handler) = &self.args.on_error else {
+        let output = nameable(&self.lock.function.output);
+        let Some(handler) = &self.lock.args.on_error else {
             return quote_spanned! {Span::mixed_site()=>
                 <#output as #krate::FromLockError>::from_lock_error(lock_error)
             };
         };
-        // No generic can be `!` on stable: there inference has to find it.
+        // On stable Rust `!` cannot be a generic argument: it is left to inference.
         let output = output.filter(|_| !self.never_returns());
         let output = output.map(|output| quote!(::<#output>));
         let span = shown_at(handler);

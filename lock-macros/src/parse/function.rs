@@ -1,48 +1,40 @@
-//! The annotated item: its signature understood, its body kept as tokens.
+//! The annotated function: its signature is parsed, its body kept as tokens.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Visibility};
 
-use crate::boxed::Boxed;
+use crate::parse::boxed::Boxed;
 
-/// An asynchronous function.
+/// A function as it was written. It may turn out that it cannot run under a lock.
 pub(crate) struct Function {
     /// Attributes, visibility and signature, as they were written.
-    header: TokenStream,
+    pub(crate) header: TokenStream,
     pub(crate) sig: Signature,
     /// What the body returns; `()` where nothing is written.
     pub(crate) output: Type,
     /// Every name that the key can use: receiver, arguments, const generics.
     pub(crate) bindings: Vec<Ident>,
-    inner_attributes: TokenStream,
-    boxed: Option<Boxed>,
-    /// The statements to run under the lock, in their braces.
-    pub(crate) body: Group,
+    pub(crate) inner_attributes: TokenStream,
+    /// What `#[async_trait]` has made of an `async fn`.
+    pub(crate) boxed: Option<Boxed>,
+    /// The statements that were written, in their braces.
+    pub(crate) body: Option<Group>,
 }
 
 impl Function {
     pub(crate) fn parse(item: TokenStream) -> Result<Function> {
         let mut header: Vec<TokenTree> = flatten(item);
-        let body = header.pop().and_then(braces);
+        let block = header.pop().and_then(braces);
         let header = TokenStream::from_iter(header);
         let sig = signature(header.clone())?;
-        let Some(body) = body else {
-            return Err(Error::new(
-                sig.ident.span(),
-                format!(
-                    "`{}` has no body to run under the lock: put `#[distributed_lock]` on the methods that implement it",
-                    sig.ident
-                ),
-            ));
-        };
-        let (inner_attributes, body) = inner_attributes(&body);
-        let boxed = match sig.asyncness {
-            Some(_) => None,
-            None => Some(Boxed::recognize(&sig, &body).ok_or_else(|| not_async(&sig, &body))?),
-        };
+        let (inner_attributes, block) = block.as_ref().map(inner_attributes).unzip();
+        let boxed = block
+            .as_ref()
+            .filter(|_| sig.asyncness.is_none())
+            .and_then(|block| Boxed::recognize(&sig, block));
         let output = match (&boxed, &sig.output) {
             (Some(boxed), _) => boxed.output.clone(),
             (None, ReturnType::Type(_, output)) => Type::clone(output),
@@ -51,35 +43,16 @@ impl Function {
         Ok(Function {
             output: ungrouped(output),
             bindings: bindings(&sig, boxed.as_ref()),
-            body: boxed.as_ref().map_or(body, |boxed| boxed.body.clone()),
+            body: boxed.as_ref().map(|boxed| boxed.body.clone()).or(block),
             header,
             sig,
-            inner_attributes,
+            inner_attributes: inner_attributes.unwrap_or_default(),
             boxed,
         })
     }
-
-    /// Braces that errors about a missing value point to, as they point to the user's own.
-    pub(crate) fn braces(&self, statements: TokenStream) -> Group {
-        let mut group = Group::new(Delimiter::Brace, statements);
-        group.set_span(self.body.span());
-        group
-    }
-
-    /// The item with other statements in place of its body's.
-    pub(crate) fn with_body(&self, statements: &TokenStream) -> TokenStream {
-        let header = &self.header;
-        let attributes = &self.inner_attributes;
-        let statements = match &self.boxed {
-            Some(boxed) => boxed.with_body(statements),
-            None => statements.clone(),
-        };
-        let body = self.braces(quote!(#attributes #statements));
-        quote!(#header #body)
-    }
 }
 
-/// The trees of an item, out of the invisible group that `macro_rules!` may have put it in.
+/// The token trees of an item, without the invisible group that `macro_rules!` may put around it.
 fn flatten(item: TokenStream) -> Vec<TokenTree> {
     let trees: Vec<TokenTree> = item.into_iter().collect();
     match trees.as_slice() {
@@ -90,7 +63,7 @@ fn flatten(item: TokenStream) -> Vec<TokenTree> {
     }
 }
 
-/// The tree as a block, out of the same kind of group.
+/// The block, without such a group.
 fn braces(tree: TokenTree) -> Option<Group> {
     match flatten(tree.into()).pop() {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => Some(group),
@@ -98,7 +71,7 @@ fn braces(tree: TokenTree) -> Option<Group> {
     }
 }
 
-/// The type, out of the same kind of group.
+/// The type, without such a group.
 fn ungrouped(mut ty: Type) -> Type {
     while let Type::Group(group) = ty {
         ty = *group.elem;
@@ -112,13 +85,6 @@ fn signature(header: TokenStream) -> Result<Signature> {
         input.parse::<Visibility>()?;
         let fork = input.fork();
         match fork.parse::<Signature>() {
-            Ok(sig) if sig.constness.is_some() => Err(Error::new(
-                sig.constness.map_or(Span::call_site(), |token| token.span),
-                format!(
-                    "a `const fn` cannot wait for a lock: make `{}` an `async fn`",
-                    sig.ident
-                ),
-            )),
             Ok(_) => input.parse(),
             Err(error) => Err(other_item(input).unwrap_or(error)),
         }
@@ -145,26 +111,6 @@ fn other_item(input: ParseStream<'_>) -> Option<Error> {
         };
         return Some(Error::new(keyword.span(), message));
     }
-}
-
-fn not_async(sig: &Signature, body: &Group) -> Error {
-    let name = &sig.ident;
-    let message = if mentions(body.stream(), "block_on") {
-        format!(
-            "an attribute above this one, such as `#[tokio::main]`, has made `{name}` sync: put `#[distributed_lock]` above that attribute"
-        )
-    } else {
-        format!("only an `async fn` can wait for a lock: write `async fn {name}`")
-    };
-    Error::new(sig.fn_token.span, message)
-}
-
-fn mentions(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
-    })
 }
 
 /// Splits `#![…]` from the statements after it.

@@ -1,6 +1,6 @@
-//! The values of the other arguments, one function for each form.
+//! The values that are words, numbers or names: one function for each argument.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::parse::ParseStream;
 use syn::{Error, Expr, ExprLit, ExprPath, Lit, LitStr, Path, Result, UnOp};
 
@@ -11,9 +11,9 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// How many may hold the lock at once, known now or to the compiler.
+/// How many may hold the lock at once.
 pub(crate) enum Permits {
-    Number(u32),
+    Number(u32, Span),
     Const(ExprPath),
 }
 
@@ -23,12 +23,16 @@ pub(crate) enum Release {
     Confirmed,
 }
 
-/// What becomes of the body when the lock is lost.
+/// What happens to the body when the lock is lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnLost {
     Cancel,
     Notify,
 }
+
+/// The message about permits that let nobody in.
+pub(crate) const TOO_FEW_PERMITS: &str =
+    "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`";
 
 pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {
     truth(
@@ -79,8 +83,6 @@ pub(crate) fn on_lost(input: ParseStream<'_>) -> Result<OnLost> {
 }
 
 pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
-    let too_few =
-        "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`";
     let value = expression(input)?;
     let message = match &value {
         Expr::Path(path) => return Ok(Permits::Const(path.clone())),
@@ -88,8 +90,10 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
             lit: Lit::Int(number),
             ..
         }) => match number.base10_parse() {
-            Ok(0) => too_few.to_owned(),
-            Ok(permits) if number.suffix().is_empty() => return Ok(Permits::Number(permits)),
+            // A zero is refused later, with or without a suffix.
+            Ok(permits) if permits == 0 || number.suffix().is_empty() => {
+                return Ok(Permits::Number(permits, number.span()));
+            }
             Ok(permits) => {
                 format!("`permits` takes its number without a suffix: write `permits = {permits}`")
             }
@@ -103,13 +107,13 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
             format!("`permits` is a number without quotes: write `permits = {number}`")
         }
         Expr::Lit(_) => "`permits` is a number: write for example `permits = 4`".to_owned(),
-        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => too_few.to_owned(),
+        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => TOO_FEW_PERMITS.to_owned(),
         _ => not_constant("permits"),
     };
     Err(Error::new_spanned(value, message))
 }
 
-/// What to say about a value that is not known yet.
+/// The message about a value that is known only at run time.
 pub(crate) fn not_constant(name: &str) -> String {
     let (example, ty) = match name {
         "permits" => ("4", "u32"),
@@ -150,7 +154,7 @@ pub(crate) fn krate(input: ParseStream<'_>) -> Result<Path> {
     Path::parse_mod_style(input)
 }
 
-/// What one of these words in quotes means.
+/// The value of one of these quoted words.
 fn one_of<T: Copy>(words: &[(&str, T)], input: ParseStream<'_>, message: &str) -> Result<T> {
     if let Ok(Lit::Str(text)) = input.fork().parse()
         && let Some((_, meant)) = words.iter().find(|(word, _)| text.value() == *word)
@@ -171,7 +175,7 @@ fn truth(input: ParseStream<'_>, message: &str) -> Result<bool> {
     }
 }
 
-/// The next expression, out of the invisible group that `macro_rules!` may have put it in.
+/// The next expression, without the invisible group that `macro_rules!` may put around it.
 pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
     let mut expr = input.parse()?;
     while let Expr::Group(group) = expr {

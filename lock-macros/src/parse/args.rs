@@ -1,15 +1,15 @@
 //! The arguments of the attribute: `key = "stock:{id}", ttl = "10s"`.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{End, ParseStream, Parser as _};
-use syn::{Error, Expr, Lit, Path, Result, Token};
+use syn::{Error, Expr, ExprPath, Lit, Path, Result, Token};
 
-use crate::conflicts;
 use crate::errors::Errors;
-use crate::keys::Keys;
-use crate::length::{self, Length, Wait};
-use crate::values::{self, Mode, OnLost, Permits, Release};
+use crate::parse::keys::Keys;
+use crate::parse::length::{Length, length};
+use crate::parse::spelling::similar;
+use crate::parse::values::{self, Mode, OnLost, Permits, Release};
 
 /// Every argument with an example of its value. A new argument is a line here, a field of
 /// [`Args`], and an arm of [`Args::set`].
@@ -34,9 +34,12 @@ const ARGUMENTS: &[(&str, &str)] = &[
 /// What was written; `None` where an argument is absent or in error.
 #[derive(Default)]
 pub(crate) struct Args {
+    /// The names of all arguments in the order in which they were written, including those in
+    /// error. A misspelt name is listed as what it was meant to be, so that nothing calls it missing.
+    pub(crate) names: Vec<Ident>,
     pub(crate) keys: Option<Keys>,
     pub(crate) ttl: Option<Length>,
-    pub(crate) wait: Option<Wait>,
+    pub(crate) wait: Option<Length>,
     pub(crate) renew: Option<bool>,
     pub(crate) min_hold: Option<Length>,
     pub(crate) max_hold: Option<Length>,
@@ -52,14 +55,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads all arguments, past the ones in error.
+    /// Reads all arguments; goes on after those in error.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         let mut args = Args::default();
-        let mut seen: Vec<Ident> = Vec::new();
         let parse_all = |input: ParseStream<'_>| {
             while !input.is_empty() {
                 let parsed = args
-                    .argument(input, &mut seen, errors)
+                    .argument(input, errors)
                     .and_then(|()| end_of_argument(input));
                 if errors.ok(parsed).is_none() {
                     skip_argument(input)?;
@@ -68,28 +70,43 @@ impl Args {
             }
             Ok(())
         };
-        // What a mistake leaves unread within brackets is no other mistake.
+        // After a mistake within brackets the rest of them is left unread: that is no second mistake.
         if let (Err(error), true) = (parse_all.parse2(tokens), errors.is_empty()) {
             errors.push(error);
         }
-        if !seen.iter().any(|name| name == "key") {
-            errors.push(Error::new(
-                Span::call_site(),
-                "the lock has no name: add `key = \"…\"`, with arguments of the function in braces, as in `key = \"stock:{id}\"`",
-            ));
-        }
-        conflicts::check(&args, &seen, errors);
         args
     }
 
-    fn argument(
-        &mut self,
-        input: ParseStream<'_>,
-        seen: &mut Vec<Ident>,
-        errors: &mut Errors,
-    ) -> Result<()> {
-        let name = name(input, seen)?;
-        let example = example(&name, seen)?;
+    /// The values that are paths of constants, with the names of their arguments.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = (&'static str, &ExprPath)> {
+        let permits = match &self.permits {
+            Some(Permits::Const(path)) => Some(("permits", path)),
+            Some(Permits::Number(..)) | None => None,
+        };
+        self.lengths()
+            .filter_map(|(name, length)| match length {
+                Length::Const(path) => Some((name, path)),
+                Length::Millis(..) | Length::Forever(_) => None,
+            })
+            .chain(permits)
+    }
+
+    /// The durations, with the names of their arguments.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = (&'static str, &Length)> {
+        let lengths = [
+            ("ttl", &self.ttl),
+            ("wait", &self.wait),
+            ("min_hold", &self.min_hold),
+            ("max_hold", &self.max_hold),
+        ];
+        lengths
+            .into_iter()
+            .filter_map(|(name, length)| Some((name, length.as_ref()?)))
+    }
+
+    fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> Result<()> {
+        let name = name(input, &mut self.names)?;
+        let example = example(&name, &mut self.names)?;
         let error = |span, message| Err(Error::new(span, message));
         if input.is_empty() || input.peek(Token![,]) {
             let message = format!("`{name}` needs a value: write `{name} = {example}`");
@@ -104,7 +121,7 @@ impl Args {
             let message = format!("`{name}` has no value: write `{name} = {example}`");
             return error(equals.span, message);
         }
-        if seen.iter().filter(|seen| **seen == name).count() > 1 {
+        if self.names.iter().filter(|seen| **seen == name).count() > 1 {
             let message = format!("`{name}` is given more than once: keep one of them");
             return error(name.span(), message);
         }
@@ -114,11 +131,11 @@ impl Args {
     fn set(&mut self, name: &Ident, input: ParseStream<'_>, errors: &mut Errors) -> Result<()> {
         match name.to_string().as_str() {
             "key" => self.keys = Some(Keys::parse(input, errors)?),
-            "ttl" => self.ttl = Some(length::length("ttl", input)?),
-            "wait" => self.wait = Some(length::wait(input)?),
+            "ttl" => self.ttl = Some(length("ttl", input)?),
+            "wait" => self.wait = Some(length("wait", input)?),
             "renew" => self.renew = Some(values::renew(input)?),
-            "min_hold" => self.min_hold = Some(length::length("min_hold", input)?),
-            "max_hold" => self.max_hold = Some(length::length("max_hold", input)?),
+            "min_hold" => self.min_hold = Some(length("min_hold", input)?),
+            "max_hold" => self.max_hold = Some(length("max_hold", input)?),
             "mode" => self.mode = Some(values::mode(input)?),
             "permits" => self.permits = Some(values::permits(input)?),
             "reentrant" => self.reentrant = Some(values::reentrant(input)?),
@@ -134,13 +151,13 @@ impl Args {
     }
 }
 
-fn name(input: ParseStream<'_>, seen: &mut Vec<Ident>) -> Result<Ident> {
+fn name(input: ParseStream<'_>, names: &mut Vec<Ident>) -> Result<Ident> {
     if input.peek(Ident::peek_any) {
         return input.call(Ident::parse_any);
     }
     let advice = match input.fork().parse() {
         Ok(Lit::Str(text)) => {
-            seen.push(Ident::new("key", text.span()));
+            names.push(Ident::new("key", text.span()));
             format!("arguments have names: write `key = {}`", text.token())
         }
         _ => "expected an argument with its name, as in `key = \"stock:{id}\"`".to_owned(),
@@ -148,20 +165,20 @@ fn name(input: ParseStream<'_>, seen: &mut Vec<Ident>) -> Result<Ident> {
     Err(input.error(advice))
 }
 
-/// An example for this argument. What a misspelt name meant counts as seen: it is not missing.
-fn example(name: &Ident, seen: &mut Vec<Ident>) -> Result<&'static str> {
+/// Adds the name to `names` and returns an example of its value.
+fn example(name: &Ident, names: &mut Vec<Ident>) -> Result<&'static str> {
     let written = name.to_string();
     if let Some((_, example)) = ARGUMENTS.iter().find(|(known, _)| written == *known) {
-        seen.push(name.clone());
+        names.push(name.clone());
         return Ok(example);
     }
-    let names = ARGUMENTS.iter().map(|(known, _)| *known);
-    let advice = if let Some(meant) = similar(&written, names.clone()) {
-        seen.push(Ident::new(meant, name.span()));
+    let known = ARGUMENTS.iter().map(|(known, _)| *known);
+    let advice = if let Some(meant) = similar(&written, known.clone()) {
+        names.push(Ident::new(meant, name.span()));
         format!("did you mean `{meant}`?")
     } else {
-        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-        format!("the arguments are {}", names.join(", "))
+        let known: Vec<_> = known.map(|name| format!("`{name}`")).collect();
+        format!("the arguments are {}", known.join(", "))
     };
     let message = format!("unknown argument `{name}`: {advice}");
     Err(Error::new(name.span(), message))
@@ -174,7 +191,7 @@ fn end_of_argument(input: ParseStream<'_>) -> Result<()> {
     Err(input.error("expected `,` before the next argument"))
 }
 
-/// Goes to the next comma with an argument after it; commas inside of a value are followed by
+/// Skips to the next comma that an argument follows; a comma inside a value is followed by
 /// something else.
 fn skip_argument(input: ParseStream<'_>) -> Result<()> {
     let value_follows = || input.peek3(Token![=]) || input.peek3(Token![,]) || input.peek3(End);
@@ -183,37 +200,6 @@ fn skip_argument(input: ParseStream<'_>) -> Result<()> {
         input.parse::<TokenTree>()?;
     }
     Ok(())
-}
-
-/// The name that has the same letters, or differs by at most a third of them.
-fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
-    };
-    let near = |name: &&str| {
-        letters(name) == letters(written) || distance(written, name) <= name.len().div_ceil(3)
-    };
-    names
-        .filter(near)
-        .min_by_key(|name| distance(written, name))
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,27 +1,8 @@
-//! The return type: what cannot carry a failure, and how an expression names the type.
+//! The return type, in a form that expressions can name.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;
-use syn::spanned::Spanned as _;
-use syn::{Error, GenericArgument, PathArguments, Result, Type};
-
-use crate::function::Function;
-
-/// Refuses what surely cannot carry the failure. Of other types the trait `FromLockError` decides:
-/// only the compiler sees through their names.
-pub(crate) fn check(function: &Function) -> Result<()> {
-    let name = &function.sig.ident;
-    let (span, returns) = match &function.output {
-        Type::Tuple(unit) if unit.elems.is_empty() => (name.span(), "returns nothing"),
-        Type::Never(never) => (never.span(), "never returns"),
-        Type::ImplTrait(opaque) => (opaque.impl_token.span, "returns an `impl Trait`"),
-        _ => return Ok(()),
-    };
-    let message = format!(
-        "`{name}` {returns}, so it cannot say that the lock failed: return a `Result` whose error implements `From<LockError>`, or add `on_error = |error| …`"
-    );
-    Err(Error::new(span, message))
-}
+use syn::{GenericArgument, PathArguments, Type};
 
 /// The type with `_` for every `impl Trait` in it; `None` for a type that is all `impl Trait`.
 pub(crate) fn nameable(ty: &Type) -> Option<TokenStream> {

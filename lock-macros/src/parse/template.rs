@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The most bytes that a name may have.
-const MAX_TEXT: usize = 1024;
-
-/// A template, checked.
+/// A template as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
@@ -29,14 +26,11 @@ pub(crate) struct Placeholder {
 /// Why a text is not a template: one sentence that says what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateError {
-    Empty,
     EmptyPlaceholder,
     Unclosed(String),
     Unopened,
     Parameter(String, char),
     NestedSpec(String),
-    NoSeparator(String, String),
-    TooLong(usize),
 }
 
 impl Template {
@@ -46,40 +40,10 @@ impl Template {
             Part::Value(placeholder) => Some(placeholder),
         })
     }
-
-    /// Text that holds two values apart must contain the one character that values never do.
-    fn check(&self) -> Result<(), TemplateError> {
-        let mut text_size = 0;
-        let mut before: Option<&Placeholder> = None;
-        let mut separated = false;
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => {
-                    text_size += text.len();
-                    separated = text.contains(':');
-                }
-                Part::Value(value) => {
-                    if let Some(before) = before.filter(|_| !separated) {
-                        return Err(TemplateError::NoSeparator(
-                            before.to_string(),
-                            value.to_string(),
-                        ));
-                    }
-                    before = Some(value);
-                    separated = false;
-                }
-            }
-        }
-        match text_size {
-            0 if before.is_none() => Err(TemplateError::Empty),
-            0..=MAX_TEXT => Ok(()),
-            _ => Err(TemplateError::TooLong(text_size)),
-        }
-    }
 }
 
 impl Placeholder {
-    /// The name, if that is all there is, written so that `format_args!` can read it too.
+    /// The name, if the placeholder is nothing else and `format_args!` can read it too.
     pub(crate) fn name(&self) -> Option<&str> {
         let mut chars = self.expr.chars();
         let starts = chars.next().is_some_and(|c| c == '_' || c.is_alphabetic());
@@ -118,13 +82,11 @@ impl FromStr for Template {
         if !text.is_empty() {
             parts.push(Part::Text(text));
         }
-        let template = Template { parts };
-        template.check()?;
-        Ok(template)
+        Ok(Template { parts })
     }
 }
 
-/// Reads `expr}` or `expr:spec}`, and returns what follows it too.
+/// Reads `expr}` or `expr:spec}`; returns the placeholder and the text after it.
 fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
     let end = expression_end(source)
         .ok_or_else(|| TemplateError::Unclosed(source.chars().take(20).collect()))?;
@@ -155,7 +117,7 @@ fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
     Ok((placeholder, after))
 }
 
-/// Where the expression ends: at the first `}` or single `:` outside of brackets and quotes.
+/// Where the expression ends: at the first `}` or single `:` outside brackets and quotes.
 fn expression_end(source: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chars = source.char_indices().peekable();
@@ -175,8 +137,8 @@ fn expression_end(source: &str) -> Option<usize> {
     None
 }
 
-/// How many bytes the string or character literal takes that `source` starts with, if it ends; a
-/// quote that starts a lifetime is one byte.
+/// The size in bytes of the string or character literal at the start of `source`; `None` if it
+/// is never closed. Of a lifetime, only the quote is counted.
 fn quoted(source: &str) -> Option<usize> {
     let mut chars = source.char_indices();
     let quote = chars.next().map(|(_, c)| c);
@@ -207,7 +169,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// Text as `format_args!` and this parser write it.
+/// Escapes literal braces, as in the templates of `format_args!`.
 pub(crate) fn escape_braces(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
@@ -222,10 +184,6 @@ impl fmt::Display for Placeholder {
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(
-                f,
-                "the key is empty: name the lock, as in `\"stock:{{id}}\"`"
-            ),
             Self::EmptyPlaceholder => write!(
                 f,
                 "`{{}}` names nothing: write the argument between the braces, as in `{{id}}`"
@@ -245,14 +203,6 @@ impl fmt::Display for TemplateError {
             Self::NestedSpec(placeholder) => write!(
                 f,
                 "the format of `{placeholder}` contains a brace: write only a format after the `:`, as in `{{id:08}}`"
-            ),
-            Self::NoSeparator(before, after) => write!(
-                f,
-                "`{before}` and `{after}` need a `:` between them: without it (\"1-2\", \"3\") and (\"1\", \"2-3\") could make one key"
-            ),
-            Self::TooLong(size) => write!(
-                f,
-                "the text of this key has {size} bytes, and a key has at most {MAX_TEXT}: shorten it"
             ),
         }
     }

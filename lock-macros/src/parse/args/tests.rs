@@ -1,7 +1,7 @@
-//! What the arguments are read as, and what is said about mistakes.
+//! What the arguments are read as, and what is said about those that cannot be read.
 
 use super::*;
-use crate::duration::Millis;
+use crate::parse::duration::Millis;
 
 mod keys;
 mod values;
@@ -33,15 +33,12 @@ fn reads_every_argument() {
     );
     assert_eq!(mistakes, [""; 0]);
     assert!(matches!(args.keys, Some(Keys::One(_))));
-    assert!(matches!(args.ttl, Some(Length::Millis(Millis(90_000)))));
-    assert!(matches!(
-        args.wait,
-        Some(Wait::For(Length::Millis(Millis(0))))
-    ));
+    assert!(matches!(args.ttl, Some(Length::Millis(Millis(90_000), _))));
+    assert!(matches!(args.wait, Some(Length::Millis(Millis(0), _))));
     assert_eq!(args.renew, Some(false));
     assert!(matches!(
         args.min_hold,
-        Some(Length::Millis(Millis(60_000)))
+        Some(Length::Millis(Millis(60_000), _))
     ));
     assert!(matches!(args.mode, Some(Mode::Read)));
     assert_eq!(args.reentrant, Some(true));
@@ -64,7 +61,7 @@ fn reads_constants_and_forever() {
     assert!(matches!(args.min_hold, Some(Length::Const(_))));
     assert!(matches!(args.max_hold, Some(Length::Const(_))));
     assert!(matches!(args.permits, Some(Permits::Const(_))));
-    assert!(matches!(args.wait, Some(Wait::Forever)));
+    assert!(matches!(args.wait, Some(Length::Forever(_))));
 }
 
 #[test]
@@ -137,10 +134,7 @@ fn says_how_arguments_are_written() {
 }
 
 #[test]
-fn wants_a_key() {
-    let missing = "the lock has no name: add `key = \"…\"`, with arguments of the function in braces, as in `key = \"stock:{id}\"`";
-    assert_eq!(mistakes(""), [missing]);
-    assert_eq!(mistakes("ttl = \"1s\""), [missing]);
+fn says_that_a_key_has_a_name() {
     assert_eq!(
         mistakes("\"stock:{id}\", ttl = \"1s\""),
         ["arguments have names: write `key = \"stock:{id}\"`"]
@@ -158,9 +152,8 @@ fn wants_a_key() {
 }
 
 #[test]
-fn reports_all_mistakes_at_once() {
-    let found = mistakes(
-        r#"key = "{a}{b}", ttl = 10, guard, on_error = |a, b| 1 2, renew = 1, wait = "5""#,
-    );
+fn reads_on_after_a_mistake() {
+    let found =
+        mistakes(r#"key = "{a}{}", ttl = 10, guard, on_error = |a, b| 1 2, renew = 1, wait = "5""#);
     assert_eq!(found.len(), 6, "{found:#?}");
 }

@@ -5,17 +5,17 @@ use quote::ToTokens as _;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprReference, Path, Token};
 
-/// Where `lock_runtime` is unless `crate = …` says otherwise.
+/// The path of the runtime, unless `crate = …` gives another one.
 pub(crate) fn default_crate() -> Path {
     syn::parse_quote!(::lock_runtime)
 }
 
-/// The span for generated code that errors show where the user wrote these tokens.
+/// A span for generated code whose errors point to these tokens of the user's.
 pub(crate) fn shown_at(tokens: &impl Spanned) -> Span {
     Span::mixed_site().located_at(tokens.span())
 }
 
-/// The path of the runtime where its first token decides what an error underlines.
+/// The path of the runtime, located at this span: errors underline its first token.
 pub(crate) fn crate_at(krate: &Path, span: Span) -> TokenStream {
     let tokens = krate.to_token_stream().into_iter();
     tokens

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// From large to small, the order in which they are written.
+/// From large to small, as they have to be written.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// A whole number of milliseconds.
@@ -49,8 +49,7 @@ impl FromStr for Millis {
 fn component(text: &str) -> Result<(usize, u64, &str), DurationError> {
     let (number, rest) = split(text, |c| c.is_ascii_digit());
     if number.is_empty() {
-        // A text that is not empty starts with some character; a blank stands in for the
-        // impossible case.
+        // The text is not empty, so the blank is never used.
         return Err(DurationError::Unexpected(
             text.chars().next().unwrap_or(' '),
         ));

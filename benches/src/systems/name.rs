@@ -1,0 +1,80 @@
+//! The names of the systems, and what the cases and the charts need to know of each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum System {
+    /// This project's locks; a cycle ends when the server has confirmed the release.
+    Ours,
+    /// The same, released in the background.
+    OursDetached,
+    /// The same as readers, who share a lock.
+    OursRead,
+    /// A bare client: one script to take, one to release.
+    Ceiling,
+    /// The crate `rslock`.
+    Rslock,
+    /// The crate `rlock`.
+    Rlock,
+    /// The crate `async-redis-lock`.
+    AsyncRedisLock,
+    /// The crate `distributed-lock`.
+    DistributedLock,
+    /// `Lock` of Python's `redis`.
+    RedisPy,
+    /// Node's `redlock`.
+    Redlock,
+}
+
+impl System {
+    /// The other libraries that are written in Rust.
+    pub(crate) const CRATES: [Self; 4] = [
+        Self::Rslock,
+        Self::Rlock,
+        Self::AsyncRedisLock,
+        Self::DistributedLock,
+    ];
+
+    /// The number of its colour in charts.
+    pub(crate) fn color(self) -> usize {
+        match self {
+            Self::Ours | Self::OursDetached | Self::OursRead => 0,
+            Self::Ceiling => 1,
+            Self::Rslock => 2,
+            Self::Rlock => 3,
+            Self::AsyncRedisLock => 4,
+            Self::DistributedLock => 5,
+            Self::RedisPy => 6,
+            Self::Redlock => 7,
+        }
+    }
+
+    /// Takes locks with a plain `SET`, and not with a script.
+    pub(crate) fn takes_with_set(self) -> bool {
+        matches!(
+            self,
+            Self::Rslock | Self::Rlock | Self::DistributedLock | Self::RedisPy
+        )
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ours => "ours",
+            Self::OursDetached => "ours, detached",
+            Self::OursRead => "ours, readers",
+            Self::Ceiling => "ceiling",
+            Self::Rslock => "rslock",
+            Self::Rlock => "rlock",
+            Self::AsyncRedisLock => "async-redis-lock",
+            Self::DistributedLock => "distributed-lock",
+            Self::RedisPy => "redis-py",
+            Self::Redlock => "redlock (node)",
+        })
+    }
+}

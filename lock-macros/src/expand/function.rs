@@ -1,0 +1,49 @@
+//! The function around the generated statements: its header, its braces, and the boxed future of
+//! `#[async_trait]`.
+
+use proc_macro2::{Delimiter, Group, TokenStream};
+use quote::quote;
+
+use crate::parse::boxed::Boxed;
+use crate::validate::Lock;
+
+/// The item, with these statements in place of those in its body.
+pub(crate) fn with_body(lock: &Lock<'_>, statements: &TokenStream) -> TokenStream {
+    let header = &lock.function.header;
+    let attributes = &lock.function.inner_attributes;
+    let statements = match &lock.function.boxed {
+        Some(future) => boxed(future, statements),
+        None => statements.clone(),
+    };
+    let body = braces(lock.body, quote!(#attributes #statements));
+    quote!(#header #body)
+}
+
+// Input:
+//     Box::pin(async move {
+//         let (a, b) = { let __arg1 = __arg1; __arg1 };
+//         BODY
+//     })
+//
+// Output:
+//     Box::pin(async move {
+//         let (a, b) = { let __arg1 = __arg1; __arg1 };
+//         STATEMENTS
+//     })
+fn boxed(future: &Boxed, statements: &TokenStream) -> TokenStream {
+    let Boxed {
+        before,
+        keywords,
+        destructuring,
+        ..
+    } = future;
+    quote!(#before(#keywords { #destructuring #statements }))
+}
+
+/// Puts the statements in braces with the span of the user's own: an error about a missing value
+/// points there.
+pub(crate) fn braces(body: &Group, statements: TokenStream) -> Group {
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(body.span());
+    group
+}

@@ -1,0 +1,146 @@
+//! The value of `key`: the template of one key, or of several that are locked together.
+
+use proc_macro2::TokenStream;
+use syn::parse::{ParseStream, Parser as _};
+use syn::token::Bracket;
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token, bracketed};
+
+use crate::errors::Errors;
+use crate::parse::template::{Placeholder, Template};
+use crate::parse::values::{expression, refuse};
+
+pub(crate) enum Keys {
+    One(Key),
+    Several(Vec<Key>),
+}
+
+/// The user's literal, and what it says.
+pub(crate) struct Key {
+    pub(crate) literal: LitStr,
+    pub(crate) template: Template,
+    /// One for each placeholder; `None` where all of them are plain names, which `format_args!`
+    /// reads in the literal itself.
+    pub(crate) values: Option<Vec<Value>>,
+}
+
+/// What a placeholder names.
+pub(crate) struct Value {
+    pub(crate) source: String,
+    pub(crate) expr: Expr,
+}
+
+impl Keys {
+    /// Reads all templates of an array; goes on after those in error.
+    pub(crate) fn parse(input: ParseStream<'_>, errors: &mut Errors) -> Result<Keys> {
+        if input.peek(Bracket) {
+            return several(input, errors).map(Keys::Several);
+        }
+        match input.fork().parse() {
+            Ok(Lit::Str(_)) => Key::new(input.parse()?).map(Keys::One),
+            _ => refuse(
+                input,
+                "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`",
+            ),
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Key] {
+        match self {
+            Keys::One(key) => std::slice::from_ref(key),
+            Keys::Several(keys) => keys,
+        }
+    }
+}
+
+impl Key {
+    /// Reads the tokens of `key!("…")`.
+    pub(crate) fn alone(tokens: TokenStream) -> Result<Key> {
+        let parser = |input: ParseStream<'_>| {
+            let literal = input.parse()?;
+            input.parse::<Option<Token![,]>>()?;
+            Ok(literal)
+        };
+        let literal = parser.parse2(tokens).map_err(|wrong| {
+            Error::new(
+                wrong.span(),
+                "`key!` is one string literal, with expressions in braces: write `key!(\"stock:{id}\")`",
+            )
+        })?;
+        Key::new(literal)
+    }
+
+    fn new(literal: LitStr) -> Result<Key> {
+        let template: Template = match literal.value().parse() {
+            Ok(template) => template,
+            Err(wrong) => return Err(Error::new(literal.span(), wrong)),
+        };
+        let values = match Value::parse_all(&template) {
+            Ok(values) => values,
+            Err(wrong) => return Err(Error::new(literal.span(), wrong)),
+        };
+        Ok(Key {
+            literal,
+            template,
+            values,
+        })
+    }
+}
+
+impl Value {
+    fn parse_all(template: &Template) -> std::result::Result<Option<Vec<Value>>, String> {
+        if template.placeholders().all(|one| one.name().is_some()) {
+            return Ok(None);
+        }
+        let values: std::result::Result<_, _> = template.placeholders().map(Value::parse).collect();
+        values.map(Some)
+    }
+
+    fn parse(placeholder: &Placeholder) -> std::result::Result<Value, String> {
+        let written = placeholder.expr.trim();
+        let raw = identifier(written).map(|name| name.to_string());
+        let source = raw.unwrap_or_else(|| written.to_owned());
+        match syn::parse_str(&source) {
+            Ok(expr) => Ok(Value { source, expr }),
+            Err(wrong) => Err(format!("`{{{source}}}` is not an expression: {wrong}")),
+        }
+    }
+}
+
+/// The name as an identifier, raw where it is a keyword.
+pub(crate) fn identifier(name: &str) -> Option<Ident> {
+    let plain = syn::parse_str(name);
+    plain.or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
+}
+
+fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {
+    let elements;
+    let brackets = bracketed!(elements in input);
+    if elements.is_empty() {
+        return Err(Error::new(
+            brackets.span.join(),
+            "`key` names no lock: write at least one between the brackets, as in `key = [\"acct:{from}\", \"acct:{to}\"]`",
+        ));
+    }
+    let mut keys = Vec::new();
+    while !elements.is_empty() {
+        keys.extend(errors.ok(element(expression(&elements)?)));
+        if !elements.is_empty() && !elements.peek(Token![,]) {
+            return Err(elements.error("expected `,` before the next key"));
+        }
+        elements.parse::<Option<Token![,]>>()?;
+    }
+    Ok(keys)
+}
+
+fn element(element: Expr) -> Result<Key> {
+    match element {
+        Expr::Lit(ExprLit {
+            attrs,
+            lit: Lit::Str(text),
+        }) if attrs.is_empty() => Key::new(text),
+        other => Err(Error::new_spanned(
+            other,
+            "each key is a string literal, with expressions in braces: write for example `\"acct:{from}\"`",
+        )),
+    }
+}

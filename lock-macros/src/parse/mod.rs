@@ -1,0 +1,42 @@
+//! Stage 1: parses what the user wrote.
+//!
+//! It reports only what has the wrong form, such as a number where a string is expected. Whether
+//! well-formed arguments make sense is for the next stage to decide.
+
+pub(crate) mod args;
+pub(crate) mod boxed;
+pub(crate) mod duration;
+pub(crate) mod function;
+pub(crate) mod keys;
+pub(crate) mod length;
+mod spelling;
+pub(crate) mod template;
+pub(crate) mod values;
+
+use proc_macro2::TokenStream;
+use syn::Result;
+
+use crate::errors::Errors;
+use args::Args;
+use function::Function;
+use keys::Key;
+
+/// An attribute and its item.
+pub(crate) struct Written {
+    pub(crate) args: Args,
+    /// `None` for an item that is not a function.
+    pub(crate) function: Option<Function>,
+}
+
+/// Reads `key = "…", …` and the item below the attribute.
+pub(crate) fn attribute(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Written {
+    Written {
+        args: Args::parse(args, errors),
+        function: errors.ok(Function::parse(item)),
+    }
+}
+
+/// Reads the template of `key!("…")`.
+pub(crate) fn key(tokens: TokenStream) -> Result<Key> {
+    Key::alone(tokens)
+}

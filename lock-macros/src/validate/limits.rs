@@ -1,0 +1,80 @@
+//! Refuses durations and numbers of permits that are out of range.
+
+use proc_macro2::Span;
+use syn::Error;
+
+use crate::errors::Errors;
+use crate::parse::args::Args;
+use crate::parse::duration::Millis;
+use crate::parse::length::Length;
+use crate::parse::values::{Permits, TOO_FEW_PERMITS};
+
+const ZERO: Millis = Millis(0);
+/// A shorter lease cannot be renewed in time.
+const MIN_TTL: Millis = Millis(100);
+const MAX: Millis = Millis(24 * 3_600_000);
+
+/// Returns the names of the refused arguments. The values of constants are not known yet: the
+/// compiler checks them.
+pub(crate) fn check(args: &Args, errors: &mut Errors) -> Vec<&'static str> {
+    let lengths = args
+        .lengths()
+        .filter_map(|(name, length)| length_of(name, length));
+    let permits = match args.permits {
+        Some(Permits::Number(0, span)) => Some(("permits", span, TOO_FEW_PERMITS.to_owned())),
+        _ => None,
+    };
+    let mut refused = Vec::new();
+    for (name, span, message) in lengths.chain(permits) {
+        errors.push(Error::new(span, message));
+        refused.push(name);
+    }
+    refused
+}
+
+type Refusal = (&'static str, Span, String);
+
+fn length_of(name: &'static str, length: &Length) -> Option<Refusal> {
+    let (span, message) = match length {
+        Length::Millis(millis, span) => (span, out_of_limits(name, *millis)?),
+        Length::Forever(span) => (span, not_forever(name)?.to_owned()),
+        Length::Const(_) => return None,
+    };
+    Some((name, *span, message))
+}
+
+fn out_of_limits(name: &str, millis: Millis) -> Option<String> {
+    Some(match name {
+        "wait" if millis > MAX => {
+            format!("a `wait` of {millis} is too long: write at most `\"24h\"`, or `\"forever\"`")
+        }
+        _ if millis > MAX => {
+            format!("a `{name}` of {millis} is too long: write at most `\"24h\"`")
+        }
+        "ttl" if millis < MIN_TTL => format!(
+            "a `ttl` of {millis} is too short to be renewed in time: write at least `\"{MIN_TTL}\"`"
+        ),
+        "min_hold" if millis == ZERO => format!(
+            "a `min_hold` of {millis} changes nothing: write for example `\"1m\"`, or leave it out"
+        ),
+        "max_hold" if millis == ZERO => format!(
+            "a `max_hold` of {millis} would end before the body begins: write for example `\"10m\"`, or leave it out"
+        ),
+        _ => return None,
+    })
+}
+
+fn not_forever(name: &str) -> Option<&'static str> {
+    match name {
+        "ttl" => Some(
+            "a `ttl` cannot be `\"forever\"`, or a crash would lock for ever: write for example `\"10s\"`, which is renewed while the function runs",
+        ),
+        "min_hold" => Some(
+            "a `min_hold` cannot be `\"forever\"`, or nobody would get the lock again: write for example `\"1m\"`",
+        ),
+        "max_hold" => Some(
+            "a `max_hold` cannot be `\"forever\"`: leave it out, and the lock is renewed for as long as the function runs",
+        ),
+        _ => None,
+    }
+}
