@@ -171,8 +171,10 @@ impl LockRequest {
         if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
             && least > most
         {
-            let reason = format_args!("{least:?} is longer than max_hold, {most:?}");
-            return Err(LockError::invalid("min_hold", reason));
+            return Err(LockError::invalid(
+                "min_hold",
+                format_args!("{least:?} is longer than max_hold, {most:?}"),
+            ));
         }
         let terms = Terms {
             id: self.shared.next_id(),
