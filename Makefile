@@ -16,7 +16,7 @@ timed = @start=$$SECONDS; $(2) && echo "$(1): $$((SECONDS - start)) s"
 
 .PHONY: help
 help: ## Lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: setup build lint features run deny ## Runs every check and every test
@@ -64,6 +64,47 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 	cargo deny check licenses bans sources && \
 	if $(call limited,60) cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
 	else echo 'NOTICE: advisories not checked: their database is out of reach'; fi
+
+# What is slow, and need not run on every change. What a machine lacks is named in a line that begins with NOTICE.
+.PHONY: release-check
+release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test`
+
+.PHONY: package
+package: ## Packages the published crates and runs a program that uses them, outside the workspace
+	$(call timed,package,tests/release/package)
+
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+.PHONY: msrv
+msrv: ## Builds everything with the oldest supported compiler
+	@rustup run $(MSRV) cargo --version >/dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal >/dev/null 2>&1 || true; \
+	if rustup run $(MSRV) cargo --version >/dev/null 2>&1; then \
+	    CARGO_TARGET_DIR=target/release-check rustup run $(MSRV) cargo check --quiet --workspace --all-targets --all-features && \
+	    echo 'msrv: Rust $(MSRV) builds everything'; \
+	else echo 'NOTICE: Rust $(MSRV) not tried: rustup cannot install it here'; fi
+
+.PHONY: minimal-versions
+minimal-versions: ## Builds the published crates with the oldest dependencies that they allow
+	$(call timed,minimal-versions,tests/release/minimal-versions)
+
+# Without Redis nothing has to be awaited to connect.
+.PHONY: feature-tests
+feature-tests: ## Tests the runtime with each combination of its features
+	@cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || true; \
+	if cargo hack --version >/dev/null 2>&1; then \
+	    powerset='-p lock-runtime --feature-powerset --exclude-features default'; \
+	    cargo hack clippy $$powerset --all-targets -- -D warnings -A clippy::unused_async && \
+	    LOCK_SEEDS=0..300 cargo hack test --quiet $$powerset --lib; \
+	else echo 'NOTICE: combinations of features not tested: no cargo-hack'; fi
+
+.PHONY: public-api
+public-api: ## Compares the public API with docs/public-api.txt (UPDATE_SNAPSHOTS=1: writes it)
+	@UPDATE_SNAPSHOTS=$(UPDATE_SNAPSHOTS) tests/release/public-api
+
+# Labels of features are an unstable option of rustdoc: a compiler may change it.
+.PHONY: crate-docs
+crate-docs: ## Builds the documentation as docs.rs does, with labels of features
+	RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS='--cfg docsrs -D warnings' \
+	    cargo doc --quiet -p lock-macros -p lock-runtime --all-features --no-deps --target-dir target/release-check
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else TCP proxies: it says which.
 .PHONY: torture

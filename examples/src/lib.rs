@@ -5,6 +5,11 @@
 #[doc = include_str!("../../README.md")]
 mod readme {}
 
+/// `lock-runtime/README.md`, the crate's page in a registry.
+#[cfg(doctest)]
+#[doc = include_str!("../../lock-runtime/README.md")]
+mod crate_page {}
+
 /// `docs/operations.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/operations.md")]

@@ -65,6 +65,8 @@
 //! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
 //! `redis` for Redis and Valkey. Without them there is `memory:`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backend;
 mod base;
 mod driver;

@@ -35,8 +35,10 @@ pub struct Capabilities {
 impl Capabilities {
     /// The error for an argument or a call that the store has no capability for.
     pub(crate) fn lacks(&self, name: &'static str) -> LockError {
-        let reason = format_args!("the store `{}` has no capability for it", self.store);
-        LockError::invalid(name, reason)
+        LockError::invalid(
+            name,
+            format_args!("the store `{}` has no capability for it", self.store),
+        )
     }
 
     /// Of a store that can do everything.

@@ -83,7 +83,7 @@ pub(super) fn check(events: &[Event]) -> Report {
         }
         let Some(fence) = record.fence else { continue };
         if let Some(other) = fences.insert(fence, record.number) {
-            let twice = format_args!("has the fence {fence} of operation {other}");
+            let twice = format!("has the fence {fence} of operation {other}");
             report.complain(record.granted, record.number, twice);
         }
         report.count(record.kind, record.keys.len());
@@ -204,7 +204,7 @@ fn check_holders(key: &str, holds: &[Hold], report: &mut Report) {
         });
         if let Some(other) = stranger {
             let Hold { number, kind, .. } = other;
-            let what = format_args!(
+            let what = format!(
                 "holds {key} ({}) beside operation {number} ({kind})",
                 hold.kind
             );
@@ -213,8 +213,7 @@ fn check_holders(key: &str, holds: &[Hold], report: &mut Report) {
             && beside.len() >= usize::try_from(most).unwrap_or(usize::MAX)
         {
             let others: Vec<_> = beside.iter().map(|other| other.number).collect();
-            let what =
-                format_args!("holds one of {most} permits of {key} beside operations {others:?}");
+            let what = format!("holds one of {most} permits of {key} beside operations {others:?}");
             report.complain(hold.from, hold.number, what);
         } else if !beside.is_empty() {
             report.together += 1;
@@ -233,7 +232,7 @@ fn check_fences(key: &str, holds: &[Hold], report: &mut Report) {
         let before = before.map(|(_, fence)| *fence).max().unwrap_or(0);
         if hold.fence <= before {
             let fence = hold.fence;
-            let what = format_args!("holds {key} with the fence {fence} after {before}");
+            let what = format!("holds {key} with the fence {fence} after {before}");
             report.complain(hold.from, hold.number, what);
         }
         let highest = highest.entry(hold.kind).or_default();

@@ -70,7 +70,7 @@ async fn a_url_chooses_the_database() {
 async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
     let server = RedisServer::start().await;
     let config = config(format!("{}/99", server.url()));
-    let config = config.connect_timeout(PATIENCE).unwrap();
+    let config = config.connect_timeout(PATIENCE);
     let (took, outcome) = timed(LockManager::connect(config)).await;
     let error = outcome.expect_err("there are 16");
     let text = error.to_string();

@@ -104,8 +104,10 @@ impl Redis {
             Ok(Ok(())) => Ok(this),
             Ok(Err(trouble)) if trouble.is_no_such_database() => {
                 let database = info.redis_settings().db();
-                let reason = format_args!("the server has no database {database}");
-                Err(LockError::invalid("url", reason))
+                Err(LockError::invalid(
+                    "url",
+                    format_args!("the server has no database {database}"),
+                ))
             }
             Ok(Err(trouble)) => Err(trouble.into()),
             Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),

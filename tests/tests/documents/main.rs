@@ -1,0 +1,7 @@
+//! Promise: what the documents name exists, and what is listed in two places is the same in both.
+
+mod arguments;
+mod events;
+mod named_tests;
+mod references;
+mod repository;

@@ -1,0 +1,140 @@
+//! Links, paths and `make` targets in the documents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::repository::{Document, files_below, read, root};
+
+#[test]
+fn every_link_leads_somewhere() {
+    none(broken_links);
+}
+
+#[test]
+fn every_path_exists() {
+    none(missing_paths);
+}
+
+#[test]
+fn every_make_target_exists() {
+    none(missing_targets);
+}
+
+#[test]
+fn what_is_gone_is_noticed() {
+    let document = Document::of(
+        "docs/some.md",
+        "# Some: *heading*\n\n[1](none.md) [2](guarantees.md#none) [3](#none) [4](guarantees.md#in-short) \
+         [5](#some-heading) [6](https://none.example)\n\n\
+         `none.md` `tests/none/` `lock-runtime/src/*.none` `tests/src/lib.rs` `ttl/3` `make none` `make test`\n",
+    );
+    assert_eq!(
+        broken_links(&document),
+        ["none.md", "guarantees.md#none", "#none"]
+    );
+    assert_eq!(
+        missing_paths(&document),
+        ["none.md", "tests/none/", "lock-runtime/src/*.none"]
+    );
+    assert_eq!(missing_targets(&document), ["make none"]);
+}
+
+fn none(missing: fn(&Document) -> Vec<String>) {
+    let report = |document: &Document| {
+        let missing = missing(document).into_iter();
+        let lines = missing.map(|what| format!("{}: {what}", document.path));
+        lines.collect::<Vec<_>>()
+    };
+    let missing: Vec<_> = Document::all().iter().flat_map(report).collect();
+    assert!(missing.is_empty(), "there is no\n{}", missing.join("\n"));
+}
+
+fn folder(document: &Document) -> PathBuf {
+    let path = root().join(&document.path);
+    path.parent().expect("a file is in a folder").to_owned()
+}
+
+fn broken_links(document: &Document) -> Vec<String> {
+    let prose = document.prose();
+    let links = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    let leads_somewhere = |link: &str| {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let text = match file {
+            "" => document.text.clone(),
+            _ if heading.is_empty() => return folder(document).join(file).exists(),
+            _ => fs::read_to_string(folder(document).join(file)).unwrap_or_default(),
+        };
+        headings(&text).any(|there| there == heading)
+    };
+    links
+        .filter(|link| !link.contains("://") && !leads_somewhere(link))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The headings as links name them.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.collect::<String>().replace(' ', "-")
+    })
+}
+
+/// Files that are made, not kept.
+const MADE: &[&str] = &["benches/results/", "target/"];
+
+const KINDS: &[&str] = &["lua", "md", "patch", "rs", "toml", "txt", "yml"];
+
+fn missing_paths(document: &Document) -> Vec<String> {
+    let mut code = document.code();
+    let below = [root(), folder(document)];
+    code.retain(|code| {
+        looks_like_a_path(code)
+            && !MADE.iter().any(|made| code.starts_with(made))
+            && !below.iter().any(|folder| exists(folder, code))
+    });
+    code
+}
+
+fn looks_like_a_path(code: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-./*".contains(c);
+    let (first, _) = code.split_once('/').unwrap_or_default();
+    let kind = Path::new(code).extension().and_then(|kind| kind.to_str());
+    code.chars().all(is_name)
+        && !code.starts_with('/')
+        && (code.ends_with('/')
+            || kind.is_some_and(|kind| KINDS.contains(&kind))
+            || (!first.is_empty() && root().join(first).exists()))
+}
+
+/// Whether there is such a file or folder; a star stands for any name.
+fn exists(folder: &Path, path: &str) -> bool {
+    let Some((before, after)) = path.split_once('*') else {
+        return folder.join(path).exists();
+    };
+    let files = files_below(&folder.join(before));
+    files
+        .iter()
+        .any(|file| file.to_str().is_some_and(|file| file.ends_with(after)))
+}
+
+fn missing_targets(document: &Document) -> Vec<String> {
+    let makefile = read("Makefile");
+    let is_target = |name: &str| {
+        let rule = format!("{name}:");
+        makefile.lines().any(|line| line.starts_with(&rule))
+    };
+    let mut code = document.code();
+    code.retain(|code| {
+        let target = code.strip_prefix("make ");
+        target.is_some_and(|target| !target.split(' ').next().is_some_and(is_target))
+    });
+    code
+}
