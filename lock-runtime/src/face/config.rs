@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::backend::setup::Setup;
 use crate::backend::{Target, target};
 use crate::base::clock::Clock;
-use crate::face::settings;
+use crate::face::bounds;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
 
@@ -171,7 +171,7 @@ impl LockConfig {
                 "it must have 1 to 128 bytes, no braces and no control characters",
             ));
         }
-        settings::check_ttl(self.ttl)?;
+        bounds::check_ttl(self.ttl)?;
         if self.connect_timeout.is_zero() {
             return Err(LockError::invalid("connect_timeout", "it must not be zero"));
         }

@@ -2,6 +2,7 @@
 //! expansion calls.
 
 pub(crate) mod acquire;
+mod bounds;
 pub(crate) mod config;
 pub mod expansion;
 pub(crate) mod manager;

@@ -1,19 +1,15 @@
-//! What one acquisition asks for beside its keys: bounds and defaults stand here
-//! once, for the attribute and for requests.
+//! What one acquisition asks for beside its keys: the one place where the attribute
+//! and requests get their defaults and checks.
 
 use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
+use crate::face::bounds::{Fault, MAX_TTL, check_ttl, fault, longer};
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{Terms, Wait};
-
-/// The shortest lease.
-const MIN_TTL: Duration = Duration::from_millis(100);
-/// The longest lease, and the longest that a lock is held or closed on purpose.
-const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where there is no value, the configuration's holds.
 #[derive(Clone, Debug)]
@@ -27,25 +23,6 @@ pub(crate) struct Settings {
     pub(crate) max_hold: Option<Duration>,
     /// Module and name.
     pub(crate) function: Option<(&'static str, &'static str)>,
-}
-
-/// A setting that cannot be, and the rule that it breaks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fault {
-    setting: &'static str,
-    rule: &'static str,
-    /// Both, for errors of the compiler.
-    pub(crate) sentence: &'static str,
-}
-
-macro_rules! fault {
-    ($setting:literal, $rule:literal) => {
-        Err(Fault {
-            setting: $setting,
-            rule: $rule,
-            sentence: concat!("`", $setting, "` ", $rule),
-        })
-    };
 }
 
 impl Settings {
@@ -138,30 +115,10 @@ impl Settings {
     }
 }
 
-/// Also for the configuration's.
-pub(crate) const fn check_ttl(ttl: Duration) -> Result<(), Fault> {
-    if longer(MIN_TTL, ttl) {
-        return fault!("ttl", "must be at least 100ms");
-    }
-    if longer(ttl, MAX_TTL) {
-        return fault!("ttl", "must be at most 24h");
-    }
-    Ok(())
-}
-
-const fn longer(one: Duration, other: Duration) -> bool {
-    one.as_nanos() > other.as_nanos()
-}
-
-impl From<Fault> for LockError {
-    fn from(fault: Fault) -> Self {
-        Self::invalid(fault.setting, format_args!("it {}", fault.rule))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::face::bounds::MIN_TTL;
 
     fn keys(names: &[&str]) -> Keys {
         Keys::several(names.iter().map(LockKey::from)).expect("there are some")
