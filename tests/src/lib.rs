@@ -19,6 +19,7 @@ mod peer;
 mod process;
 mod protocol;
 mod proxy;
+mod python;
 mod register;
 mod server;
 mod steps;
