@@ -10,9 +10,6 @@ use std::{
 
 use crate::Worker;
 
-/// Where `make setup` puts it; else the machine's own may do.
-const CANDIDATES: [&str; 2] = ["../target/python/bin/python", "python3"];
-
 /// An interpreter that has redis-py.
 static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let usable = |python: &PathBuf| {
@@ -22,11 +19,9 @@ static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let candidates = CANDIDATES.map(|it| match it.contains('/') {
-        true => here.join(it),
-        false => it.into(),
-    });
+    // Where `make setup` puts it; else the machine's own may do.
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/python/bin/python");
+    let candidates = [installed, "python3".into()];
     candidates.into_iter().find(usable)
 });
 
