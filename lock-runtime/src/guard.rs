@@ -148,7 +148,10 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`LockError::Unavailable`] where the server did not answer before the
-    /// lease ended by itself.
+    /// lease ended by itself, and at once where it answers that it will not, as
+    /// for want of a right. The release is sent again all the same until the
+    /// lease would have ended; [`shutdown`](crate::LockManager::shutdown) does
+    /// not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.is_held();
         let answers: Vec<_> = if self.joined {

@@ -42,7 +42,8 @@ pub struct Status {
     pub key: LockKey,
     /// Who holds it: nobody, one, or those who share it.
     pub holders: Vec<Holder>,
-    /// How many wait for it.
+    /// How many wait for it. On Redis a waiter whose process has been silent for
+    /// three seconds is left out, if it is among the first thousand.
     pub waiters: usize,
 }
 

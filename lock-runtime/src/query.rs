@@ -29,15 +29,21 @@ impl Pattern {
         Self(LockKey::from(text))
     }
 
-    /// The pattern as Redis reads it, where brackets mean something too.
+    /// A pattern as Redis reads it that matches whatever this one
+    /// [`matches`](Self::matches), and more: there brackets mean something too,
+    /// and a question mark stands for a byte.
     #[cfg(feature = "redis")]
     pub(crate) fn glob(&self) -> String {
         let mut glob = String::new();
-        for c in self.0.as_str().chars() {
+        let mut rest = self.0.as_str().chars().peekable();
+        while let Some(c) = rest.next() {
             if matches!(c, '[' | ']' | '^' | '\\') {
                 glob.push('\\');
             }
             glob.push(c);
+            if c == '?' && rest.peek() != Some(&'?') {
+                glob.push('*');
+            }
         }
         glob
     }

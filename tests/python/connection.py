@@ -58,7 +58,8 @@ class Link:
             "lib_name": None,
             "lib_version": None,
         }
-        self._calls = self._pushes = self._id = None
+        self._calls = self._pushes = None
+        self._identity = None, None
 
     def open(self):
         """Does all that must be done before the first acquire, unless there is a connection."""
@@ -79,27 +80,30 @@ class Link:
             self._pushes.read_response()
 
     def _prepare(self):
-        kill = [("CLIENT", "KILL", "ID", self._id)] if self._id else []
-        commands = [
+        number, info, *_, receivers, fence = self._commands(
             ("CLIENT", "ID"),
-            *kill,
+            ("INFO", "server"),
             *(("SCRIPT", "LOAD", scripts.TEXTS[name]) for name in ("acquire", "ask", "release", "renew")),
             ("PUBLISH", self.channel, ""),
             ("EVAL", scripts.TEXTS["open"], 1, self.fence),
-        ]
-        self._calls.send_packed_command(self._calls.pack_commands(commands))
-        number, *others = [self._answer() for _ in commands]
-        self._id = number if isinstance(number, int) else None
-        # All but the last two may be refused.
-        receivers, fence = others[-2:]
+        )
+        # The others may be refused.
         for answer in (receivers, fence):
             if isinstance(answer, Exception):
                 raise answer
         if receivers == 0:
             raise redis.ConnectionError("the server does not deliver messages")
+        (old_run, old_number), self._identity = self._identity, (run_id(info), number)
+        # After a restart, the old number may be a stranger's.
+        if old_run and old_run == run_id(info):
+            self._commands(("CLIENT", "KILL", "ID", old_number))
+
+    def _commands(self, *commands):
+        """The answers to a pipeline; errors of the server are returned."""
+        self._calls.send_packed_command(self._calls.pack_commands(commands))
+        return [self._answer() for _ in commands]
 
     def _answer(self):
-        """The next answer; an error of the server is returned."""
         try:
             return self._calls.read_response()
         except redis.ResponseError as error:
@@ -125,8 +129,7 @@ class Link:
     def _command(self, *words):
         if not self._calls:
             raise redis.ConnectionError("not connected")
-        self._calls.send_command(*words)
-        return self._answer()
+        return self._commands(words)[0]
 
     def message(self, patience):
         """The next message, or nothing where none arrives for so many seconds."""
@@ -154,6 +157,12 @@ class Link:
         for connection in filter(None, (self._calls, self._pushes)):
             connection.disconnect()
         self._calls = self._pushes = None
+
+
+def run_id(info):
+    """The server's name for itself, a new one with each start, if it may be asked for."""
+    lines = info.splitlines() if isinstance(info, str) else []
+    return next((line for line in lines if line.startswith("run_id:")), None)
 
 
 def name_in(reply):

@@ -118,6 +118,22 @@ impl Peer {
         cmd.query_async(&mut self.connection).await
     }
 
+    /// What a script answers to arguments that this client would not send.
+    ///
+    /// # Errors
+    ///
+    /// What the server says where the script fails.
+    pub async fn call(&mut self, script: &str, args: &[&str]) -> redis::RedisResult<Value> {
+        let script = match script {
+            "acquire" => ACQUIRE,
+            "ask" => ASK,
+            "release" => RELEASE,
+            other => panic!("no script is called {other}"),
+        };
+        let args: Vec<_> = args.iter().copied().map(str::to_owned).collect();
+        self.eval(script, &args).await
+    }
+
     /// The answer of `acquire`, to wait or to try.
     pub async fn acquire(&mut self, number: u32, ttl: u32, wait: bool) -> Vec<String> {
         let answer = self.try_acquire(number, ttl, wait).await;

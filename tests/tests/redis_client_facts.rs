@@ -154,7 +154,7 @@ async fn a_new_connection_is_subscribed_again() {
 
     let seen = async || {
         let key = RedisServer::seen_key(&key);
-        server.cmd(&["HVALS", &key]).await
+        server.cmd(&["ZRANGE", &key, "0", "-1", "WITHSCORES"]).await
     };
     let before = seen().await;
     server.kill_all_clients().await;

@@ -3,6 +3,8 @@
 mod many;
 mod shared;
 mod shared_in_full_memory;
+mod silence;
+mod strangers;
 
 use tests::{Peer, RedisServer, token};
 
@@ -75,7 +77,7 @@ async fn the_silent_are_skipped() {
     let seen = RedisServer::seen_key(&living.lock);
     let channel = silent.channel.clone();
     let _: i64 = living
-        .cmd(&["HSET", &seen, &channel, &before.to_string()])
+        .cmd(&["ZADD", &seen, &before.to_string(), &channel])
         .await;
     assert!(living.release(1).await);
     assert_eq!(living.holder().await, Some(token(3)));

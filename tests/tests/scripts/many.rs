@@ -138,6 +138,31 @@ async fn the_line_is_kept_to() {
     assert_eq!(peer.holder().await, Some(token(2)));
 }
 
+/// Who releases a lock that it does not know to hold, in the call that hands it the lock.
+#[tokio::test]
+async fn a_lock_that_is_free_again_after_a_hand_over_gets_a_larger_number() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "b", true).await;
+    peer.open().await;
+    peer.acquire(1, TTL, true).await;
+    assert_eq!(peer.acquire(2, TTL, true).await[1], "waiting");
+    let calls = [
+        ("a", Acquire(3, TTL)),
+        ("b", Release(1)),
+        ("b", Release(2)),
+        ("b", Acquire(4, TTL)),
+    ];
+    let answers = peer.many(&calls).await;
+    assert_eq!(texts(&answers[1]), [token(1)], "handed over");
+    assert_eq!(peer.holder().await, Some(token(4)));
+    let last = match &answers[3] {
+        Value::Int(fence) => fence.to_string(),
+        text => texts(text)[0].split('\n').nth(1).expect("a fence").into(),
+    };
+    let counter: String = peer.cmd(&["GET", RedisServer::FENCE_KEY]).await;
+    assert_eq!(last, counter, "the grant in between has a larger number");
+}
+
 #[tokio::test]
 async fn a_counter_that_has_lost_its_data_is_raised() {
     let server = RedisServer::start().await;

@@ -243,7 +243,7 @@ async fn a_dead_writer_does_not_hold_up_readers() {
     let before = ((seconds - 4) * 1_000_000 + micros).to_string();
     let seen = RedisServer::seen_key(&reader.lock);
     let channel = dead.channel.clone();
-    let _: i64 = reader.cmd(&["HSET", &seen, &channel, &before]).await;
+    let _: i64 = reader.cmd(&["ZADD", &seen, &before, &channel]).await;
     assert_eq!(reader.ask(3, 60_000).await, "granted");
     assert_eq!(holders(&mut reader).await, 2);
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use redis::from_redis_value;
-use tests::{RedisServer, Worker, eventually, granted, leaves_nothing, release, unique, within};
+use tests::{
+    Proxy, RedisServer, Worker, connect, eventually, granted, leaves_nothing, release, take,
+    unique, within,
+};
 
 use crate::{FOUND, SOON, Scene, TTL};
 
@@ -117,4 +120,56 @@ async fn the_scripts_are_flushed_before_every_call() {
     leaves_nothing(&scene.server, &key, FOUND).await;
     let errors = scene.server.errors("NOSCRIPT").await;
     assert!(errors >= 8, "only {errors} calls found their script gone");
+}
+
+/// The server's numbers begin anew when it starts.
+#[tokio::test]
+async fn a_stranger_who_has_the_number_of_an_old_connection_keeps_its_own() {
+    let mut server = RedisServer::start().await;
+    let mut proxy = Proxy::start(server.addr());
+    for _ in 0..50 {
+        server.cmd(&["PING"]).await;
+    }
+    let locks = connect(&proxy.url()).await;
+    let subscribers = server.subscribers().await;
+    let number: i64 = subscribers[0].parse().expect("a number");
+    proxy.refuse().await;
+    server.restart().await;
+    let mut id = redis::cmd("CLIENT");
+    id.arg("ID");
+    let mut stranger = loop {
+        let mut connection = server.connection().await;
+        let ours: i64 = id.query_async(&mut connection).await.expect("a number");
+        assert!(ours <= number, "its numbers do not begin anew");
+        if ours == number {
+            break connection;
+        }
+    };
+    proxy.admit();
+    release(take(&locks, &unique("back"), TTL).await).await;
+    let answer = id.query_async::<i64>(&mut stranger).await;
+    assert_eq!(answer.expect("its connection was closed"), number);
+}
+
+/// What it still has on its way must not arrive late.
+#[tokio::test]
+async fn an_old_connection_is_closed_where_it_is_known_to_be_ours() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let set = ["ACL", "SETUSER", "shop"];
+    let all = ["on", ">secret", "~lock:*", "&lock:*", "+@all"];
+    server.cmd(&[&set[..], &all].concat()).await;
+    let locks = connect(&format!("redis://shop:secret@{}", proxy.addr())).await;
+    // Before Redis 7 the commands about clients are counted as one.
+    let count = async || server.calls("client|kill").await + server.calls("client").await;
+    let mut closed = Vec::new();
+    for right in ["+info", "-info", "-info"] {
+        server.cmd(&[&set[..], &[right]].concat()).await;
+        let before = count().await;
+        proxy.cut().await;
+        release(take(&locks, &unique("back"), TTL).await).await;
+        closed.push(count().await - before);
+    }
+    assert_eq!(closed[0], closed[1] + 1, "{closed:?}");
+    assert_eq!(closed[1], closed[2], "{closed:?}");
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockError;
-use tests::{Pulse, RedisServer, eventually, leaves_nothing, unique, within, work};
+use tests::{Pulse, RedisServer, eventually, leaves_nothing, take, unique, within, work};
 use tokio::time::sleep;
 
 use crate::{FOUND, SECOND, SOON, Scene, TTL};
@@ -101,6 +101,39 @@ async fn a_command_that_is_forbidden_until_the_lease_ends() {
     rights(&scene, &["+evalsha", "+eval"]).await;
     drop(within(TTL + SECOND, scene.take(&key)).await);
     scene.works().await;
+}
+
+#[tokio::test]
+async fn a_release_that_is_forbidden_and_allowed_again() {
+    let scene = with_user().await;
+    let (kept, left) = (unique("kept"), unique("left"));
+    let guard = take(&scene.locks, &kept, 15 * TTL).await;
+    let _holder = take(&scene.locks, &left, 15 * TTL).await;
+    let request = scene.others.lock(&left).ttl(15 * TTL).wait_forever();
+    let waiter = tokio::spawn(request.acquire());
+    scene.server.in_line(&left, 1).await;
+    rights(&scene, &["-evalsha", "-eval"]).await;
+    let released = within(AT_ONCE, guard.release_confirmed()).await;
+    let text = released.expect_err("forbidden").to_string();
+    assert!(text.contains("NOPERM"), "{text}");
+    // With its next question; it cannot leave the line either.
+    let outcome = within(FOUND, waiter).await.expect("no panic");
+    assert!(outcome.is_err());
+    assert!(scene.server.owner(&kept).await.is_some());
+    rights(&scene, &["+evalsha", "+eval"]).await;
+    leaves_nothing(&scene.server, &kept, FOUND).await;
+    let nobody = async || scene.server.waiting(&left).await == 0;
+    eventually(FOUND, nobody).await;
+    scene.works().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_what_is_forbidden() {
+    let scene = with_user().await;
+    let guard = take(&scene.locks, &unique("kept"), 15 * TTL).await;
+    rights(&scene, &["-evalsha", "-eval"]).await;
+    guard.release();
+    within(AT_ONCE, scene.locks.shutdown()).await;
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn locks_are_listed_by_pattern(world: World) {
         "stock:[1]",
         "ünï",
     ];
-    let patterns: [(&str, &[&str]); 14] = [
+    let patterns: [(&str, &[&str]); 18] = [
         ("*", &all),
         ("**", &all),
         ("stock:*", &["stock:1", "stock:12", "stock:[1]"]),
@@ -40,6 +40,10 @@ async fn locks_are_listed_by_pattern(world: World) {
         ("stock:??", &["stock:12"]),
         ("*:1", &["order:1", "stock:1"]),
         ("?????:1", &["order:1", "stock:1"]),
+        ("?n?", &["ünï"]),
+        ("?*n*?", &["ünï"]),
+        ("??n??", &[]),
+        ("???", &["a\\b", "ünï"]),
         ("stock:1", &["stock:1"]),
         ("stock:[1]", &["stock:[1]"]),
         ("stock:[0-9]", &[]),

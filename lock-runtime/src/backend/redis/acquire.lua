@@ -2,14 +2,18 @@
 -- Sent again under the same name it extends instead of finding itself in the way.
 --
 -- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
--- ARGV[4] kind, if it is not x  [5] the place of an earlier token of the same
+-- ARGV[4] kind, or '' for x  [5] the place of an earlier token of the same
 --         waiter, if there is one
 -- reply   name, a new line, fence: it is granted
 --         {name, 'waiting', place, ms left of a holder, its name}
 --         {name, 'busy', '', ms left of a holder, its name}
 --         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
-local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or 'x'
+local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
+if kind == '' then kind = 'x' end
+if kind ~= 'x' and kind ~= 'r' and not string.match(kind, '^p[1-9]%d*$') then
+  return redis.error_reply('ERR the kind is x, r, or p and a number')
+end
 local owner = redis.call('GET', OWNER)
 if owner and extend(owner, name, kind, ttl) then
   return name .. '\n' .. next_fence()
@@ -17,8 +21,8 @@ end
 
 local place, member
 if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
-  local permits = owner and string.match(owner, '^%*(p%d+)$')
-  if permits and permits ~= kind and string.sub(kind, 1, 1) == 'p' then
+  local permits = shared(owner)
+  if permits and permits ~= kind and string.find(permits, '^p') and string.find(kind, '^p') then
     return {name, 'differs', permits}
   end
   if channel ~= '' then

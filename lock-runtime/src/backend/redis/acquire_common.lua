@@ -6,7 +6,7 @@ if not ARGV[4] then
   if call('EXISTS', owner, queue) == 0 then
     local fence = call('INCR', KEYS[2])
     -- A counter that has lost its data is seen to in dispatch.lua.
-    if fence >= 1000000000000000 then
+    if fence >= LEAST_FENCE then
       call('SET', owner, ARGV[1], 'PX', ARGV[2])
       -- All digits in two parts, which is faster than as one fraction of none.
       return string.format('%s\n%d%09d', ARGV[1], fence / 1000000000, fence % 1000000000)
@@ -17,7 +17,11 @@ if not ARGV[4] then
       local now = call('TIME')
       local place = string.format('%d%06d', now[1], now[2])
       call('ZADD', queue, 'NX', place, 'x:' .. ARGV[2] .. ':' .. channel .. '\n' .. ARGV[1])
-      call('HSET', seen, channel, place)
+      call('ZADD', seen, place, channel)
+      -- Now and then is enough, and costs less.
+      if now[2] % 64 == 0 then
+        call('ZREMRANGEBYSCORE', seen, '-inf', string.format('(%.0f', place - SILENCE))
+      end
       call('PEXPIRE', queue, HOUSEKEEPING)
       call('PEXPIRE', seen, HOUSEKEEPING)
       return {ARGV[1], 'waiting', place, call('PTTL', owner), holder}

@@ -6,14 +6,13 @@
 -- reply   {ms left of a holder, its name or '', then for each member
 --          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}}
 if redis.call('PEXPIRE', QUEUE, HOUSEKEEPING) == 1 then
-  redis.call('HSET', SEEN, ARGV[1], digits(time()))
-  redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
+  note(ARGV[1], time())
 end
 local owner = dispatch(redis.call('GET', OWNER))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do
-  local kind, ttl, name = string.match(ARGV[i], '^(%a%d*):(%d+):[^\n]+\n(.+)$')
+  local kind, ttl, name = string.match(ARGV[i], '^(%a%d*):(%d+):[^\n]*\n(.+)$')
   local answer
   if owner and extend(owner, name, kind, ttl) then
     answer = {name, 'granted', granted[name] or next_fence()}

@@ -22,8 +22,17 @@ pub(super) struct Opened {
     pub(super) connection: MultiplexedConnection,
     /// Reads and writes while it is polled; ends with the connection.
     pub(super) io: Io,
-    /// The server's number for it, where it may be asked for.
-    pub(super) id: Option<i64>,
+    /// `None` where it may not be asked for.
+    pub(super) identity: Option<Identity>,
+}
+
+/// What names one connection and no other.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    /// The server's name for itself, a new one with each start.
+    run: String,
+    /// The server's number for the connection. Numbers begin anew with each start.
+    number: i64,
 }
 
 pub(super) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -77,7 +86,7 @@ impl Dialer {
         names: &Names,
         connection: usize,
         generation: u64,
-        old: Option<i64>,
+        old: Option<Identity>,
     ) -> RedisResult<Opened> {
         let timeout = self.timeout;
         let opening = self.open_unbounded(names, connection, generation, old);
@@ -92,7 +101,7 @@ impl Dialer {
         names: &Names,
         number: usize,
         generation: u64,
-        old: Option<i64>,
+        old: Option<Identity>,
     ) -> RedisResult<Opened> {
         let pushes = self.pushes;
         let config = AsyncConnectionConfig::new()
@@ -112,29 +121,31 @@ impl Dialer {
         let (mut connection, io) =
             MultiplexedConnection::new_with_config(settings, stream, config).await?;
         let mut io: Io = Box::pin(io);
-        let id = tokio::select! {
-            id = prepare(&mut connection, names, old) => id?,
+        let identity = tokio::select! {
+            identity = prepare(&mut connection, names, old) => identity?,
             () = &mut io => return Err(closed()),
         };
-        Ok(Opened { connection, io, id })
+        Ok(Opened {
+            connection,
+            io,
+            identity,
+        })
     }
 }
 
-/// Does what must be done before the first acquire; returns the server's number
-/// for the connection, where it may be asked for.
+/// Does what must be done before the first acquire; returns which connection it
+/// is, where that may be asked for.
 async fn prepare(
     connection: &mut MultiplexedConnection,
     names: &Names,
-    old: Option<i64>,
-) -> RedisResult<Option<i64>> {
+    old: Option<Identity>,
+) -> RedisResult<Option<Identity>> {
     let channels = [&*names.channel, &*names.common];
     connection.subscribe(&channels).await?;
 
     let mut first = redis::pipe();
     first.cmd("CLIENT").arg("ID");
-    if let Some(old) = old {
-        first.cmd("CLIENT").arg("KILL").arg("ID").arg(old);
-    }
+    first.cmd("INFO").arg("server");
     for script in scripts::LOADED {
         first.add_command(script.load());
     }
@@ -151,10 +162,34 @@ async fn prepare(
     }
     // The others are refused where the user has no right to them, and can be
     // done without.
-    Ok(match answers.first() {
-        Some(Value::Int(id)) => Some(*id),
+    let ours = match &answers[..] {
+        [Value::Int(number), info, ..] => run(info).map(|run| Identity {
+            run,
+            number: *number,
+        }),
         _ => None,
-    })
+    };
+    // After a restart, the old number may be a stranger's.
+    if let (Some(old), Some(ours)) = (old, &ours)
+        && old.run == ours.run
+    {
+        let mut close = redis::pipe();
+        close.cmd("CLIENT").arg("KILL").arg("ID").arg(old.number);
+        // It may have ended already, or we have no right to.
+        connection.send_packed_commands(&close, 0, 1).await?;
+    }
+    Ok(ours)
+}
+
+/// The server's name in what it tells of itself.
+fn run(info: &Value) -> Option<String> {
+    let text = match info {
+        Value::VerbatimString { text, .. } => text,
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?,
+        _ => return None,
+    };
+    let run = text.lines().find_map(|line| line.strip_prefix("run_id:"));
+    run.map(ToOwned::to_owned)
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {

@@ -10,7 +10,7 @@
 --
 -- :q queue:   a sorted set by place (server time in microseconds), members
 --             kind:ttl:channel, a new line, name
--- :s seen:    a hash, channel of a connection -> when it last asked
+-- :s seen:    a sorted set, the channels of connections by when they last asked
 -- :h holders: a sorted set, the names of those who share the lock by the ends of
 --             their leases (server time in milliseconds)
 --
@@ -41,20 +41,32 @@ end
 -- connections raised it; the clock is ahead of any number it had reached.
 local function next_fence()
   local fence = redis.call('INCR', FENCE)
-  if fence < 1000000000000000 then
+  if fence < LEAST_FENCE then
     fence = time()
     redis.call('SET', FENCE, digits(fence))
   end
   return digits(fence)
 end
 
+-- Whether a connection counts as gone.
+local function is_silent(channel, now)
+  local seen = redis.call('ZSCORE', SEEN, channel)
+  return not seen or now - seen > SILENCE
+end
+
+-- Notes that a connection lives, and forgets those that are silent.
+local function note(channel, now)
+  redis.call('ZADD', SEEN, digits(now), channel)
+  redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. digits(now - SILENCE))
+  redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
+end
+
 local function enqueue(member, place, channel)
   local now = time()
   place = place or now
   redis.call('ZADD', QUEUE, 'NX', digits(place), member)
-  redis.call('HSET', SEEN, channel, digits(now))
   redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
-  redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
+  note(channel, now)
   return place
 end
 
@@ -74,11 +86,18 @@ local function settle(now)
   end
 end
 
+-- The kind in which the lock is shared, if it is. Without holders, a value that
+-- says so is a foreign client's, and closes the lock as any other does.
+local function shared(owner)
+  local kind = owner and string.match(owner, '^%*(%a%d*)$')
+  return kind and redis.call('EXISTS', HOLDERS) == 1 and kind
+end
+
 -- Whether one more of this kind may hold the lock beside its owner, if there is
 -- one. Those whose leases have ended do not count.
 local function may_enter(owner, kind)
   if not owner then return true end
-  if owner ~= '*' .. kind then return false end
+  if kind == 'x' or shared(owner) ~= kind then return false end
   local most = tonumber(string.sub(kind, 2))
   if not most or redis.call('ZCARD', HOLDERS) < most then return true end
   -- Nothing is written, which would let a newcomer pass when memory is full.
@@ -139,12 +158,14 @@ end
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
 -- Returns its owner then. The order of the writes matters: removals pass when
 -- memory is full, and what follows a write in the same script passes with it.
--- Who was taken out of the line before is served first.
-local function dispatch(owner, popped)
-  if owner and not string.match(owner, '^%*%a%d*$') then return owner end
+-- Who was taken out of the line before is served first; a channel that has proved
+-- deaf before is not tried again.
+local function dispatch(owner, popped, deaf)
+  if owner and not shared(owner) then return owner end
   local now
   local gone = {}
-  for _ = 1, 1000 do
+  if deaf then gone[deaf] = true end
+  for _ = 1, MOST do
     local head
     if owner then
       head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
@@ -155,10 +176,7 @@ local function dispatch(owner, popped)
     if not head then break end
     local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')
     now = now or time()
-    if not gone[channel] then
-      local seen = redis.call('HGET', SEEN, channel)
-      if not seen or now - seen > SILENCE then gone[channel] = true end
-    end
+    gone[channel] = gone[channel] or is_silent(channel, now)
     if owner then
       if not gone[channel] and not may_enter(owner, kind) then break end
       redis.call('ZREM', QUEUE, head)

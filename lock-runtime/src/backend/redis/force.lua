@@ -5,7 +5,7 @@
 sweep(millis())
 local holders = redis.call('ZRANGE', HOLDERS, 0, -1)
 local owner = redis.call('GET', OWNER)
-if owner and string.sub(owner, 1, 1) ~= '*' then holders = {owner} end
+if owner and not shared(owner) then holders = {owner} end
 if not owner then holders = {} end
 redis.call('DEL', OWNER, HOLDERS)
 for _, name in ipairs(holders) do

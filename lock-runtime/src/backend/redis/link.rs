@@ -12,7 +12,7 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 
 use super::call::{Names, Sent};
-use super::connect::{Dialer, Opened, PushEvent, closed};
+use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
 use super::message::Message;
 use super::queue::Queue;
 use super::reply::{ServerSaid, Trouble};
@@ -43,8 +43,8 @@ pub(super) struct Link {
     generation: u64,
     /// Whether the last one has ended already.
     ended: bool,
-    /// The server's number for the last one.
-    id: Option<i64>,
+    /// Which one the last was.
+    identity: Option<Identity>,
     /// In the order in which they were sent, which is that of their answers.
     batches: VecDeque<Batch>,
     last_answer: Moment,
@@ -89,7 +89,7 @@ impl Link {
             state: State::Down { until: now },
             generation: 0,
             ended: false,
-            id: None,
+            identity: None,
             batches: VecDeque::new(),
             last_answer: now,
             grace: None,
@@ -257,8 +257,9 @@ impl Link {
     fn dial(&mut self) {
         self.generation += 1;
         self.ended = false;
-        let (number, generation, old) = (self.number, self.generation, self.id);
+        let (number, generation) = (self.number, self.generation);
         let (dialer, names) = (self.dialer.clone(), Arc::clone(&self.names));
+        let old = self.identity.clone();
         self.state = State::Connecting(Box::pin(async move {
             dialer.open(&names, number, generation, old).await
         }));
@@ -266,7 +267,7 @@ impl Link {
 
     fn opened(&mut self, now: Moment, opened: Opened) {
         observe::connected(self.number);
-        self.id = opened.id;
+        self.identity.clone_from(&opened.identity);
         self.state = State::Up(Wire::new(opened));
         self.pause = FIRST_PAUSE;
         self.last_answer = now;

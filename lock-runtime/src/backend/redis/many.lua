@@ -11,28 +11,36 @@
 local call, FENCE, CHANNEL = redis.call, KEYS[1], ARGV[1]
 
 -- The last number that was given out here. Those for all acquisitions are taken
--- with the first one; a number that is not needed is left out, and a lock that
--- was handed over meanwhile, under a larger one, is not free again in this call.
+-- with the first one; a number that is not needed is left out.
 local fence
+
+-- The locks that may have been handed over meanwhile, under a larger one.
+local ahead = {}
+
+local function by_script(script, owner, ...)
+  local reply = script({owner, FENCE}, {...})
+  ahead[owner] = ahead[owner] or call('EXISTS', owner) == 1
+  return reply
+end
 
 local function one(owner, name, what)
   if what == '' then
     if call('GET', owner) == name and call('EXISTS', owner .. ':q') == 0 then
       return call('DEL', owner)
     end
-    return release({owner, FENCE}, {name})
+    return by_script(release, owner, name)
   elseif string.byte(what) == 61 then -- '='
     if call('GET', owner) ~= name then return 0 end
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
-  if call('EXISTS', owner, owner .. ':q') == 0 then
+  if not ahead[owner] and call('EXISTS', owner, owner .. ':q') == 0 then
     fence = (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
-    if fence > 1000000000000000 then
+    if fence >= LEAST_FENCE then
       call('SET', owner, name, 'PX', what)
       return fence
     end
   end
-  return acquire({owner, FENCE}, {name, what, CHANNEL})
+  return by_script(acquire, owner, name, what, CHANNEL)
 end
 
 local replies = {ARGV[3]}

@@ -3,10 +3,12 @@
 -- is to rest keeps an owner that nobody knows, so that neither a late renewal
 -- nor this call again finds it.
 --
--- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests; what says
---         nothing at the end is left out
+-- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, at least
+--         one; what says nothing at the end is left out
 -- reply   name, behind a '-' where the lock was not ours
-local name, member, rest = ARGV[1], ARGV[2] or '', ARGV[3]
+local name, member, rest = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
+-- With less, or with nan, the lock would get no ttl.
+if rest and not (rest >= 1) then rest = nil end
 local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
 -- Else it was read in release_common.lua.
@@ -16,13 +18,13 @@ local reply = '-' .. name
 if owner == name then
   reply = name
   if rest then
-    redis.call('PEXPIRE', OWNER, rest)
+    redis.call('PEXPIRE', OWNER, digits(rest))
     redis.call('SET', OWNER, '-' .. name, 'KEEPTTL')
     return reply
   end
   redis.call('DEL', OWNER)
   owner = nil
-elseif owner and string.sub(owner, 1, 1) == '*' then
+elseif shared(owner) then
   local ends = redis.call('ZSCORE', HOLDERS, name)
   if ends then
     local now = millis()
@@ -39,5 +41,5 @@ elseif owner and string.sub(owner, 1, 1) == '*' then
 else
   return reply
 end
-dispatch(owner, popped)
+dispatch(owner, popped, deaf)
 return reply

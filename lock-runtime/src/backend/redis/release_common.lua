@@ -1,7 +1,7 @@
 -- The common cases, before anything is made that they do not need: a lock of our
 -- own that nobody else holds, and that nobody waits for or somebody who is there.
 local call = redis.call
-local owner, popped
+local owner, popped, deaf
 if not ARGV[2] then
   owner = call('GET', KEYS[1])
   if owner == ARGV[1] then
@@ -16,18 +16,17 @@ if not ARGV[2] then
     popped = call('ZPOPMIN', queue)[1]
     local ttl, channel, name = string.match(popped, '^x:(%d+):([^\n]+)\n(.+)$')
     local now = ttl and call('TIME')
-    local last = now and call('HGET', seen, channel)
+    local last = now and call('ZSCORE', seen, channel)
     if last and now[1] * 1000000 + now[2] - last <= SILENCE then
       local fence = call('INCR', KEYS[2])
-      if fence >= 1000000000000000 then
+      if fence >= LEAST_FENCE then
         fence = string.format('%d%09d', fence / 1000000000, fence % 1000000000)
         call('SET', KEYS[1], name, 'PX', math.min(ttl, CLAIM_TTL))
         if waiting == 1 then call('DEL', seen) end
         if call('PUBLISH', channel, fence .. '\n' .. KEYS[1] .. '\n' .. name) > 0 then
           return owner
         end
-        -- It is dead.
-        popped = nil
+        popped, deaf = nil, channel
       end
     end
   end

@@ -15,6 +15,9 @@ pub(super) struct Claim {
     pub(super) place: Option<u64>,
     /// Whether others waited for the lock with it.
     pub(super) crowded: bool,
+    /// Where the server forbids to let go, until when that is tried again. The
+    /// driver has its answer.
+    pub(super) forbidden: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +58,7 @@ impl Claim {
             since: now,
             place: None,
             crowded: false,
+            forbidden: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::holder::{Holder, Status};
 use crate::key::LockKey;
-use crate::query::Query;
+use crate::query::{Pattern, Query};
 
 /// How long holders have to tell about their locks. Whoever is stopped does not,
 /// and is known by what stands on the server.
@@ -38,6 +38,7 @@ enum Inspection {
     },
     List {
         answer: Answer<Vec<LockKey>>,
+        pattern: Pattern,
         found: BTreeSet<LockKey>,
     },
     ForceRelease {
@@ -67,7 +68,12 @@ impl Inspections {
                 let found = BTreeSet::new();
                 let glob = pattern.glob().into();
                 let scan = Inspect::Scan { glob, cursor: 0 };
-                (Inspection::List { answer, found }, scan)
+                let inspection = Inspection::List {
+                    answer,
+                    pattern,
+                    found,
+                };
+                (inspection, scan)
             }
             Query::ForceRelease { key, answer } => (
                 Inspection::ForceRelease { answer, count: 0 },
@@ -106,10 +112,11 @@ impl Inspections {
                 })
             }
             (Inspection::Status { .. }, _) => return None,
-            (Inspection::List { found, .. }, Inspect::Scan { glob, .. }) => read_keys(value, found)
-                .map(|cursor| {
+            (Inspection::List { pattern, found, .. }, Inspect::Scan { glob, .. }) => {
+                read_keys(value, pattern, found).map(|cursor| {
                     (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
-                }),
+                })
+            }
             (Inspection::ForceRelease { count, .. }, Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| None)
             }
@@ -187,7 +194,7 @@ impl Inspection {
     fn finish(self) {
         match self {
             Self::Status { answer, status, .. } => drop(answer.send(Ok(status))),
-            Self::List { answer, found } => drop(answer.send(Ok(found.into_iter().collect()))),
+            Self::List { answer, found, .. } => drop(answer.send(Ok(found.into_iter().collect()))),
             Self::ForceRelease { answer, count } => drop(answer.send(Ok(count))),
         }
     }
@@ -234,8 +241,12 @@ fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// Adds the locks of one page; where the next one begins.
-fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64> {
+/// Adds the locks of one page that match; where the next one begins.
+fn read_keys(
+    value: Option<Value>,
+    pattern: &Pattern,
+    found: &mut BTreeSet<LockKey>,
+) -> Option<u64> {
     let Some(Value::Array(items)) = value else {
         return None;
     };
@@ -248,7 +259,8 @@ fn read_keys(value: Option<Value>, found: &mut BTreeSet<LockKey>) -> Option<u64>
         let name = owner
             .split_once(":{")
             .and_then(|(_, it)| it.strip_suffix('}'));
-        found.extend(name.map(LockKey::stored));
+        let key = name.map(LockKey::stored);
+        found.extend(key.filter(|key| pattern.matches(key)));
     }
     text(cursor)?.parse().ok()
 }

@@ -31,6 +31,8 @@ use room::Rooms;
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 /// The pause before something is sent again that the server refused.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before a release is sent again that the server forbids.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Everything that goes over one connection of the pool.
 #[derive(Debug)]
@@ -133,6 +135,15 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        if let Some(until) = claim.forbidden {
+            if now >= until {
+                self.forget(id);
+                return;
+            }
+            if self.down.is_some() {
+                self.retries.insert((until, id));
+            }
+        }
         let call = match claim.stage {
             Stage::Unsent if self.down.is_none() => {
                 claim.stage = Stage::Acquiring;
@@ -254,8 +265,14 @@ impl Queue {
     }
 
     fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        let told = self
+            .claims
+            .get(&id)
+            .is_some_and(|it| it.forbidden.is_some());
         self.forget(id);
-        self.outcomes.push_back(Outcome::Released { id, result });
+        if !told {
+            self.outcomes.push_back(Outcome::Released { id, result });
+        }
     }
 
     fn forget(&mut self, id: LeaseId) {

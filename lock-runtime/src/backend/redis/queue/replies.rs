@@ -1,6 +1,6 @@
 //! What each answer of the server means for the acquisition that it is about.
 
-use super::{PAUSE, Queue, Stage};
+use super::{LONG_PAUSE, PAUSE, Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::call::{Call, Sent, Ticket};
 use crate::backend::redis::reply::{Reply, Standing, Trouble};
@@ -181,10 +181,22 @@ impl Queue {
         if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
             return;
         }
-        let id = ticket.terms.id;
+        let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
         match result {
             Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
-            Err(Trouble::Never(cause)) => self.retire(id, Err(cause)),
+            Err(Trouble::Never(cause)) => {
+                // The driver need not wait for what somebody has to change first.
+                if claim.forbidden.is_none() {
+                    claim.forbidden = Some(match claim.stage {
+                        Stage::Releasing { until, .. } => until,
+                        _ => now.after(ttl),
+                    });
+                    let result = Err(cause);
+                    self.outcomes.push_back(Outcome::Released { id, result });
+                }
+                let pause = LONG_PAUSE.min(ttl / 10);
+                self.retries.insert((now.after(pause), id));
+            }
             Err(Trouble::NotRun) => self.retry(now, id),
             Err(_) => {
                 self.retries.insert((now.after(PAUSE), id));

@@ -1,5 +1,7 @@
 //! Every order in which answers, pushes and failures can come in, by hand.
 
+mod forbidden;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,6 +161,10 @@ fn asked(standing: Standing) -> Reply {
     }
 }
 
+fn forbidden() -> Trouble {
+    Trouble::Never(Arc::new(ServerSaid("NOPERM".into())))
+}
+
 fn cut() -> Trouble {
     Trouble::Unknown(Arc::new(ServerSaid("cut".into())))
 }
@@ -287,8 +293,7 @@ fn a_refusal_for_now_is_retried_and_one_for_good_is_told_at_once() {
     peer.silent();
     peer.after(100);
     let ask = peer.call();
-    let never = Trouble::Never(Arc::new(ServerSaid("NOPERM".into())));
-    peer.fail(ask, never);
+    peer.fail(ask, forbidden());
     assert!(matches!(peer.end(), Some(Outcome::Failed { id: ID, .. })));
     assert!(
         matches!(peer.call().call, Call::Leave(_)),

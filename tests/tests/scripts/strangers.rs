@@ -1,0 +1,96 @@
+//! Arguments and values that this client never writes: of other clients, and of what has gone wrong.
+
+use redis::{FromRedisValue as _, Value};
+use tests::{Peer, RedisServer, connect, token};
+
+#[tokio::test]
+async fn a_rest_that_is_none_releases_at_once() {
+    let server = RedisServer::start().await;
+    for kind in ["x", "r"] {
+        let mut peer = Peer::new(&server, "rest", true).await.of_kind(kind);
+        for rest in ["0", "-5", "0.3", "soon", "nan"] {
+            peer.acquire(1, 60_000, true).await;
+            let args = [&*token(1), "", rest];
+            let answer = peer.call("release", &args).await;
+            let answer = answer.unwrap_or_else(|error| panic!("{kind} {rest}: {error}"));
+            let name = String::from_redis_value(answer).expect("a name");
+            assert_eq!(name, token(1), "{kind} {rest}");
+            assert_eq!(server.keys("lock:{*").await, [""; 0], "{kind} {rest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_tried_once_may_ask() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "tried", true).await;
+    let member = format!("x:60000:\n{}", token(1));
+    let channel = peer.channel.clone();
+    for standing in ["gone", "granted"] {
+        let answer = peer.call("ask", &[&channel, &member]).await;
+        let answer = Vec::<Value>::from_redis_value(answer.expect("it runs"));
+        let answer = Vec::from_redis_value_ref(&answer.expect("a list")[2]);
+        let answer: Vec<String> = answer.expect("texts");
+        assert_eq!(answer[..2], [token(1), standing.to_owned()]);
+        if standing == "gone" {
+            peer.acquire(1, 1_000, false).await;
+        }
+    }
+    assert!(peer.ttl().await > 30_000, "it was not extended");
+}
+
+#[tokio::test]
+async fn a_place_without_a_kind_is_that_of_an_exclusive_lock() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "kind", true).await;
+    let channel = peer.channel.clone();
+    let args = [&*token(1), "60000", &*channel, "", "123"];
+    peer.call("acquire", &args).await.expect("it runs");
+    assert_eq!(peer.holder().await, Some(token(1)));
+    assert!(peer.release(1).await);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_none_is_refused() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "kind", true).await;
+    let channel = peer.channel.clone();
+    for kind in ["123", "w", "p", "p0", "r2", "x\ny"] {
+        let args = [&*token(1), "60000", &*channel, kind];
+        let error = peer.call("acquire", &args).await.expect_err("no kind");
+        assert!(error.to_string().contains("kind"), "{kind}: {error}");
+        assert_eq!(server.keys("*").await, [""; 0], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_value_that_looks_shared_lets_nobody_in() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let owner = RedisServer::owner_key("foreign");
+    for (value, kind) in [("*r", "r"), ("*p3", "p3"), ("*p3", "p2"), ("*r", "x")] {
+        let mut peer = Peer::new(&server, "foreign", true).await.of_kind(kind);
+        for ttl in [&["PX", "60000"][..], &[]] {
+            server
+                .cmd(&[&["SET", &*owner, value][..], ttl].concat())
+                .await;
+            let answer = peer.acquire(1, 1_000, false).await;
+            assert_eq!([&*answer[1], &*answer[4]], ["busy", value], "{kind}");
+            assert_eq!(peer.acquire(2, 1_000, true).await[1], "waiting", "{kind}");
+            assert_eq!(peer.ask(2, 1_000).await, "waiting", "{kind}");
+            assert!(!peer.renew(2, 1_000).await);
+            assert!(!peer.release(2).await);
+            assert_eq!(peer.holder().await.as_deref(), Some(value));
+            let left = peer.ttl().await;
+            assert_eq!(left > 0, !ttl.is_empty(), "its ttl is its own: {left}");
+
+            let status = locks.status("foreign").await.expect("an answer");
+            assert_eq!(status.holders.len(), 1, "{status:?}");
+            assert_eq!(&*status.holders[0].id, value);
+            assert_eq!(locks.force_release("foreign").await.expect("an answer"), 1);
+            assert_eq!(peer.ask(2, 60_000).await, "granted", "{kind}");
+            assert!(peer.release(2).await);
+            assert_eq!(server.keys("lock:{*").await, [""; 0]);
+        }
+    }
+}
