@@ -96,11 +96,12 @@ class Client:
 
     def owner(self, key):
         name = "".join(map(escaped, key))
-        assert 1 <= len(name.encode()) <= 1024, "the name of a lock has 1 to 1024 bytes"
+        if not 1 <= len(name.encode()) <= 1024:
+            raise ValueError("the name of a lock has 1 to 1024 bytes")
         return f"{self.prefix}:{{{name}}}"
 
     def acquire(self, key, wait):
-        """A lease of the lock. A wait of 0 seconds tries once."""
+        """A lease of the lock, or `Contended` after so many seconds; a wait of 0 tries once."""
         ends, place, standing = clock() + wait, None, GONE
         while standing is GONE:
             claim = Claim(self, key, place)

@@ -86,8 +86,9 @@ async fn another_database_needs_the_right_to_select() {
     let (server, _) = server_with_user(&without("")).await;
     let url = format!("{}/1", server.url_with_user("shop", "secret"));
     let config = config(url).connect_timeout(PATIENCE / 2).unwrap();
-    let (text, _) = unavailable(LockManager::connect(config.clone())).await;
+    let (text, took) = unavailable(LockManager::connect(config.clone())).await;
     assert!(text.contains("permission"), "{text}");
+    assert!(took < AT_ONCE, "{took:?}");
     server.cmd(&["ACL", "SETUSER", "shop", "+select"]).await;
     let locks = connect(config).await;
     let request = locks.lock("key").wait(PATIENCE);
