@@ -6,6 +6,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 REDIS_SERVER ?= redis-server
+REDIS_PY := 5.2.1
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # $(call limited,SECONDS) COMMAND: ends the command after that time, where the system can.
@@ -23,7 +24,7 @@ test: setup build lint features run deny ## Runs every check and every test
 	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
-setup: ## Installs a Redis server, unless there is one
+setup: ## Installs a Redis server, unless there is one, and what the client in Python needs
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -34,6 +35,10 @@ setup: ## Installs a Redis server, unless there is one
 	elif command -v brew >/dev/null; then brew install redis; \
 	else echo 'redis-server is missing: install Redis 6.2 or newer, or name a binary in REDIS_SERVER' >&2; exit 1; \
 	fi
+	@target/python/bin/python -c 'import redis; assert redis.__version__ == "$(REDIS_PY)"' 2>/dev/null || \
+	    { python3 -m venv target/python && $(call limited,60) target/python/bin/pip install --quiet \
+	        --disable-pip-version-check --retries 1 --timeout 10 'redis==$(REDIS_PY)'; } || \
+	    echo 'NOTICE: the client in Python cannot be tested: python3, its venv or redis-py cannot be had' >&2
 
 .PHONY: build
 build: ## Builds everything that is tested

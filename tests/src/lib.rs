@@ -24,6 +24,7 @@ mod peer;
 mod process;
 mod protocol;
 mod proxy;
+mod python;
 mod register;
 mod server;
 mod steps;

@@ -81,6 +81,20 @@ async fn a_prefix_of_its_own_needs_rights_of_its_own() {
 }
 
 #[tokio::test]
+async fn another_database_needs_the_right_to_select() {
+    let (server, _) = server_with_user(&without("")).await;
+    let url = format!("{}/1", server.url_with_user("shop", "secret"));
+    let config = config(url).connect_timeout(PATIENCE / 2).unwrap();
+    let (text, took) = unavailable(LockManager::connect(config.clone())).await;
+    assert!(text.contains("permission"), "{text}");
+    assert!(took < AT_ONCE, "{took:?}");
+    server.cmd(&["ACL", "SETUSER", "shop", "+select"]).await;
+    let locks = connect(config).await;
+    let request = locks.lock("key").wait(PATIENCE);
+    request.acquire().await.unwrap().release();
+}
+
+#[tokio::test]
 async fn a_missing_right_to_the_channel_shows_at_connect() {
     let mut rights = without("");
     rights.retain(|right| !right.starts_with('&'));

@@ -263,10 +263,12 @@ const NO_SUCH_DATABASE: &str = "DB index is out of range";
 /// their code and some come as `ERR` with the code in the text, depending on the
 /// server's version.
 fn is_final(text: &str) -> bool {
-    const FINAL: [&str; 7] = [
+    const FINAL: [&str; 8] = [
         "NOAUTH",
         "WRONGPASS",
         "NOPERM",
+        // A `SELECT` that is forbidden loses its code in the client library.
+        "has no permissions to run",
         "WRONGTYPE",
         "The user executing the script can't",
         "ACL failure in script",
