@@ -84,6 +84,9 @@ pub(crate) enum Outcome {
     Trouble {
         id: LeaseId,
         cause: Cause,
+        /// Whether the answer may come soon all the same: the connection has broken
+        /// just now, and is being made anew.
+        soon: bool,
     },
     /// Will never be granted.
     Failed {

@@ -94,7 +94,8 @@ const KINDS: &[&str] = &["lua", "md", "patch", "rs", "toml", "txt", "yml"];
 
 fn missing_paths(document: &Document) -> Vec<String> {
     let mut code = document.code();
-    let below = [root(), folder(document)];
+    let scripts = root().join("lock-runtime/src/backend/redis/lua");
+    let below = [root(), folder(document), scripts];
     code.retain(|code| {
         looks_like_a_path(code)
             && !MADE.iter().any(|made| code.starts_with(made))

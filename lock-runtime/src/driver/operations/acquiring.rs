@@ -26,7 +26,18 @@ pub(super) struct Acquiring {
 pub(super) enum News {
     Nothing,
     Held(Option<Box<Holder>>),
-    Trouble(Cause),
+    Trouble {
+        cause: Cause,
+        /// Whether an answer may come soon.
+        soon: bool,
+    },
+}
+
+impl News {
+    /// Whether the store is about to answer for the first time, or again.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Trouble { soon: true, .. })
+    }
 }
 
 impl Acquiring {
@@ -55,7 +66,7 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble(cause) => LockError::unavailable(cause),
+            News::Trouble { cause, .. } => LockError::unavailable(cause),
             News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
         };
         self.refuse(error);

@@ -147,7 +147,9 @@ impl Operations {
                 }
             }
             Outcome::Waiting { id, holder } => self.heard(now, id, News::Held(holder)),
-            Outcome::Trouble { id, cause } => self.heard(now, id, News::Trouble(cause)),
+            Outcome::Trouble { id, cause, soon } => {
+                self.heard(now, id, News::Trouble { cause, soon });
+            }
             Outcome::Busy { id, holder } => {
                 if let Some(mut acquiring) = self.finish(id) {
                     acquiring.heard = now;
@@ -156,7 +158,8 @@ impl Operations {
             }
             Outcome::Failed { id, cause } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.fail(now, News::Trouble(cause));
+                    let soon = false;
+                    acquiring.fail(now, News::Trouble { cause, soon });
                 }
             }
             Outcome::Differs { id, permits } => {

@@ -54,7 +54,8 @@ impl Operations {
         acquiring.news = news;
         acquiring.heard = now;
         let waited = now.since(acquiring.started);
-        if matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait) {
+        let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
+        if over && !acquiring.news.is_open() {
             self.give_up(now, id);
         }
     }
@@ -67,7 +68,7 @@ impl Operations {
         };
         let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
         let answer_by = acquiring.started.after(patience);
-        if matches!(acquiring.news, News::Nothing) && now < answer_by {
+        if acquiring.news.is_open() && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert((answer_by, id));
         } else {

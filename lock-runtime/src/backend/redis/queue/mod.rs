@@ -227,7 +227,9 @@ impl Queue {
     fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
         let cause = trouble.cause();
         if !matches!(trouble, Trouble::Never(_)) {
-            self.outcomes.push_back(Outcome::Trouble { id, cause });
+            let soon = matches!(trouble, Trouble::Unknown(_));
+            let outcome = Outcome::Trouble { id, cause, soon };
+            self.outcomes.push_back(outcome);
             return;
         }
         self.outcomes.push_back(Outcome::Failed { id, cause });
