@@ -6,46 +6,81 @@ use std::sync::Arc;
 use crate::backend::redis;
 use crate::backend::{Target, memory};
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::url::Url;
 
-type Parse = fn(&str) -> Result<Arc<dyn Target>, LockError>;
+type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
-/// How the URLs of a store begin, and who reads the rest.
-const STORES: &[(&str, Parse)] = &[
-    ("memory:", memory::target),
-    #[cfg(feature = "redis")]
-    ("redis://", redis::target),
-    #[cfg(feature = "redis")]
-    ("redis+unix://", redis::target),
-    #[cfg(not(feature = "redis"))]
-    ("redis://", |_| left_out("redis")),
-    #[cfg(not(feature = "redis"))]
-    ("redis+unix://", |_| left_out("redis")),
+/// The schemes of the stores, how their URLs begin, and who reads the rest.
+const STORES: &[(&str, &str, Parse)] = &[
+    ("memory", "memory:", memory::target),
+    ("redis", "redis://", REDIS),
+    ("valkey", "valkey://", REDIS),
+    ("redis+unix", "redis+unix://", REDIS_UNIX),
 ];
 
-/// Where the locks of a URL are kept.
-pub(crate) fn parse(url: &str) -> Result<Arc<dyn Target>, LockError> {
-    let scheme = |text: &str| text.split_once(':').map(|(scheme, _)| scheme.to_owned());
-    let named = scheme(url);
-    let store = STORES
-        .iter()
-        .find(|(start, _)| named.is_some() && scheme(start) == named);
-    match store {
-        Some((_, parse)) => parse(url),
-        // The URL is not shown, there may be a password in it.
-        None => Err(LockError::invalid("url", unknown())),
+#[cfg(feature = "redis")]
+const REDIS: Parse = redis::tcp;
+#[cfg(not(feature = "redis"))]
+const REDIS: Parse = |_| left_out("redis");
+#[cfg(feature = "redis")]
+const REDIS_UNIX: Parse = redis::unix;
+#[cfg(not(feature = "redis"))]
+const REDIS_UNIX: Parse = |_| left_out("redis");
+
+/// What others write, and what to do instead.
+const UNSUPPORTED: &[(&[&str], &str)] = &[
+    (
+        &[
+            "redis-sentinel",
+            "redis+sentinel",
+            "rediss-sentinel",
+            "rediss+sentinel",
+            "sentinel",
+        ],
+        "Redis Sentinel is not supported: name one server, with `redis://`",
+    ),
+    (
+        &[
+            "redis-cluster",
+            "redis+cluster",
+            "rediss-cluster",
+            "rediss+cluster",
+        ],
+        "Redis Cluster is not supported: name one server that is no part of a cluster, with `redis://`",
+    ),
+    (
+        &["unix", "redis-socket"],
+        "a Unix socket is written `redis+unix:///path`",
+    ),
+];
+
+/// Where the locks of a URL are kept; takes the store's own parameters out of it.
+pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    if let Some((.., parse)) = STORES.iter().find(|(scheme, ..)| *scheme == url.scheme) {
+        return parse(url);
     }
+    // The scheme is not shown: in a URL without one, it is a user's name.
+    let unsupported = UNSUPPORTED
+        .iter()
+        .find(|(schemes, _)| schemes.contains(&&*url.scheme));
+    Err(match unsupported {
+        Some((_, instead)) => LockError::invalid("url", instead),
+        None => LockError::invalid("url", unknown()),
+    })
 }
 
 fn unknown() -> String {
     let starts: Vec<_> = STORES
         .iter()
-        .map(|(start, _)| format!("`{start}`"))
+        .map(|(_, start, _)| format!("`{start}`"))
         .collect();
     format!("it must begin with one of {}", starts.join(", "))
 }
 
 #[cfg(not(feature = "redis"))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
-    let reason = format!("lock-runtime was built without its feature `{feature}`");
+    let reason = format!(
+        "lock-runtime was built without its feature `{feature}`: name it in `features` of the dependency"
+    );
     Err(LockError::invalid("url", reason))
 }

@@ -1,6 +1,5 @@
 //! The settings of a manager, checked when one is made of them.
 
-use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,9 +8,10 @@ use std::time::Duration;
 use crate::backend::setup::Setup;
 use crate::backend::{Target, target};
 use crate::base::clock::Clock;
-use crate::face::bounds;
+use crate::face::{bounds, named};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
+use crate::vocabulary::url::Url;
 
 /// How to reach the locks, and what an acquisition asks for where it does not
 /// say itself.
@@ -24,6 +24,12 @@ use crate::vocabulary::terms::Wait;
 /// | `memory:NAME` | in this process, shared by the managers of that name |
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
+///
+/// `valkey://` is another way to write `redis://`. Every setting may stand in the
+/// URL, named as its setter, and in an environment variable:
+/// `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A setter goes before
+/// a variable, and a variable before the URL. Durations are written as in the
+/// attribute.
 ///
 /// The setters take any value: [`connect`](crate::LockManager::connect) and
 /// [`init`](crate::init()) check them with [`validate`](Self::validate) before
@@ -61,10 +67,11 @@ impl LockConfig {
     /// # Errors
     ///
     /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
-    /// backend, or its database is not a number from 0.
+    /// backend, or one of its parts or parameters is wrong.
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
-        Ok(Self {
-            target: target::parse(url.as_ref())?,
+        let mut url = Url::parse(url.as_ref())?;
+        let config = Self {
+            target: target::parse(&mut url)?,
             prefix: "lock".into(),
             ttl: Duration::from_secs(10),
             wait: Wait::AtMost(Duration::from_secs(5)),
@@ -72,15 +79,17 @@ impl LockConfig {
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             clock: Clock::machine(),
-        })
+        };
+        named::from_url(config, url)
     }
 
-    /// The settings in the environment: `LOCK_URL`, and `LOCK_PREFIX` where set.
+    /// The settings in the environment: `LOCK_URL`, and where they are set
+    /// `LOCK_PREFIX`, `LOCK_TTL` and so on, which go before those in the URL.
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid, or
-    /// `LOCK_PREFIX` invalid.
+    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing, or it or another
+    /// variable is invalid.
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
             // What it holds is not shown, there may be a password in it.
@@ -89,14 +98,7 @@ impl LockConfig {
                 "it is not set, or no text; set it to a URL such as redis://127.0.0.1:6379",
             )
         })?;
-        let config = Self::new(url)?;
-        let config = match std::env::var("LOCK_PREFIX") {
-            Ok(prefix) => config.prefix(prefix),
-            Err(VarError::NotPresent) => config,
-            Err(VarError::NotUnicode(_)) => {
-                return Err(LockError::invalid("LOCK_PREFIX", "it is no UTF-8 text"));
-            }
-        };
+        let config = named::from_env(Self::new(url)?)?;
         config.validate()?;
         Ok(config)
     }

@@ -6,6 +6,7 @@ mod bounds;
 pub(crate) mod config;
 pub mod expansion;
 pub(crate) mod manager;
+mod named;
 pub(crate) mod request;
 mod settings;
 mod several;

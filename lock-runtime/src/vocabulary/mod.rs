@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod deadline;
+pub(crate) mod duration;
 pub(crate) mod error;
 mod escaped;
 pub(crate) mod events;
@@ -12,3 +13,4 @@ pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod query;
 pub(crate) mod terms;
+pub(crate) mod url;

@@ -19,6 +19,13 @@ async fn bad_urls_are_refused_and_not_shown() {
         "redis://me:hunter2@localhost:port",
         "redis://me:hunter2@localhost/database",
         "redis://me:hunter2@localhost/-1",
+        "redis://me:hunter2@localhost:99999",
+        "redis://me:hunter2@localhost,elsewhere",
+        "redis://me:hunter2@localhost?password=hunter2",
+        "redis://me:1/hunter2@localhost",
+        "redis://me:1?hunter2=@localhost",
+        "redis-sentinel://me:hunter2@localhost/service",
+        "redis+cluster://me:hunter2@localhost",
         "redis+unix:///redis.sock?db=-1&pass=hunter2",
         "redis+unix:///redis.sock?db=one&pass=hunter2",
         "me:hunter2@localhost",
@@ -78,6 +85,41 @@ async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
     assert!(text.contains("database 99"), "{text}");
     assert!(!error.is_retryable());
     assert!(took < PATIENCE / 4, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_url_with_another_scheme_says_what_to_write() {
+    for (url, says) in [
+        ("redis-sentinel://h/service", "Sentinel is not supported"),
+        ("redis+cluster://h", "Cluster is not supported"),
+        ("redis://h:1,i:2", "several hosts"),
+        ("unix:///redis.sock", "`redis+unix:///path`"),
+        ("http://h", "must begin with one of `memory:`, `redis://`"),
+    ] {
+        let text = LockConfig::new(url).expect_err(url).to_string();
+        assert!(text.contains(says), "{url}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_may_be_percent_encoded() {
+    let server = RedisServer::start().await;
+    let password = ">a/b?c#d@e%f:g h";
+    let rights = [
+        "ACL", "SETUSER", "shop", "on", password, "~*", "&*", "+@all",
+    ];
+    server.cmd(&rights).await;
+    let encoded = "a%2Fb%3Fc%23d%40e%25f:g%20h";
+    works_end_to_end(&server, config(server.url_with_user("shop", encoded))).await;
+}
+
+#[tokio::test]
+async fn a_valkey_url_is_a_redis_url() {
+    let server = RedisServer::start().await;
+    let url = format!("valkey://{}/2?pool_size=2", server.addr());
+    let _locks = connect(config(&url)).await;
+    assert_eq!(server.listeners().await, 2);
+    works_end_to_end(&server, config(&url)).await;
 }
 
 #[tokio::test]

@@ -46,10 +46,14 @@ async fn the_manager_is_installed_once() {
 async fn the_environment_configures() {
     let server = RedisServer::start().await;
     let url = format!("LOCK_URL={}", server.url());
+    let url_with_prefix = format!("{url}?prefix=north");
     let prefix = "LOCK_PREFIX=shop".to_owned();
     for (variables, fence) in [
         (vec![url.clone()], "lock:fence"),
-        (vec![url, prefix], "shop:fence"),
+        (vec![url, prefix.clone()], "shop:fence"),
+        (vec![url_with_prefix.clone()], "north:fence"),
+        // A variable goes before the URL.
+        (vec![url_with_prefix, prefix], "shop:fence"),
     ] {
         server.cmd(&["FLUSHALL"]).await;
         let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
@@ -74,12 +78,26 @@ async fn an_environment_without_a_url_or_with_a_bad_one_says_so() {
 }
 
 #[tokio::test]
-async fn an_environment_with_a_bad_prefix_says_so() {
-    let variables = ["LOCK_URL=memory:".to_owned(), "LOCK_PREFIX=a{b".to_owned()];
-    let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
-    let text = worker.line().await;
-    assert!(text.starts_with("invalid prefix: "), "{text}");
-    assert!(worker.wait().await.success());
+async fn an_environment_with_a_bad_setting_says_so() {
+    for (variable, says) in [
+        ("LOCK_PREFIX=a{b", "invalid prefix: "),
+        ("LOCK_TTL=10", "invalid LOCK_TTL: "),
+        ("LOCK_TTL=1ms", "invalid ttl: "),
+        ("LOCK_WAIT=ever", "invalid LOCK_WAIT: "),
+        (
+            "LOCK_CONNECT_TIMEOUT=soon",
+            "invalid LOCK_CONNECT_TIMEOUT: ",
+        ),
+        ("LOCK_SHUTDOWN_GRACE=", "invalid LOCK_SHUTDOWN_GRACE: "),
+        ("LOCK_POOL_SIZE=-1", "invalid LOCK_POOL_SIZE: "),
+        ("LOCK_POOL_SIZE=0", "invalid pool_size: "),
+    ] {
+        let variables = ["LOCK_URL=memory:", variable];
+        let mut worker = with_environment(&variables, &["from-environment", "1"]).await;
+        let text = worker.line().await;
+        assert!(text.starts_with(says), "{variable}: {text}");
+        assert!(worker.wait().await.success());
+    }
 }
 
 #[tokio::test]

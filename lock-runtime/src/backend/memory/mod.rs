@@ -20,6 +20,7 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Query};
 use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::vocabulary::url::Url;
 
 use store::{Client, Store, Waiter};
 
@@ -35,9 +36,9 @@ struct Memories {
 
 /// Reads a URL.
 #[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
-pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
-    let name = url.split_once(':').map(|(_, name)| name);
-    let name = name.filter(|it| !it.is_empty()).map(Into::into);
+pub(crate) fn target(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    let name = Some(&*url.place).filter(|it| !it.is_empty());
+    let name = name.map(Into::into);
     Ok(Arc::new(Memories { name }))
 }
 

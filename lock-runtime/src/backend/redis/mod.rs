@@ -1,18 +1,17 @@
 //! Locks on one Redis server: a pool of connections, each with the lines of the
 //! keys that are bound to it.
 
+mod address;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;
 
-use std::fmt;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use redis::{ConnectionInfo, IntoConnectionInfo as _};
 use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
@@ -24,27 +23,26 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::Query;
 use crate::vocabulary::terms::LeaseId;
+use crate::vocabulary::url::Url;
 
+use address::Address;
 use protocol::call::Names;
 use protocol::reply::Trouble;
 use transport::link::Link;
 use transport::{Dialer, Push};
 
-/// `redis://` or `redis+unix://`.
-struct Server(ConnectionInfo);
+#[derive(Debug)]
+struct Server(Address);
 
-/// Reads a URL.
-pub(crate) fn target(url: &str) -> Result<Arc<dyn Target>, LockError> {
-    let info = url
-        .into_connection_info()
-        .map_err(|error| LockError::invalid("url", error.category()))?;
-    if info.redis_settings().db() < 0 {
-        return Err(LockError::invalid(
-            "url",
-            "the database must be a number from 0",
-        ));
-    }
-    Ok(Arc::new(Server(info)))
+/// Reads `redis://`.
+pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Server(Address::tcp(url)?)))
+}
+
+/// Reads `redis+unix://`.
+#[cfg(unix)]
+pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Server(Address::unix(url)?)))
 }
 
 impl Target for Server {
@@ -57,13 +55,6 @@ impl Target for Server {
             let redis = Redis::connect(setup, &self.0).await?;
             Ok(Box::new(redis) as Box<dyn Backend>)
         })
-    }
-}
-
-/// Names the place and never the password.
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "redis at {}", self.0.addr())
     }
 }
 
@@ -80,11 +71,10 @@ struct Redis {
 
 impl Redis {
     /// Opens every connection, or says why that cannot be done.
-    async fn connect(setup: &Setup, info: &ConnectionInfo) -> Result<Self, LockError> {
+    async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let (sender, pushes) = mpsc::unbounded_channel();
         // Several attempts fit into the time.
-        let dialer = Dialer::new(info, setup.connect_timeout / 5, sender)
-            .map_err(|error| LockError::invalid("url", error))?;
+        let dialer = Dialer::new(address, setup.connect_timeout / 5, sender);
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
@@ -103,7 +93,7 @@ impl Redis {
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
             Ok(Err(trouble)) if trouble.is_no_such_database() => {
-                let database = info.redis_settings().db();
+                let database = address.database;
                 Err(LockError::invalid(
                     "url",
                     format_args!("the server has no database {database}"),

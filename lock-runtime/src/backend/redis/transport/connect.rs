@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
+    AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
     RedisError, RedisResult, Value,
 };
 use tokio::sync::mpsc;
 
 use super::stream;
+use crate::backend::redis::address::{Address, Place};
 use crate::backend::redis::protocol::call::Names;
 use crate::backend::redis::protocol::scripts;
 
@@ -56,28 +57,28 @@ pub(crate) enum PushEvent {
 /// The way to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialer {
-    info: ConnectionInfo,
+    place: Place,
+    login: RedisConnectionInfo,
     timeout: Duration,
     pushes: mpsc::UnboundedSender<Push>,
 }
 
 impl Dialer {
     pub(crate) fn new(
-        info: &ConnectionInfo,
+        address: &Address,
         timeout: Duration,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> RedisResult<Self> {
-        let settings = info
-            .redis_settings()
-            .clone()
+    ) -> Self {
+        let login = address
+            .login()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        stream::check(info.addr())?;
-        Ok(Self {
-            info: info.clone().set_redis_settings(settings),
+        Self {
+            place: address.place.clone(),
+            login,
             timeout,
             pushes,
-        })
+        }
     }
 
     /// Opens a connection whose grants come in on `names.channel`; ends `old`,
@@ -117,10 +118,9 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let stream = stream::open(self.info.addr()).await?;
-        let settings = self.info.redis_settings();
+        let stream = stream::open(&self.place).await?;
         let (mut connection, io) =
-            MultiplexedConnection::new_with_config(settings, stream, config).await?;
+            MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
         let mut io: Io = Box::pin(io);
         let identity = tokio::select! {
             identity = prepare(&mut connection, names, old) => identity?,

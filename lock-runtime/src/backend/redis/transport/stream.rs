@@ -2,32 +2,22 @@
 
 use std::io;
 
-use redis::{ConnectionAddr, ErrorKind, RedisError, RedisResult};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
+
+use crate::backend::redis::address::Place;
 
 /// What bytes go over.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Whether there is a way to this address.
-pub(crate) fn check(address: &ConnectionAddr) -> RedisResult<()> {
-    match address {
-        ConnectionAddr::Tcp(..) => Ok(()),
+pub(crate) async fn open(place: &Place) -> io::Result<Box<dyn Stream>> {
+    match place {
+        Place::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
         #[cfg(unix)]
-        ConnectionAddr::Unix(_) => Ok(()),
-        _ => Err(unsupported()),
-    }
-}
-
-pub(crate) async fn open(address: &ConnectionAddr) -> RedisResult<Box<dyn Stream>> {
-    match address {
-        ConnectionAddr::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
-        #[cfg(unix)]
-        ConnectionAddr::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
-        _ => Err(unsupported()),
+        Place::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
     }
 }
 
@@ -51,12 +41,4 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     }
     Err(error)
-}
-
-fn unsupported() -> RedisError {
-    (
-        ErrorKind::InvalidClientConfig,
-        "this kind of address is not supported",
-    )
-        .into()
 }

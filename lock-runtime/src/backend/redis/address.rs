@@ -1,0 +1,212 @@
+//! Where a Redis server is and who asks there, read from a URL.
+
+use std::fmt;
+
+use redis::RedisConnectionInfo;
+
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::url::{Url, decode};
+
+const DEFAULT_PORT: u16 = 6379;
+
+/// A server, one of its databases and a user.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) place: Place,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: i64,
+}
+
+/// What is connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    #[cfg(unix)]
+    Unix(String),
+}
+
+impl Address {
+    /// Reads `//[user:password@]host[:port][/db]`.
+    pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
+        let (authority, path) = url.authority_and_path()?;
+        let (login, server) = match authority.rsplit_once('@') {
+            Some((login, server)) => (login, server),
+            None => ("", authority),
+        };
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let (host, port) = host_and_port(server).map_err(|wrong| url.broken(wrong))?;
+        Ok(Self {
+            place: Place::Tcp { host, port },
+            user: given(decode(user)?),
+            password: given(decode(password)?),
+            database: database(path).map_err(|wrong| url.broken(wrong))?,
+        })
+    }
+
+    /// Reads `///path?db=1&user=…&pass=…`.
+    #[cfg(unix)]
+    pub(crate) fn unix(url: &mut Url) -> Result<Self, LockError> {
+        let (_, path) = url.authority_and_path()?;
+        let path = format!("/{}", decode(path)?);
+        let wrong = |reason| LockError::invalid("url", reason);
+        Ok(Self {
+            place: Place::Unix(path),
+            user: url.take("user")?.and_then(given),
+            password: url.take("pass")?.and_then(given),
+            database: database(&url.take("db")?.unwrap_or_default()).map_err(wrong)?,
+        })
+    }
+
+    /// What a connection says of itself first.
+    pub(crate) fn login(&self) -> RedisConnectionInfo {
+        let mut login = RedisConnectionInfo::default().set_db(self.database);
+        if let Some(user) = &self.user {
+            login = login.set_username(user);
+        }
+        if let Some(password) = &self.password {
+            login = login.set_password(password);
+        }
+        login
+    }
+}
+
+fn given(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn host_and_port(server: &str) -> Result<(String, u16), &'static str> {
+    if server.contains(',') {
+        return Err(
+            "it names several hosts: Sentinel, Cluster and several servers are not supported, name one",
+        );
+    }
+    // The colons of an IPv6 address stand in brackets.
+    let (host, port) = match server.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest
+                .split_once(']')
+                .ok_or("the `]` after the IPv6 address is missing")?;
+            (host, port.strip_prefix(':').unwrap_or(port))
+        }
+        None if server.matches(':').count() > 1 => {
+            return Err("an IPv6 address must stand in brackets, as in redis://[::1]:6379");
+        }
+        None => server.split_once(':').unwrap_or((server, "")),
+    };
+    if host.is_empty() {
+        return Err("it names no host: write redis://HOST or redis://HOST:PORT");
+    }
+    let port = match port {
+        "" => DEFAULT_PORT,
+        _ => port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or("the port must be a number from 1 to 65535")?,
+    };
+    Ok((host.to_owned(), port))
+}
+
+fn database(text: &str) -> Result<i64, &'static str> {
+    let text = text.trim_matches('/');
+    let number = if text.is_empty() { Ok(0) } else { text.parse() };
+    let number = number.ok().filter(|number| *number >= 0);
+    number.ok_or("the database must be a number from 0")
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            #[cfg(unix)]
+            Self::Unix(path) => f.write_str(path),
+        }
+    }
+}
+
+/// Names the place and never the password.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "redis at {}", self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Address, LockError> {
+        Address::tcp(&Url::parse(text)?)
+    }
+
+    #[test]
+    fn a_url_names_server_user_and_database() {
+        for (text, place, user, password, database) in [
+            ("redis://h", "h:6379", None, None, 0),
+            ("redis://h:1/", "h:1", None, None, 0),
+            ("redis://me@h/7", "h:6379", Some("me"), None, 7),
+            ("redis://:p@h", "h:6379", None, Some("p"), 0),
+            (
+                "redis://me:p:q@[::1]:8/2",
+                "[::1]:8",
+                Some("me"),
+                Some("p:q"),
+                2,
+            ),
+            ("redis://[::1]", "[::1]:6379", None, None, 0),
+            (
+                "redis://m%40e:%2F%3F%25@h",
+                "h:6379",
+                Some("m@e"),
+                Some("/?%"),
+                0,
+            ),
+            ("redis://me:p@q@h", "h:6379", Some("me"), Some("p@q"), 0),
+        ] {
+            let address = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(address.place.to_string(), place);
+            assert_eq!(address.user.as_deref(), user);
+            assert_eq!(address.password.as_deref(), password);
+            assert_eq!(address.database, database);
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_is_wrong_and_never_the_password() {
+        for (text, says) in [
+            ("redis:me:hunter2@h", "must begin with `redis://`"),
+            ("redis://me:hunter2@", "names no host"),
+            ("redis://me:hunter2@:6379", "names no host"),
+            ("redis://me:hunter2@h:99999", "number from 1 to 65535"),
+            ("redis://me:hunter2@h:0", "number from 1 to 65535"),
+            ("redis://me:hunter2@h:port", "number from 1 to 65535"),
+            ("redis://me:hunter2@h:1,i:2", "several hosts"),
+            ("redis://me:hunter2@h,i", "several hosts"),
+            ("redis://me:hunter2@::1", "in brackets"),
+            ("redis://me:hunter2@[::1", "`]`"),
+            ("redis://me:hunter2@h/shop", "database must be a number"),
+            ("redis://me:hunter2@h/-1", "database must be a number"),
+            ("redis://me:hun/ter2@h", "`%2F` for `/`"),
+            ("redis://me:12/hunter2@h", "`%2F` for `/`"),
+            ("redis://me:hun?ter2@h", "`%3F` for `?`"),
+            ("redis://me:hun#ter2@h", "`%23` for `#`"),
+            ("redis://me:hun%ter2@h", "`%25` for `%`"),
+            ("redis://me:hunter%2@h", "`%25` for `%`"),
+        ] {
+            let text = match read(text) {
+                Ok(address) => panic!("{text}: {address:?}"),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(
+                text.starts_with("invalid url: ") && text.contains(says),
+                "{text}"
+            );
+            assert!(!text.contains("hun") && !text.contains("ter2"), "{text}");
+        }
+    }
+}

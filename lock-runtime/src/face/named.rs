@@ -1,0 +1,124 @@
+//! The settings by name and as text, as URLs and the environment give them.
+
+use std::env::VarError;
+
+use crate::face::config::LockConfig;
+use crate::vocabulary::duration;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::terms::Wait;
+use crate::vocabulary::url::Url;
+
+/// A setting that text can set.
+pub(super) struct Named {
+    pub(super) name: &'static str,
+    variable: &'static str,
+    set: Set,
+}
+
+type Set = fn(LockConfig, &str) -> Result<LockConfig, String>;
+
+pub(super) const SETTINGS: &[Named] = &[
+    named("prefix", "LOCK_PREFIX", |it, text| Ok(it.prefix(text))),
+    named("ttl", "LOCK_TTL", |it, text| {
+        Ok(it.ttl(duration::parse(text)?))
+    }),
+    named("wait", "LOCK_WAIT", |it, text| {
+        Ok(match duration::parse_wait(text)? {
+            Wait::AtMost(wait) => it.wait(wait),
+            Wait::Forever => it.wait_forever(),
+        })
+    }),
+    named("connect_timeout", "LOCK_CONNECT_TIMEOUT", |it, text| {
+        Ok(it.connect_timeout(duration::parse(text)?))
+    }),
+    named("shutdown_grace", "LOCK_SHUTDOWN_GRACE", |it, text| {
+        Ok(it.shutdown_grace(duration::parse(text)?))
+    }),
+    named("pool_size", "LOCK_POOL_SIZE", |it, text| {
+        let number = text.parse();
+        Ok(it.pool_size(number.map_err(|_| format!("`{text}` is not a number"))?))
+    }),
+];
+
+const fn named(name: &'static str, variable: &'static str, set: Set) -> Named {
+    Named {
+        name,
+        variable,
+        set,
+    }
+}
+
+impl Named {
+    pub(super) fn set(&self, config: LockConfig, text: &str) -> Result<LockConfig, LockError> {
+        (self.set)(config, text).map_err(|reason| LockError::invalid(self.name, reason))
+    }
+}
+
+/// Takes the settings out of a URL, and refuses what is left.
+pub(super) fn from_url(mut config: LockConfig, mut url: Url) -> Result<LockConfig, LockError> {
+    for setting in SETTINGS {
+        if let Some(text) = url.take(setting.name)? {
+            config = setting.set(config, &text)?;
+        }
+    }
+    url.finish()?;
+    Ok(config)
+}
+
+/// Reads the variables that are set.
+pub(super) fn from_env(mut config: LockConfig) -> Result<LockConfig, LockError> {
+    for setting in SETTINGS {
+        let invalid = |reason| LockError::invalid(setting.variable, reason);
+        match std::env::var(setting.variable) {
+            Ok(text) => config = (setting.set)(config, &text).map_err(invalid)?,
+            Err(VarError::NotPresent) => {}
+            Err(VarError::NotUnicode(_)) => return Err(invalid("it is no UTF-8 text".into())),
+        }
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_named_after_its_setting() {
+        for setting in SETTINGS {
+            let variable = format!("LOCK_{}", setting.name.to_uppercase());
+            assert_eq!(setting.variable, variable);
+        }
+    }
+
+    #[test]
+    fn a_url_sets_everything() {
+        let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
+             &shutdown_grace=0s&pool_size=3";
+        let config = LockConfig::new(url).expect("valid");
+        let same = LockConfig::new("memory:shop").expect("valid");
+        let same = same
+            .prefix("north")
+            .ttl(std::time::Duration::from_secs(90))
+            .wait_forever()
+            .connect_timeout(std::time::Duration::from_secs(2))
+            .shutdown_grace(std::time::Duration::ZERO)
+            .pool_size(3);
+        assert_eq!(format!("{config:?}"), format!("{same:?}"));
+        for setting in SETTINGS {
+            assert!(url.contains(&format!("{}=", setting.name)));
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_setting() {
+        for (parameter, starts) in [
+            ("ttl=10", "invalid ttl: `10` is not a duration"),
+            ("wait=never", "invalid wait: `never` is not a duration"),
+            ("pool_size=two", "invalid pool_size: `two` is not a number"),
+            ("tttl=1s", "invalid url: it has no parameter `tttl`"),
+        ] {
+            let error = LockConfig::new(format!("memory:?{parameter}")).expect_err(parameter);
+            assert!(error.to_string().starts_with(starts), "{error}");
+        }
+    }
+}
