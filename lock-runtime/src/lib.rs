@@ -62,8 +62,12 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. Without them there is `memory:`.
+//! | feature | on by default | |
+//! |---|---|---|
+//! | `macros` | yes | [`distributed_lock`] and [`key!`] |
+//! | `redis` | yes | Redis and Valkey; without it there is `memory:` |
+//! | `tls` | no | encrypted connections, `rediss://` and `valkeys://` |
+//! | `tls-native-roots` | no | trust in the authorities that the system trusts |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,6 +93,8 @@ pub use vocabulary::error::{FromLockError, LockError};
 pub use vocabulary::fence::FencingToken;
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
+#[cfg(feature = "tls")]
+pub use vocabulary::tls::Tls;
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.

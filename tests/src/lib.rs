@@ -40,6 +40,6 @@ pub use peer::{Peer, Step};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
-pub use server::{RedisServer, RedisServerBuilder};
+pub use server::{Authority, Identity, RedisServer, RedisServerBuilder};
 pub use steps::{connect, granted, leaves_nothing, queue, release, take, work};
 pub use worker::Worker;

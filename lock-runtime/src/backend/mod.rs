@@ -27,6 +27,12 @@ pub(crate) trait Target: fmt::Debug + Send + Sync {
     /// What its locks can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether the way to it is encrypted.
+    #[cfg(feature = "tls")]
+    fn uses_tls(&self) -> bool {
+        false
+    }
+
     /// Connects, or says why that cannot be done.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }

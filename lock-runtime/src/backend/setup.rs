@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::base::clock::Clock;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -14,4 +16,6 @@ pub(crate) struct Setup {
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,
     pub(crate) clock: Clock,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
 }

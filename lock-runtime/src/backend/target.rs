@@ -15,6 +15,8 @@ const STORES: &[(&str, &str, Parse)] = &[
     ("memory", "memory:", memory::target),
     ("redis", "redis://", REDIS),
     ("valkey", "valkey://", REDIS),
+    ("rediss", "rediss://", REDIS_TLS),
+    ("valkeys", "valkeys://", REDIS_TLS),
     ("redis+unix", "redis+unix://", REDIS_UNIX),
 ];
 
@@ -26,6 +28,11 @@ const REDIS: Parse = |_| left_out("redis");
 const REDIS_UNIX: Parse = redis::unix;
 #[cfg(not(feature = "redis"))]
 const REDIS_UNIX: Parse = |_| left_out("redis");
+
+#[cfg(feature = "tls")]
+const REDIS_TLS: Parse = redis::tls;
+#[cfg(not(feature = "tls"))]
+const REDIS_TLS: Parse = |_| left_out("tls");
 
 /// What others write, and what to do instead.
 const UNSUPPORTED: &[(&[&str], &str)] = &[
@@ -47,6 +54,10 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
             "rediss+cluster",
         ],
         "Redis Cluster is not supported: name one server that is no part of a cluster, with `redis://`",
+    ),
+    (
+        &["redis+tls", "redis+ssl", "redis-tls"],
+        "TLS is written `rediss://`",
     ),
     (
         &["unix", "redis-socket"],
@@ -77,7 +88,7 @@ fn unknown() -> String {
     format!("it must begin with one of {}", starts.join(", "))
 }
 
-#[cfg(not(feature = "redis"))]
+#[cfg(not(feature = "tls"))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
     let reason = format!(
         "lock-runtime was built without its feature `{feature}`: name it in `features` of the dependency"

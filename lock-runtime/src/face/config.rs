@@ -11,6 +11,8 @@ use crate::base::clock::Clock;
 use crate::face::{bounds, named};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 /// How to reach the locks, and what an acquisition asks for where it does not
@@ -23,9 +25,11 @@ use crate::vocabulary::url::Url;
 /// | `memory:` | in this process, one store for each manager |
 /// | `memory:NAME` | in this process, shared by the managers of that name |
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
+/// | `rediss://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 ///
-/// `valkey://` is another way to write `redis://`. Every setting may stand in the
+/// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
+/// Every setting may stand in the
 /// URL, named as its setter, and in an environment variable:
 /// `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A setter goes before
 /// a variable, and a variable before the URL. Durations are written as in the
@@ -59,6 +63,8 @@ pub struct LockConfig {
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
     pub(crate) clock: Clock,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
 }
 
 impl LockConfig {
@@ -79,6 +85,8 @@ impl LockConfig {
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             clock: Clock::machine(),
+            #[cfg(feature = "tls")]
+            tls: None,
         };
         named::from_url(config, url)
     }
@@ -158,6 +166,14 @@ impl LockConfig {
         self
     }
 
+    /// How `rediss://` and `valkeys://` encrypt; in place of what the URL or the
+    /// environment says of that.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Whether a manager can be made of these settings, found out without
     /// connecting.
     ///
@@ -180,6 +196,13 @@ impl LockConfig {
         if !(1..=64).contains(&self.pool_size) {
             return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
         }
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() && !self.target.uses_tls() {
+            return Err(LockError::invalid(
+                "tls",
+                "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
+            ));
+        }
         Ok(())
     }
 
@@ -190,6 +213,8 @@ impl LockConfig {
             connect_timeout: self.connect_timeout,
             pool_size: self.pool_size,
             clock: self.clock.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
         }
     }
 }
@@ -228,8 +253,10 @@ impl TryFrom<&String> for LockConfig {
 
 impl fmt::Debug for LockConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockConfig")
-            .field("target", &self.target)
+        let mut text = f.debug_struct("LockConfig");
+        #[cfg(feature = "tls")]
+        text.field("tls", &self.tls);
+        text.field("target", &self.target)
             .field("prefix", &self.prefix)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)

@@ -13,4 +13,6 @@ pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod query;
 pub(crate) mod terms;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod url;

@@ -9,7 +9,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::{PATIENCE, RedisServer, SOCKET};
+use super::{Authority, Identity, PATIENCE, RedisServer, SOCKET};
 use crate::{
     fixtures::within,
     net::{free_port, runtime},
@@ -25,6 +25,14 @@ pub struct RedisServerBuilder {
     args: Vec<String>,
     password: Option<String>,
     addresses: Vec<Ipv4Addr>,
+    tls: Option<Encryption>,
+}
+
+#[derive(Debug)]
+struct Encryption {
+    identity: Identity,
+    /// Those whose clients may connect, where they have to say who they are.
+    clients: Option<Authority>,
 }
 
 impl RedisServerBuilder {
@@ -52,18 +60,39 @@ impl RedisServerBuilder {
             .arg("--appendfsync", "always")
     }
 
+    /// Encrypts on a second port, [`RedisServer::tls_addr`].
+    pub fn tls(mut self, identity: Identity) -> Self {
+        self.tls = Some(Encryption {
+            identity,
+            clients: None,
+        });
+        self
+    }
+
+    /// The same, for clients that have a certificate of `clients`.
+    pub fn tls_for(mut self, identity: Identity, clients: Authority) -> Self {
+        self.tls = Some(Encryption {
+            identity,
+            clients: Some(clients),
+        });
+        self
+    }
+
     /// Starts the server and waits until it accepts connections.
     pub async fn start(self) -> RedisServer {
         let directory = tempfile::tempdir().expect("a directory for the server");
         for _ in 0..ATTEMPTS {
             let port = free_port();
-            let args = self.command_line(port, &directory);
+            let tls_port = self.tls.as_ref().map(|_| free_port());
+            let mut args = self.command_line(port, &directory);
+            args.extend(self.tls_args(tls_port, &directory));
             match start(&args).await {
                 Ok(process) => {
                     return RedisServer {
                         process,
                         args,
                         port,
+                        tls_port,
                         password: self.password,
                         directory,
                     };
@@ -92,6 +121,32 @@ impl RedisServerBuilder {
             args.extend(["--enable-debug-command".into(), "yes".into()]);
         }
         args.extend(self.args.iter().map(OsString::from));
+        args
+    }
+}
+
+impl RedisServerBuilder {
+    fn tls_args(&self, port: Option<u16>, directory: &TempDir) -> Vec<OsString> {
+        let (Some(tls), Some(port)) = (&self.tls, port) else {
+            return Vec::new();
+        };
+        let directory = directory.path();
+        tls.identity.write(directory, "server");
+        let mut args: Vec<OsString> = vec!["--tls-port".into(), port.to_string().into()];
+        for (option, file) in [
+            ("--tls-cert-file", "server.pem"),
+            ("--tls-key-file", "server.key"),
+        ] {
+            args.extend([option.into(), directory.join(file).into()]);
+        }
+        let clients = directory.join("clients.pem");
+        match &tls.clients {
+            Some(authority) => {
+                std::fs::write(&clients, authority.pem()).expect("a file");
+                args.extend(["--tls-ca-cert-file".into(), clients.into()]);
+            }
+            None => args.extend(["--tls-auth-clients", "no"].map(OsString::from)),
+        }
         args
     }
 }

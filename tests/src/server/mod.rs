@@ -1,5 +1,6 @@
 //! A Redis server of the test's own, which it may stop, kill and restart.
 
+mod certificates;
 mod launch;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
+pub use self::certificates::{Authority, Identity};
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
 use crate::process::Process;
@@ -29,6 +31,7 @@ pub struct RedisServer {
     process: Process,
     args: Vec<OsString>,
     port: u16,
+    tls_port: Option<u16>,
     password: Option<String>,
     directory: TempDir,
 }
@@ -67,6 +70,12 @@ impl RedisServer {
     /// Where the server listens.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Where it listens for encrypted connections.
+    pub fn tls_addr(&self) -> SocketAddr {
+        let port = self.tls_port.expect("a server that encrypts");
+        (Ipv4Addr::LOCALHOST, port).into()
     }
 
     /// The port the server listens on.

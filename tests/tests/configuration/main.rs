@@ -5,6 +5,7 @@ mod addresses;
 mod programs;
 mod rights;
 mod settings;
+mod tls;
 mod unreachable;
 
 use std::time::{Duration, Instant};

@@ -25,6 +25,11 @@ pub(crate) enum Place {
         host: String,
         port: u16,
     },
+    #[cfg(feature = "tls")]
+    Tls {
+        host: String,
+        port: u16,
+    },
     #[cfg(unix)]
     Unix(String),
 }
@@ -32,6 +37,16 @@ pub(crate) enum Place {
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
     pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
+        Self::at_port(url, |host, port| Place::Tcp { host, port })
+    }
+
+    /// The same, encrypted.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(url: &Url) -> Result<Self, LockError> {
+        Self::at_port(url, |host, port| Place::Tls { host, port })
+    }
+
+    fn at_port(url: &Url, place: fn(String, u16) -> Place) -> Result<Self, LockError> {
         let (authority, path) = url.authority_and_path()?;
         let (login, server) = match authority.rsplit_once('@') {
             Some((login, server)) => (login, server),
@@ -40,7 +55,7 @@ impl Address {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let (host, port) = host_and_port(server).map_err(|wrong| url.broken(wrong))?;
         Ok(Self {
-            place: Place::Tcp { host, port },
+            place: place(host, port),
             user: given(decode(user)?),
             password: given(decode(password)?),
             database: database(path).map_err(|wrong| url.broken(wrong))?,
@@ -121,11 +136,20 @@ fn database(text: &str) -> Result<i64, &'static str> {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tcp { host, port } => at_port(f, host, *port),
+            #[cfg(feature = "tls")]
+            Self::Tls { host, port } => at_port(f, host, *port),
             #[cfg(unix)]
             Self::Unix(path) => f.write_str(path),
         }
+    }
+}
+
+fn at_port(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') {
+        write!(f, "[{host}]:{port}")
+    } else {
+        write!(f, "{host}:{port}")
     }
 }
 

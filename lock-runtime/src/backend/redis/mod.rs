@@ -39,6 +39,12 @@ pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Server(Address::tcp(url)?)))
 }
 
+/// Reads `rediss://`.
+#[cfg(feature = "tls")]
+pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Server(Address::tls(url)?)))
+}
+
 /// Reads `redis+unix://`.
 #[cfg(unix)]
 pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
@@ -50,12 +56,30 @@ impl Target for Server {
         Capabilities::all("Redis")
     }
 
+    #[cfg(feature = "tls")]
+    fn uses_tls(&self) -> bool {
+        matches!(self.0.place, address::Place::Tls { .. })
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
             let redis = Redis::connect(setup, &self.0).await?;
             Ok(Box::new(redis) as Box<dyn Backend>)
         })
     }
+}
+
+/// What a trouble at connect says of the settings.
+fn refused(trouble: &Trouble, address: &Address) -> LockError {
+    if trouble.is_no_such_database() {
+        let reason = format!("the server has no database {}", address.database);
+        return LockError::invalid("url", reason);
+    }
+    #[cfg(feature = "tls")]
+    if trouble.cause().is::<transport::Distrust>() {
+        return LockError::invalid("tls", trouble.cause());
+    }
+    LockError::unavailable(trouble.cause())
 }
 
 /// The backend for `redis:` and `redis+unix:`.
@@ -73,8 +97,7 @@ impl Redis {
     /// Opens every connection, or says why that cannot be done.
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let (sender, pushes) = mpsc::unbounded_channel();
-        // Several attempts fit into the time.
-        let dialer = Dialer::new(address, setup.connect_timeout / 5, sender);
+        let dialer = Dialer::new(address, setup, sender)?;
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
@@ -92,14 +115,7 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) if trouble.is_no_such_database() => {
-                let database = address.database;
-                Err(LockError::invalid(
-                    "url",
-                    format_args!("the server has no database {database}"),
-                ))
-            }
-            Ok(Err(trouble)) => Err(trouble.into()),
+            Ok(Err(trouble)) => Err(refused(&trouble, address)),
             Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -11,10 +13,13 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::stream;
-use crate::backend::redis::address::{Address, Place};
+use super::stream::Route;
+use crate::backend::redis::address::Address;
 use crate::backend::redis::protocol::call::Names;
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
+use crate::backend::setup::Setup;
+use crate::vocabulary::error::LockError;
 
 /// How many batches may wait to be written.
 const PIPELINES: usize = 1024;
@@ -55,9 +60,9 @@ pub(crate) enum PushEvent {
 }
 
 /// The way to the server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Dialer {
-    place: Place,
+    route: Route,
     login: RedisConnectionInfo,
     timeout: Duration,
     pushes: mpsc::UnboundedSender<Push>,
@@ -66,19 +71,20 @@ pub(crate) struct Dialer {
 impl Dialer {
     pub(crate) fn new(
         address: &Address,
-        timeout: Duration,
+        setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Self {
+    ) -> Result<Self, LockError> {
         let login = address
             .login()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        Self {
-            place: address.place.clone(),
+        Ok(Self {
+            route: Route::new(&address.place, setup)?,
             login,
-            timeout,
+            // Several attempts fit into the time.
+            timeout: setup.connect_timeout / 5,
             pushes,
-        }
+        })
     }
 
     /// Opens a connection whose grants come in on `names.channel`; ends `old`,
@@ -89,12 +95,12 @@ impl Dialer {
         connection: usize,
         generation: u64,
         old: Option<Identity>,
-    ) -> RedisResult<Opened> {
-        let timeout = self.timeout;
+    ) -> Result<Opened, Trouble> {
+        let (timeout, silence) = (self.timeout, self.route.silence());
         let opening = self.open_unbounded(names, connection, generation, old);
         match tokio::time::timeout(timeout, opening).await {
-            Ok(result) => result,
-            Err(_) => Err((ErrorKind::Io, "the server did not answer in time").into()),
+            Ok(result) => result.map_err(trouble),
+            Err(_) => Err(Trouble::said(silence)),
         }
     }
 
@@ -118,7 +124,7 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let stream = stream::open(&self.place).await?;
+        let stream = self.route.open().await?;
         let (mut connection, io) =
             MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
         let mut io: Io = Box::pin(io);
@@ -132,6 +138,14 @@ impl Dialer {
             identity,
         })
     }
+}
+
+fn trouble(error: RedisError) -> Trouble {
+    #[cfg(feature = "tls")]
+    if let Some(distrust) = super::tls::Distrust::find(&error) {
+        return Trouble::Never(Arc::new(distrust));
+    }
+    Trouble::from_connecting(error)
 }
 
 /// Does what must be done before the first acquire; returns which connection it

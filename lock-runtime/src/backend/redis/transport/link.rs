@@ -60,7 +60,7 @@ pub(crate) struct Link {
 
 enum State {
     Down { until: Moment },
-    Connecting(Boxed<RedisResult<Opened>>),
+    Connecting(Boxed<Result<Opened, Trouble>>),
     Up(Wire),
 }
 
@@ -198,9 +198,12 @@ impl Link {
             && let Poll::Ready(result) = opening.as_mut().poll(cx)
         {
             match result {
-                Ok(_) if self.ended => return Err(self.refused(now, closed())),
+                Ok(_) if self.ended => {
+                    let trouble = Trouble::from_connecting(closed());
+                    return Err(self.refused(now, trouble));
+                }
                 Ok(opened) => self.opened(now, opened),
-                Err(error) => return Err(self.refused(now, error)),
+                Err(trouble) => return Err(self.refused(now, trouble)),
             }
         }
         Ok(())
@@ -275,8 +278,7 @@ impl Link {
         self.queue.connected(now);
     }
 
-    fn refused(&mut self, now: Moment, error: redis::RedisError) -> Trouble {
-        let trouble = Trouble::from_connecting(error);
+    fn refused(&mut self, now: Moment, trouble: Trouble) -> Trouble {
         self.state = State::Down {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };

@@ -1,4 +1,4 @@
-//! The socket of a connection.
+//! The socket of a connection, encrypted or not.
 
 use std::io;
 
@@ -6,18 +6,64 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 
+#[cfg(feature = "tls")]
+use super::tls::Encryption;
 use crate::backend::redis::address::Place;
+use crate::backend::setup::Setup;
+use crate::vocabulary::error::LockError;
 
 /// What bytes go over.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-pub(crate) async fn open(place: &Place) -> io::Result<Box<dyn Stream>> {
-    match place {
-        Place::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
-        #[cfg(unix)]
-        Place::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
+/// How bytes get to a server.
+#[derive(Clone)]
+pub(crate) enum Route {
+    Tcp(String, u16),
+    #[cfg(feature = "tls")]
+    Tls(String, u16, Encryption),
+    #[cfg(unix)]
+    Unix(String),
+}
+
+impl Route {
+    pub(crate) fn new(place: &Place, setup: &Setup) -> Result<Self, LockError> {
+        #[cfg(not(feature = "tls"))]
+        let _ = setup;
+        Ok(match place {
+            Place::Tcp { host, port } => Self::Tcp(host.clone(), *port),
+            #[cfg(feature = "tls")]
+            Place::Tls { host, port } => {
+                let tls = setup.tls.clone().unwrap_or_default();
+                Self::Tls(host.clone(), *port, Encryption::new(&tls, host)?)
+            }
+            #[cfg(unix)]
+            Place::Unix(path) => Self::Unix(path.clone()),
+        })
+    }
+
+    pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
+            #[cfg(feature = "tls")]
+            Self::Tls(host, port, encryption) => {
+                Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
+            }
+            #[cfg(unix)]
+            Self::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
+        }
+    }
+
+    /// What to say of a server that does not answer.
+    pub(crate) fn silence(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(..) => {
+                "the server did not answer in time: perhaps it does not encrypt on this port"
+            }
+            _ => "the server did not answer in time",
+        }
     }
 }
 

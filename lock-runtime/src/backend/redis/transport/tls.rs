@@ -1,0 +1,135 @@
+//! TLS over the socket of a connection.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+
+use super::stream::Stream;
+use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::tls::{Pem, Roots, Tls};
+
+/// Makes encrypted streams to one server.
+#[derive(Clone)]
+pub(crate) struct Encryption {
+    connector: TlsConnector,
+    server: ServerName<'static>,
+}
+
+/// Why the server and we do not trust each other. It does not go away by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Distrust(String);
+
+impl Encryption {
+    /// Reads the files.
+    pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
+        let name = tls.server_name.as_deref().unwrap_or(host);
+        let server = ServerName::try_from(name.to_owned())
+            .map_err(|_| invalid("the server's name cannot be in a certificate"))?;
+        let ring = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(ring)
+            .with_safe_default_protocol_versions()
+            .map_err(invalid)?
+            .with_root_certificates(roots(&tls.roots)?);
+        let config = match (&tls.certificate, &tls.key) {
+            (None, None) => config.with_no_client_auth(),
+            (Some(certificate), Some(key)) => config
+                .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
+                .map_err(|error| invalid(format_args!("the client's certificate: {error}")))?,
+            _ => {
+                return Err(invalid(
+                    "a client needs both `cert` and `key`, and one is missing",
+                ));
+            }
+        };
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            server,
+        })
+    }
+
+    pub(super) async fn over<S: Stream>(&self, stream: S) -> io::Result<TlsStream<S>> {
+        self.connector.connect(self.server.clone(), stream).await
+    }
+}
+
+impl Distrust {
+    /// Whether that is why a connection could not be opened.
+    pub(super) fn find(error: &redis::RedisError) -> Option<Self> {
+        // The client library hands out the pointer in which it keeps the error.
+        let error = error.source()?.downcast_ref::<Cause>()?;
+        let error = error.downcast_ref::<io::Error>()?;
+        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        Some(Self(match error {
+            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+                "the server's certificate is from an unknown authority: name the right one with `ca`".into()
+            }
+            rustls::Error::InvalidCertificate(why) => {
+                format!("the server's certificate is not accepted: {why}")
+            }
+            rustls::Error::AlertReceived(why) => format!(
+                "the server refuses the encrypted connection ({why:?}): it may want a client's certificate \
+                 that it knows, with `cert` and `key`"
+            ),
+            other => other.to_string(),
+        }))
+    }
+}
+
+fn roots(roots: &Roots) -> Result<RootCertStore, LockError> {
+    let mut store = RootCertStore::empty();
+    match roots {
+        Roots::Web => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        #[cfg(feature = "tls-native-roots")]
+        Roots::Native => {
+            // Some of a system's certificates may be unreadable.
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Roots::Own(all) => {
+            for pem in all {
+                for certificate in certificates(pem)? {
+                    store
+                        .add(certificate)
+                        .map_err(|error| invalid(format_args!("the CA's {error}")))?;
+                }
+            }
+        }
+    }
+    if store.is_empty() {
+        return Err(invalid("no certificate authority is trusted"));
+    }
+    Ok(store)
+}
+
+fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, LockError> {
+    let text = read(pem)?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        _ => Err(invalid(format_args!("{pem:?} is no certificate in PEM"))),
+    }
+}
+
+fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, LockError> {
+    PrivateKeyDer::from_pem_slice(&read(pem)?)
+        .map_err(|_| invalid(format_args!("{pem:?} is no private key in PEM")))
+}
+
+fn read(pem: &Pem) -> Result<Vec<u8>, LockError> {
+    match pem {
+        Pem::Text(text) => Ok(text.clone()),
+        Pem::File(path) => std::fs::read(path)
+            .map_err(|error| invalid(format_args!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+fn invalid(reason: impl fmt::Display) -> LockError {
+    LockError::invalid("tls", reason)
+}

@@ -1,0 +1,117 @@
+//! Whom to trust on the way to a server, and how to be trusted.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// How connections are encrypted: whose certificates are accepted, and which one is
+/// shown. By default the certificate authorities of the web are trusted, and none is
+/// shown. Files are read by `connect` and `init`.
+///
+/// ```
+/// # fn example() -> Result<(), lock_runtime::LockError> {
+/// use lock_runtime::{LockConfig, Tls};
+///
+/// let tls = Tls::new()
+///     .ca_file("/etc/locks/ca.pem")
+///     .client_files("/etc/locks/client.pem", "/etc/locks/client.key");
+/// let config = LockConfig::new("rediss://locks.example")?.tls(tls);
+/// # Ok(()) }
+/// # example().unwrap();
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "it does nothing before `LockConfig::tls`"]
+pub struct Tls {
+    pub(crate) roots: Roots,
+    pub(crate) certificate: Option<Pem>,
+    pub(crate) key: Option<Pem>,
+    pub(crate) server_name: Option<String>,
+}
+
+/// The certificate authorities that are trusted.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Roots {
+    #[default]
+    Web,
+    #[cfg(feature = "tls-native-roots")]
+    Native,
+    Own(Vec<Pem>),
+}
+
+/// Text in the format PEM, and where it is.
+#[derive(Clone)]
+pub(crate) enum Pem {
+    Text(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Tls {
+    /// Trusts the certificate authorities of the web.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Trusts these certificates, in the format PEM, and no others; several calls add
+    /// up.
+    pub fn ca_pem(self, certificates: impl Into<Vec<u8>>) -> Self {
+        self.ca(Pem::Text(certificates.into()))
+    }
+
+    /// As [`ca_pem`](Self::ca_pem), from a file.
+    pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
+        self.ca(Pem::File(path.into()))
+    }
+
+    /// Trusts the certificate authorities that the operating system trusts.
+    #[cfg(feature = "tls-native-roots")]
+    pub fn native_roots(mut self) -> Self {
+        self.roots = Roots::Native;
+        self
+    }
+
+    /// Shows the server a certificate, and proves with its key that it is ours; both
+    /// in the format PEM.
+    pub fn client_pem(self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.certificate(Pem::Text(certificate.into()))
+            .key(Pem::Text(key.into()))
+    }
+
+    /// As [`client_pem`](Self::client_pem), from files.
+    pub fn client_files(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.certificate(Pem::File(certificate.into()))
+            .key(Pem::File(key.into()))
+    }
+
+    /// The name that the server's certificate must be for; the URL's host by default.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    pub(crate) fn certificate(mut self, pem: Pem) -> Self {
+        self.certificate = Some(pem);
+        self
+    }
+
+    pub(crate) fn key(mut self, pem: Pem) -> Self {
+        self.key = Some(pem);
+        self
+    }
+
+    fn ca(mut self, pem: Pem) -> Self {
+        match &mut self.roots {
+            Roots::Own(all) => all.push(pem),
+            _ => self.roots = Roots::Own(vec![pem]),
+        }
+        self
+    }
+}
+
+/// Names the file, and never shows a key.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("PEM"),
+            Self::File(path) => path.fmt(f),
+        }
+    }
+}

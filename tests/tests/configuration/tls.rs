@@ -1,0 +1,150 @@
+//! Encrypted connections, and servers that are not to be trusted or do not trust us.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockConfig, LockError, LockManager, Tls};
+use tests::{Authority, RedisServer, within};
+
+use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
+
+/// Soon enough to say that nothing was tried twice.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+fn encrypted(server: &RedisServer) -> LockConfig {
+    config(format!("rediss://{}", server.tls_addr())).connect_timeout(PATIENCE)
+}
+
+/// The text of an error that is about TLS and came at once.
+async fn refused(config: LockConfig) -> String {
+    let start = Instant::now();
+    let error = within(PATIENCE, LockManager::connect(config)).await;
+    let error = error.expect_err("no trust");
+    let about_tls = matches!(error, LockError::InvalidOptions { setting: "tls", .. });
+    assert!(about_tls, "{error}");
+    assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
+    error.to_string()
+}
+
+#[tokio::test]
+async fn a_server_of_a_trusted_authority_is_used() {
+    let authority = Authority::new();
+    let server = RedisServer::builder().tls(authority.issue_for_loopback());
+    let server = server.start().await;
+    let tls = Tls::new().ca_pem(authority.pem());
+    works_end_to_end(&server, encrypted(&server).tls(tls)).await;
+}
+
+#[tokio::test]
+async fn a_url_names_the_files() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("ca.pem"), theirs.pem()).unwrap();
+    ours.issue("client").write(directory.path(), "client");
+    let server = RedisServer::builder().tls_for(theirs.issue("locks.example"), ours);
+    let server = server.start().await;
+    let url = format!(
+        "valkeys://{}?ca={}&cert={}&key={}&server_name=locks.example",
+        server.tls_addr(),
+        path("ca.pem"),
+        path("client.pem"),
+        path("client.key"),
+    );
+    works_end_to_end(&server, config(url)).await;
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_unknown_authority_is_refused_at_once() {
+    let server = RedisServer::builder().tls(Authority::new().issue_for_loopback());
+    let server = server.start().await;
+    let other = Tls::new().ca_pem(Authority::new().pem());
+    for config in [encrypted(&server), encrypted(&server).tls(other)] {
+        let text = refused(config).await;
+        assert!(text.contains("unknown authority"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused_at_once() {
+    let authority = Authority::new();
+    let server = RedisServer::builder().tls(authority.issue("locks.example"));
+    let server = server.start().await;
+    let tls = Tls::new().ca_pem(authority.pem());
+    let text = refused(encrypted(&server).tls(tls.clone())).await;
+    assert!(text.contains("locks.example"), "{text}");
+    let named = tls.server_name("locks.example");
+    works_end_to_end(&server, encrypted(&server).tls(named)).await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_ours() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let (client, stranger) = (ours.issue("client"), theirs.issue("client"));
+    let server = RedisServer::builder().tls_for(theirs.issue_for_loopback(), ours);
+    let server = server.start().await;
+    let tls = Tls::new().ca_pem(theirs.pem());
+    let known = tls.clone().client_pem(client.certificate, client.key);
+    works_end_to_end(&server, encrypted(&server).tls(known)).await;
+
+    let unknown = tls.clone().client_pem(stranger.certificate, stranger.key);
+    for tls in [tls, unknown] {
+        let text = refused(encrypted(&server).tls(tls)).await;
+        assert!(text.contains("client's certificate"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_not_encrypted_says_so() {
+    let server = RedisServer::start().await;
+    let config = config(format!("rediss://{}", server.addr()));
+    let config = config.connect_timeout(Duration::from_secs(1));
+    let (text, _) = unavailable(LockManager::connect(config)).await;
+    assert!(text.contains("does not encrypt"), "{text}");
+}
+
+#[tokio::test]
+async fn files_and_settings_that_cannot_serve_say_so() {
+    let url = "rediss://127.0.0.1:1";
+    let identity = Authority::new().issue("client");
+    let half = |name: &str| format!("{url}?{name}=/nowhere/{name}.pem");
+    for (config, says) in [
+        (config(half("ca")), "/nowhere/ca.pem"),
+        (config(half("cert")), "both `cert` and `key`"),
+        (config(half("key")), "both `cert` and `key`"),
+        (config(url).tls(Tls::new().ca_pem("none")), "no certificate"),
+        (
+            config(url).tls(Tls::new().client_pem(identity.certificate, "none")),
+            "no private key",
+        ),
+        (
+            config("redis://127.0.0.1:1").tls(Tls::new()),
+            "write `rediss://`",
+        ),
+        (config("memory:?ca=/ca.pem"), "write `rediss://`"),
+    ] {
+        let text = refused(config).await;
+        assert!(text.contains(says), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_text_shows_a_key() {
+    let identity = Authority::new().issue("client");
+    let secret = identity.key.lines().nth(1).unwrap().to_owned();
+    let tls = Tls::new().client_pem(identity.certificate, identity.key);
+    let text = format!("{:?}", config("rediss://h").tls(tls));
+    assert!(!text.contains(&secret), "{text}");
+}
+
+#[tokio::test]
+async fn an_encrypted_connection_is_made_again() {
+    let authority = Authority::new();
+    let server = RedisServer::builder().tls(authority.issue_for_loopback());
+    let server = server.start().await;
+    let locks = connect(encrypted(&server).tls(Tls::new().ca_pem(authority.pem()))).await;
+    for _ in 0..5 {
+        server.kill_all_clients().await;
+        let guard = within(PATIENCE, locks.lock("key").wait(PATIENCE).acquire()).await;
+        assert!(guard.unwrap().release_confirmed().await.is_ok());
+    }
+}
