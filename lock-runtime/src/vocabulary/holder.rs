@@ -70,6 +70,12 @@ static HERE: Lazy<String> = Lazy::new(|| {
     format!("{}@{host}", std::process::id())
 });
 
+/// The number of this process and the name of its machine.
+#[cfg(feature = "redis")]
+pub(crate) fn here() -> &'static str {
+    &HERE
+}
+
 /// Names stand on the server as words in a line.
 fn ends_a_word(c: char) -> bool {
     c.is_whitespace() || c.is_control()

@@ -69,6 +69,24 @@ async fn the_documented_commands_are_enough() {
 }
 
 #[tokio::test]
+async fn a_connection_has_a_name_where_it_may() {
+    let (server, config) = server_with_user(&without("")).await;
+    let names = async || {
+        let clients = server.cmd(&["CLIENT", "LIST"]).await;
+        let clients: String = redis::from_redis_value(clients).unwrap();
+        let name = format!("name=lock-runtime:{}@", std::process::id());
+        clients.matches(&name).count()
+    };
+    let _nameless = connect(config.clone()).await;
+    assert_eq!(names().await, 0);
+    server
+        .cmd(&["ACL", "SETUSER", "shop", "+client|setname"])
+        .await;
+    let _named = connect(config.pool_size(2)).await;
+    assert_eq!(names().await, 2);
+}
+
+#[tokio::test]
 async fn a_prefix_of_its_own_needs_rights_of_its_own() {
     let (server, config) = server_with_user(&without("")).await;
     let (text, took) = unavailable(LockManager::connect(config.clone().prefix("shop"))).await;

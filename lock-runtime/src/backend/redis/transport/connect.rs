@@ -20,6 +20,7 @@ use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::holder;
 
 /// How many batches may wait to be written.
 const PIPELINES: usize = 1024;
@@ -161,6 +162,7 @@ async fn prepare(
     let mut first = redis::pipe();
     first.cmd("CLIENT").arg("ID");
     first.cmd("INFO").arg("server");
+    first.cmd("CLIENT").arg("SETNAME").arg(client_name());
     for script in scripts::LOADED {
         first.add_command(script.load());
     }
@@ -194,6 +196,15 @@ async fn prepare(
         connection.send_packed_commands(&close, 0, 1).await?;
     }
     Ok(ours)
+}
+
+/// What an operator sees in `CLIENT LIST`, where only printable ASCII may stand.
+fn client_name() -> String {
+    let here = holder::here();
+    let ascii = here
+        .chars()
+        .map(|c| if c.is_ascii_graphic() { c } else { '-' });
+    format!("lock-runtime:{}", ascii.collect::<String>())
 }
 
 /// The server's name in what it tells of itself.
