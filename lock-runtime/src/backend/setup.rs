@@ -12,6 +12,9 @@ pub(crate) struct Setup {
     pub(crate) prefix: Box<str>,
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) connect_timeout: Duration,
+    /// Whether to connect in the background.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) lazy: bool,
     /// How many connections to keep, where the store keeps any.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,

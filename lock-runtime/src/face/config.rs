@@ -60,6 +60,7 @@ pub struct LockConfig {
     pub(crate) ttl: Duration,
     pub(crate) wait: Wait,
     pub(crate) connect_timeout: Duration,
+    pub(crate) lazy: bool,
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
     pub(crate) clock: Clock,
@@ -82,6 +83,7 @@ impl LockConfig {
             ttl: Duration::from_secs(10),
             wait: Wait::AtMost(Duration::from_secs(5)),
             connect_timeout: Duration::from_secs(5),
+            lazy: false,
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             clock: Clock::machine(),
@@ -142,6 +144,15 @@ impl LockConfig {
     /// reach the server, more than zero; 5 s by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects in the background: [`LockManager::connect`](crate::LockManager::connect)
+    /// and [`init`](crate::init()) return at once, also while the server is down. Until
+    /// it is reached, locks are [`Unavailable`](LockError::Unavailable). What the server
+    /// refuses, such as a wrong password, shows with the first lock.
+    pub fn lazy(mut self) -> Self {
+        self.lazy = true;
         self
     }
 
@@ -211,6 +222,7 @@ impl LockConfig {
         Setup {
             prefix: self.prefix.clone(),
             connect_timeout: self.connect_timeout,
+            lazy: self.lazy,
             pool_size: self.pool_size,
             clock: self.clock.clone(),
             #[cfg(feature = "tls")]
@@ -261,6 +273,7 @@ impl fmt::Debug for LockConfig {
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)
             .field("connect_timeout", &self.connect_timeout)
+            .field("lazy", &self.lazy)
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
             .field("clock", &self.clock)

@@ -33,6 +33,11 @@ pub(super) const SETTINGS: &[Named] = &[
     named("connect_timeout", "LOCK_CONNECT_TIMEOUT", |it, text| {
         Ok(it.connect_timeout(duration::parse(text)?))
     }),
+    named("lazy", "LOCK_LAZY", |mut it, text| {
+        let lazy = text.parse();
+        it.lazy = lazy.map_err(|_| format!("`{text}` is neither `true` nor `false`"))?;
+        Ok(it)
+    }),
     named("shutdown_grace", "LOCK_SHUTDOWN_GRACE", |it, text| {
         Ok(it.shutdown_grace(duration::parse(text)?))
     }),
@@ -119,7 +124,7 @@ mod tests {
     #[test]
     fn a_url_sets_what_the_setters_set() {
         let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
-             &shutdown_grace=0s&pool_size=3";
+             &shutdown_grace=0s&pool_size=3&lazy=true";
         let config = LockConfig::new(url).expect("valid");
         let same = LockConfig::new("memory:shop").expect("valid");
         let same = same
@@ -128,7 +133,8 @@ mod tests {
             .wait_forever()
             .connect_timeout(std::time::Duration::from_secs(2))
             .shutdown_grace(std::time::Duration::ZERO)
-            .pool_size(3);
+            .pool_size(3)
+            .lazy();
         assert_eq!(format!("{config:?}"), format!("{same:?}"));
     }
 
@@ -138,6 +144,7 @@ mod tests {
             ("ttl=10", "invalid ttl: `10` is not a duration"),
             ("wait=never", "invalid wait: `never` is not a duration"),
             ("pool_size=two", "invalid pool_size: `two` is not a number"),
+            ("lazy=1", "invalid lazy: `1` is neither `true` nor `false`"),
             ("tttl=1s", "invalid url: it has no parameter `tttl`"),
         ] {
             let error = LockConfig::new(format!("memory:?{parameter}")).expect_err(parameter);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockManager, init};
-use tests::{Proxy, RedisServer, eventually, within};
+use tests::{Proxy, RedisServer, eventually, within, world::timed};
 use tokio::net::TcpSocket;
 
 use crate::{PATIENCE, config, connect, unavailable};
@@ -45,6 +45,32 @@ async fn a_server_that_comes_up_within_the_connect_timeout_is_used() {
     let locks = within(PATIENCE, connecting).await.unwrap().unwrap();
     let guard = within(PATIENCE, locks.lock("key").acquire()).await;
     assert!(guard.is_ok());
+}
+
+#[tokio::test]
+async fn a_lazy_manager_connects_once_the_server_is_up() {
+    let server = RedisServer::start().await;
+    let mut proxy = Proxy::start(server.addr());
+    proxy.refuse().await;
+    let lazy = config(format!("{}?lazy=true", proxy.url()));
+    let (took, locks) = timed(LockManager::connect(lazy)).await;
+    let locks = locks.unwrap();
+    assert!(took < SECOND, "{took:?}");
+    let (text, _) = unavailable(locks.lock("key").try_once().acquire()).await;
+    assert!(!text.contains("no answer"), "{text}");
+    let waiting = tokio::spawn(locks.lock("key").wait(PATIENCE).acquire());
+    proxy.admit();
+    within(PATIENCE, waiting).await.unwrap().unwrap().release();
+}
+
+#[tokio::test]
+async fn a_lazy_manager_tells_what_the_server_refuses_with_the_first_lock() {
+    let server = RedisServer::builder().password("secret").start().await;
+    let config = config(server.url_with_user("default", "hunter2")).lazy();
+    let locks = connect(config).await;
+    let (text, took) = unavailable(locks.lock("key").wait(PATIENCE).acquire()).await;
+    assert!(text.contains("assword"), "{text}");
+    assert!(took < PATIENCE / 4, "{took:?}");
 }
 
 #[tokio::test]

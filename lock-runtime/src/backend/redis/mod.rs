@@ -94,7 +94,8 @@ struct Redis {
 }
 
 impl Redis {
-    /// Opens every connection, or says why that cannot be done.
+    /// Opens every connection, or says why that cannot be done; lazily, that is left to
+    /// the polls that follow.
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let (sender, pushes) = mpsc::unbounded_channel();
         let dialer = Dialer::new(address, setup, sender)?;
@@ -111,6 +112,9 @@ impl Redis {
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
+        if setup.lazy {
+            return Ok(this);
+        }
         let mut last = None;
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
