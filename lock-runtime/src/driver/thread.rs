@@ -1,7 +1,7 @@
 //! The driver's thread: connects the store and polls until nobody needs it.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -17,37 +17,54 @@ use crate::backend::setup::Setup;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::terms::Wait;
 
 /// How long the thread goes on to deliver releases when nobody has a handle to
 /// it any more.
 const LAST_RELEASES: Duration = Duration::from_secs(5);
 
 /// Starts the driver's thread; returns its mailbox once the store is connected.
-/// After a shutdown, locks are held for `grace` at the most.
+/// After a shutdown, locks are held for `grace` at the most; while the store cannot be
+/// asked, acquisitions go on for `unavailable_wait`.
 pub(crate) async fn start(
     target: Arc<dyn Target>,
     setup: Setup,
     grace: Duration,
+    unavailable_wait: Wait,
 ) -> Result<Arc<Mailbox>, LockError> {
     let (ready, connected) = oneshot::channel();
     thread::Builder::new()
         .name("lock-driver".into())
-        .spawn(move || run(&*target, &setup, grace, ready))
+        .spawn(move || {
+            let operations =
+                |home| Operations::new(setup.clock.clone(), grace, unavailable_wait, home);
+            run(&*target, &setup, operations, ready);
+        })
         .map_err(LockError::unavailable)?;
     connected.await.unwrap_or(Err(LockError::ShutDown))
 }
 
-fn run(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Mailbox>>) {
+fn run(
+    target: &dyn Target,
+    setup: &Setup,
+    operations: impl FnOnce(Weak<dyn Home>) -> Operations,
+    ready: Answer<Arc<Mailbox>>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(drive(target, setup, grace, ready)),
+        Ok(runtime) => runtime.block_on(drive(target, setup, operations, ready)),
         Err(error) => drop(ready.send(Err(LockError::unavailable(error)))),
     }
 }
 
-async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Mailbox>>) {
+async fn drive(
+    target: &dyn Target,
+    setup: &Setup,
+    operations: impl FnOnce(Weak<dyn Home>) -> Operations,
+    ready: Answer<Arc<Mailbox>>,
+) {
     let backend = match target.connect(setup).await {
         Ok(backend) => backend,
         Err(error) => return drop(ready.send(Err(error))),
@@ -57,7 +74,7 @@ async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answe
     let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine)));
     let home: Arc<dyn Home> = mailbox.clone();
     let clock = setup.clock.clone();
-    let operations = Operations::new(clock.clone(), grace, Arc::downgrade(&home));
+    let operations = operations(Arc::downgrade(&home));
     let _in_place = engine.install(Engine::new(inbox, backend, operations, clock));
     drop(home);
     let _ = ready.send(Ok(mailbox));

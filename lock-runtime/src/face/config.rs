@@ -59,6 +59,7 @@ pub struct LockConfig {
     pub(crate) prefix: Box<str>,
     pub(crate) ttl: Duration,
     pub(crate) wait: Wait,
+    pub(crate) unavailable_wait: Wait,
     pub(crate) connect_timeout: Duration,
     pub(crate) lazy: bool,
     pub(crate) shutdown_grace: Duration,
@@ -82,6 +83,7 @@ impl LockConfig {
             prefix: "lock".into(),
             ttl: Duration::from_secs(10),
             wait: Wait::AtMost(Duration::from_secs(5)),
+            unavailable_wait: Wait::AtMost(Duration::from_secs(2)),
             connect_timeout: Duration::from_secs(5),
             lazy: false,
             shutdown_grace: Duration::from_secs(30),
@@ -134,9 +136,24 @@ impl LockConfig {
         self
     }
 
-    /// Acquisitions that do not say wait for as long as it takes.
+    /// Acquisitions that do not say wait for as long as it takes, while the server
+    /// answers.
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
+        self
+    }
+
+    /// How long acquisitions go on while the server cannot be asked, whatever their
+    /// `wait`; 2 s by default. It counts from when the server stopped answering or from
+    /// the request, whichever is later, and anew after each answer.
+    pub fn unavailable_wait(mut self, wait: Duration) -> Self {
+        self.unavailable_wait = Wait::AtMost(wait);
+        self
+    }
+
+    /// Acquisitions wait for a server that cannot be asked as long as for a held lock.
+    pub fn unavailable_wait_forever(mut self) -> Self {
+        self.unavailable_wait = Wait::Forever;
         self
     }
 
@@ -272,6 +289,7 @@ impl fmt::Debug for LockConfig {
             .field("prefix", &self.prefix)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)
+            .field("unavailable_wait", &self.unavailable_wait)
             .field("connect_timeout", &self.connect_timeout)
             .field("lazy", &self.lazy)
             .field("shutdown_grace", &self.shutdown_grace)

@@ -58,7 +58,13 @@ impl LockManager {
         let config = config.try_into()?;
         config.validate()?;
         let target = Arc::clone(&config.target);
-        let mailbox = driver::start(target, config.setup(), config.shutdown_grace).await?;
+        let mailbox = driver::start(
+            target,
+            config.setup(),
+            config.shutdown_grace,
+            config.unavailable_wait,
+        )
+        .await?;
         Ok(Self {
             shared: Arc::new(Shared::new(config, mailbox)),
         })

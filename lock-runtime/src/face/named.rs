@@ -30,6 +30,12 @@ pub(super) const SETTINGS: &[Named] = &[
             Wait::Forever => it.wait_forever(),
         })
     }),
+    named("unavailable_wait", "LOCK_UNAVAILABLE_WAIT", |it, text| {
+        Ok(match duration::parse_wait(text)? {
+            Wait::AtMost(wait) => it.unavailable_wait(wait),
+            Wait::Forever => it.unavailable_wait_forever(),
+        })
+    }),
     named("connect_timeout", "LOCK_CONNECT_TIMEOUT", |it, text| {
         Ok(it.connect_timeout(duration::parse(text)?))
     }),
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn a_url_sets_what_the_setters_set() {
         let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
-             &shutdown_grace=0s&pool_size=3&lazy=true";
+             &shutdown_grace=0s&pool_size=3&lazy=true&unavailable_wait=forever";
         let config = LockConfig::new(url).expect("valid");
         let same = LockConfig::new("memory:shop").expect("valid");
         let same = same
@@ -134,7 +140,8 @@ mod tests {
             .connect_timeout(std::time::Duration::from_secs(2))
             .shutdown_grace(std::time::Duration::ZERO)
             .pool_size(3)
-            .lazy();
+            .lazy()
+            .unavailable_wait_forever();
         assert_eq!(format!("{config:?}"), format!("{same:?}"));
     }
 

@@ -56,7 +56,8 @@ impl LockRequest {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits for as long as it takes.
+    /// Waits for as long as it takes, while the server answers: see
+    /// [`unavailable_wait`](crate::LockConfig::unavailable_wait).
     pub fn wait_forever(mut self) -> Self {
         self.settings.wait = Some(Wait::Forever);
         self

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockManager, init};
+use lock_runtime::{LockError, LockManager, init};
 use tests::{Proxy, RedisServer, eventually, within, world::timed};
 use tokio::net::TcpSocket;
 
@@ -96,6 +96,63 @@ async fn a_server_killed_later_makes_calls_unavailable_when_their_wait_ends() {
             "{text}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_dead_server_ends_before_a_wait_for_a_lock() {
+    let mut server = RedisServer::start().await;
+    let settings = config(server.url()).wait_forever();
+    let default = connect(settings.clone()).await;
+    let patient = connect(settings.clone().unavailable_wait_forever()).await;
+    let url = format!("{}?unavailable_wait=0s&wait=forever", server.url());
+    let hasty = connect(config(url)).await;
+    let holder = connect(settings.clone()).await;
+    let held = holder.lock("held").ttl(PATIENCE).acquire().await.unwrap();
+    // One is in line already, the others come later.
+    let in_line = tokio::spawn(timed(default.lock("held").acquire()));
+    eventually(PATIENCE, async || {
+        holder.status("held").await.unwrap().waiters == 1
+    })
+    .await;
+    let waits_on = tokio::spawn(patient.lock("key").acquire());
+    within(PATIENCE, waits_on).await.unwrap().unwrap().release();
+    server.kill().await;
+    let waits_on = tokio::spawn(patient.lock("key").acquire());
+    eventually(PATIENCE, async || {
+        let (text, took) = unavailable(hasty.lock("key").acquire()).await;
+        text.contains("refused") && took < SECOND / 4
+    })
+    .await;
+    let (_, took) = unavailable(default.lock("key").acquire()).await;
+    assert!(took >= 2 * SECOND && took < 4 * SECOND, "{took:?}");
+    let (_, ended) = within(PATIENCE, in_line).await.unwrap();
+    assert!(matches!(ended, Err(LockError::Unavailable { .. })));
+    assert!(!waits_on.is_finished());
+    drop(held);
+    server.restart().await;
+    let guard = within(PATIENCE, waits_on).await.unwrap();
+    assert!(guard.unwrap().is_held());
+}
+
+#[tokio::test]
+async fn trouble_that_passes_counts_from_anew() {
+    let server = RedisServer::start().await;
+    let mut proxy = Proxy::start(server.addr());
+    let holder = connect(config(server.url())).await;
+    let held = holder.lock("key").acquire().await.unwrap();
+    let limited = config(proxy.url()).wait_forever();
+    let locks = connect(limited.unavailable_wait(SECOND)).await;
+    let waiting = tokio::spawn(locks.lock("key").acquire());
+    for _ in 0..3 {
+        proxy.refuse().await;
+        proxy.cut().await;
+        tokio::time::sleep(SECOND / 2).await;
+        proxy.admit();
+        tokio::time::sleep(3 * SECOND / 4).await;
+    }
+    assert!(!waiting.is_finished());
+    drop(held);
+    within(PATIENCE, waiting).await.unwrap().unwrap().release();
 }
 
 #[tokio::test]

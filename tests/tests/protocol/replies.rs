@@ -15,7 +15,9 @@ use crate::{FOUND, LONG, SECOND, SOON};
 async fn a_reply_is_cut_and_the_retry_is_slow() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr());
-    let (ours, theirs) = (connect(&proxy.url()).await, connect(&server.url()).await);
+    // What hangs does so for longer than an outage is waited for by default.
+    let patient = format!("{}?unavailable_wait=forever", proxy.url());
+    let (ours, theirs) = (connect(&patient).await, connect(&server.url()).await);
     let ttl = 2 * SECOND;
     // Sooner than the lease ends, and later.
     for slow in [SECOND / 2, 3 * SECOND] {

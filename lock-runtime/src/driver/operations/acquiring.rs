@@ -20,6 +20,8 @@ pub(super) struct Acquiring {
     pub(super) news: News,
     /// When that was heard.
     pub(super) heard: Moment,
+    /// When it is given up unless the store can be asked again.
+    pub(super) unavailable_ends: Option<Moment>,
 }
 
 /// The last that was heard of an acquisition.

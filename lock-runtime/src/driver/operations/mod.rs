@@ -24,7 +24,7 @@ use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::events;
 use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
 use acquiring::{Acquiring, News};
 
@@ -33,11 +33,15 @@ pub(super) struct Operations {
     clock: Clock,
     /// How long locks are held at the most after a shutdown.
     grace: Duration,
+    /// How long acquisitions go on while the store cannot be asked.
+    unavailable_wait: Wait,
     /// Where leases go; `None` where every caller is gone.
     home: Weak<dyn Home>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
+    /// When the next acquisition has been in trouble for too long.
+    troubles: BTreeSet<(Moment, LeaseId)>,
     watchdog: Watchdog,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
@@ -67,13 +71,20 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(clock: Clock, grace: Duration, home: Weak<dyn Home>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        grace: Duration,
+        unavailable_wait: Wait,
+        home: Weak<dyn Home>,
+    ) -> Self {
         Self {
             clock,
             grace,
+            unavailable_wait,
             home,
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
+            troubles: BTreeSet::new(),
             watchdog: Watchdog::default(),
             releasing: Numbered::default(),
             asking: Numbered::default(),
@@ -194,6 +205,9 @@ impl Operations {
             self.waits.remove(&(at, id));
             self.wait_ended(now, id);
         }
+        while let Some(&(_, id)) = self.troubles.first().filter(|(at, _)| *at <= now) {
+            self.give_up(now, id);
+        }
         while let Some(due) = self.watchdog.due(now) {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
@@ -229,6 +243,7 @@ impl Operations {
         let grace = self.shutdown.as_ref().map(|it| it.grace_ends);
         [
             self.waits.first().map(|(at, _)| *at),
+            self.troubles.first().map(|(at, _)| *at),
             self.watchdog.next_wakeup(),
             grace.filter(|_| !self.watchdog.is_empty()),
         ]

@@ -40,6 +40,7 @@ impl Operations {
                 ends,
                 news: News::Nothing,
                 heard: now,
+                unavailable_ends: None,
             },
         );
     }
@@ -53,10 +54,32 @@ impl Operations {
         }
         acquiring.news = news;
         acquiring.heard = now;
+        self.limit_trouble(now, id);
+        let Some(acquiring) = self.acquiring.get(&id) else {
+            return;
+        };
         let waited = now.since(acquiring.started);
         let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
         if over && !acquiring.news.is_open() {
             self.give_up(now, id);
+        }
+    }
+
+    /// Trouble that lasts ends an acquisition before its wait does.
+    fn limit_trouble(&mut self, now: Moment, id: LeaseId) {
+        let Some(acquiring) = self.acquiring.get_mut(&id) else {
+            return;
+        };
+        if !matches!(acquiring.news, News::Trouble { .. }) {
+            if let Some(at) = acquiring.unavailable_ends.take() {
+                self.troubles.remove(&(at, id));
+            }
+        } else if acquiring.unavailable_ends.is_none()
+            && let Wait::AtMost(wait) = self.unavailable_wait
+        {
+            let at = now.after(wait);
+            acquiring.unavailable_ends = Some(at);
+            self.troubles.insert((at, id));
         }
     }
 
@@ -76,7 +99,7 @@ impl Operations {
         }
     }
 
-    fn give_up(&mut self, now: Moment, id: LeaseId) {
+    pub(super) fn give_up(&mut self, now: Moment, id: LeaseId) {
         if let Some(mut acquiring) = self.finish(id) {
             let news = std::mem::replace(&mut acquiring.news, News::Nothing);
             let terms = Arc::clone(&acquiring.terms);
@@ -90,6 +113,9 @@ impl Operations {
         let acquiring = self.acquiring.remove(&id)?;
         if let Some(at) = acquiring.ends {
             self.waits.remove(&(at, id));
+        }
+        if let Some(at) = acquiring.unavailable_ends {
+            self.troubles.remove(&(at, id));
         }
         Some(acquiring)
     }
