@@ -66,6 +66,7 @@
 //! |---|---|---|
 //! | `macros` | yes | [`distributed_lock`] and [`key!`] |
 //! | `redis` | yes | Redis and Valkey; without it there is `memory:` |
+//! | `serde` | no | [`LockConfig`] as a part of a program's configuration |
 //! | `tls` | no | encrypted connections, `rediss://` and `valkeys://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
 

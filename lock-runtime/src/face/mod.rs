@@ -4,6 +4,8 @@
 pub(crate) mod acquire;
 mod bounds;
 pub(crate) mod config;
+#[cfg(feature = "serde")]
+mod deserialize;
 pub mod expansion;
 pub(crate) mod manager;
 mod named;
