@@ -90,6 +90,7 @@ pub use face::manager::{Installed, LockManager, Scope, init, shutdown};
 pub use face::request::LockRequest;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
+pub use vocabulary::credentials::Credentials;
 pub use vocabulary::error::{FromLockError, LockError};
 pub use vocabulary::fence::FencingToken;
 pub use vocabulary::holder::{Holder, Status};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::base::clock::Clock;
+use crate::vocabulary::credentials::Provider;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
 
@@ -19,6 +20,9 @@ pub(crate) struct Setup {
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,
     pub(crate) clock: Clock,
+    /// Where user and password come from, unless they stand in the URL.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
 }

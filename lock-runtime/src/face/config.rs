@@ -1,19 +1,20 @@
 //! The settings of a manager, checked when one is made of them.
 
+use std::error::Error;
 use std::fmt;
-use std::str::FromStr;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::Target;
 use crate::backend::setup::Setup;
-use crate::backend::{Target, target};
 use crate::base::clock::Clock;
-use crate::face::{bounds, named};
+use crate::face::bounds;
+use crate::vocabulary::credentials::{Credentials, Provider};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
-use crate::vocabulary::url::Url;
 
 /// How to reach the locks, and what an acquisition asks for where it does not
 /// say itself.
@@ -65,21 +66,16 @@ pub struct LockConfig {
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
     pub(crate) clock: Clock,
+    pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
 }
 
 impl LockConfig {
-    /// The default settings for the locks at `url`.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
-    /// backend, or one of its parts or parameters is wrong.
-    pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
-        let mut url = Url::parse(url.as_ref())?;
-        let config = Self {
-            target: target::parse(&mut url)?,
+    /// The default settings for the locks of a store.
+    pub(super) fn at(target: Arc<dyn Target>) -> Self {
+        Self {
+            target,
             prefix: "lock".into(),
             ttl: Duration::from_secs(10),
             wait: Wait::AtMost(Duration::from_secs(5)),
@@ -89,30 +85,10 @@ impl LockConfig {
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             clock: Clock::machine(),
+            credentials: None,
             #[cfg(feature = "tls")]
             tls: None,
-        };
-        named::from_url(config, url)
-    }
-
-    /// The settings in the environment: `LOCK_URL`, and where they are set
-    /// `LOCK_PREFIX`, `LOCK_TTL` and so on, which go before those in the URL.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing, or it or another
-    /// variable is invalid.
-    pub fn from_env() -> Result<Self, LockError> {
-        let url = std::env::var("LOCK_URL").map_err(|_| {
-            // What it holds is not shown, there may be a password in it.
-            LockError::invalid(
-                "LOCK_URL",
-                "it is not set, or no text; set it to a URL such as redis://127.0.0.1:6379",
-            )
-        })?;
-        let config = named::from_env(Self::new(url)?)?;
-        config.validate()?;
-        Ok(config)
+        }
     }
 
     /// What every key on the server begins with, `lock` by default: the locks
@@ -194,6 +170,36 @@ impl LockConfig {
         self
     }
 
+    /// Where user and password come from, in place of those in the URL: asked before
+    /// each connection, and before what it gave [expires](Credentials::expires_in).
+    /// Where the server does not know the password, it is asked once more.
+    ///
+    /// It is polled on the thread that keeps the leases, within a runtime of tokio, and
+    /// must not block.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    /// use lock_runtime::{Credentials, LockConfig};
+    ///
+    /// # async fn token() -> std::io::Result<String> { Ok(String::new()) }
+    /// let config = LockConfig::new("redis://locks.example")?.credentials(|| async {
+    ///     let token = token().await?;
+    ///     let credentials = Credentials::new("shop", token);
+    ///     std::io::Result::Ok(credentials.expires_in(Duration::from_secs(15 * 60)))
+    /// });
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn credentials<F, E>(mut self, provider: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.credentials = Some(Provider::new(provider));
+        self
+    }
+
     /// How `rediss://` and `valkeys://` encrypt; in place of what the URL or the
     /// environment says of that.
     #[cfg(feature = "tls")]
@@ -242,41 +248,10 @@ impl LockConfig {
             lazy: self.lazy,
             pool_size: self.pool_size,
             clock: self.clock.clone(),
+            credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         }
-    }
-}
-
-impl FromStr for LockConfig {
-    type Err = LockError;
-
-    fn from_str(url: &str) -> Result<Self, LockError> {
-        Self::new(url)
-    }
-}
-
-impl TryFrom<&str> for LockConfig {
-    type Error = LockError;
-
-    fn try_from(url: &str) -> Result<Self, LockError> {
-        Self::new(url)
-    }
-}
-
-impl TryFrom<String> for LockConfig {
-    type Error = LockError;
-
-    fn try_from(url: String) -> Result<Self, LockError> {
-        Self::new(url)
-    }
-}
-
-impl TryFrom<&String> for LockConfig {
-    type Error = LockError;
-
-    fn try_from(url: &String) -> Result<Self, LockError> {
-        Self::new(url)
     }
 }
 
@@ -295,6 +270,7 @@ impl fmt::Debug for LockConfig {
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
             .field("clock", &self.clock)
+            .field("credentials", &self.credentials)
             .finish()
     }
 }

@@ -14,3 +14,4 @@ mod settings;
 mod several;
 mod shared;
 pub(crate) mod site;
+mod sources;

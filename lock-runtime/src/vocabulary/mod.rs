@@ -2,6 +2,7 @@
 //! for how long, and what can go wrong.
 
 pub(crate) mod answer;
+pub(crate) mod credentials;
 pub(crate) mod deadline;
 pub(crate) mod duration;
 pub(crate) mod error;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod addresses;
+mod credentials;
 mod deserialized;
 mod programs;
 mod rights;

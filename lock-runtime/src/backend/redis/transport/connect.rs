@@ -19,11 +19,15 @@ use crate::backend::redis::protocol::call::Names;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
-use crate::vocabulary::error::LockError;
+use crate::vocabulary::credentials::Provider;
+use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::holder;
 
 /// How many batches may wait to be written.
 const PIPELINES: usize = 1024;
+
+/// How long new credentials may take: they may come from far away.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open connection.
 pub(crate) struct Opened {
@@ -32,6 +36,8 @@ pub(crate) struct Opened {
     pub(crate) io: Io,
     /// `None` where it may not be asked for.
     pub(crate) identity: Option<Identity>,
+    /// How long the password is valid.
+    pub(crate) expires_in: Option<Duration>,
 }
 
 /// What names one connection and no other.
@@ -65,6 +71,7 @@ pub(crate) enum PushEvent {
 pub(crate) struct Dialer {
     route: Route,
     login: RedisConnectionInfo,
+    pub(super) provider: Option<Provider>,
     timeout: Duration,
     pushes: mpsc::UnboundedSender<Push>,
 }
@@ -82,6 +89,7 @@ impl Dialer {
         Ok(Self {
             route: Route::new(&address.place, setup)?,
             login,
+            provider: setup.credentials.clone(),
             // Several attempts fit into the time.
             timeout: setup.connect_timeout / 5,
             pushes,
@@ -97,22 +105,63 @@ impl Dialer {
         generation: u64,
         old: Option<Identity>,
     ) -> Result<Opened, Trouble> {
-        let (timeout, silence) = (self.timeout, self.route.silence());
-        let opening = self.open_unbounded(names, connection, generation, old);
-        match tokio::time::timeout(timeout, opening).await {
-            Ok(result) => result.map_err(trouble),
-            Err(_) => Err(Trouble::said(silence)),
+        let attempt = || self.open_once(names, connection, generation, old.clone());
+        match attempt().await {
+            // The password may have changed since it was asked for.
+            Err(Trouble::Never(cause)) if self.provider.is_some() && is_wrong_password(&cause) => {
+                attempt().await
+            }
+            result => result,
         }
     }
 
+    async fn open_once(
+        &self,
+        names: &Names,
+        connection: usize,
+        generation: u64,
+        old: Option<Identity>,
+    ) -> Result<Opened, Trouble> {
+        let (login, expires_in) = self.login().await?;
+        let opening = self.open_unbounded(&login, names, connection, generation, old);
+        match tokio::time::timeout(self.timeout, opening).await {
+            Ok(Ok(opened)) => Ok(Opened {
+                expires_in,
+                ..opened
+            }),
+            Ok(Err(error)) => Err(trouble(error)),
+            Err(_) => Err(Trouble::said(self.route.silence())),
+        }
+    }
+
+    /// Who asks, and for how long that is valid.
+    async fn login(&self) -> Result<(RedisConnectionInfo, Option<Duration>), Trouble> {
+        let login = self.login.clone();
+        let Some(provider) = &self.provider else {
+            return Ok((login, None));
+        };
+        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
+        let credentials = asked
+            .await
+            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
+            .map_err(Trouble::NotNow)?;
+        let login = login.set_password(&credentials.password);
+        let login = match &credentials.user {
+            Some(user) => login.set_username(user),
+            None => login,
+        };
+        Ok((login, credentials.expires_in))
+    }
+
     async fn open_unbounded(
-        self,
+        &self,
+        login: &RedisConnectionInfo,
         names: &Names,
         number: usize,
         generation: u64,
         old: Option<Identity>,
     ) -> RedisResult<Opened> {
-        let pushes = self.pushes;
+        let pushes = self.pushes.clone();
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_connection_timeout(None)
@@ -127,7 +176,7 @@ impl Dialer {
             });
         let stream = self.route.open().await?;
         let (mut connection, io) =
-            MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
+            MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
         let identity = tokio::select! {
             identity = prepare(&mut connection, names, old) => identity?,
@@ -137,8 +186,16 @@ impl Dialer {
             connection,
             io,
             identity,
+            expires_in: None,
         })
     }
+}
+
+fn is_wrong_password(cause: &Cause) -> bool {
+    let error = cause.downcast_ref::<RedisError>();
+    error.is_some_and(|error| {
+        error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("WRONGPASS")
+    })
 }
 
 fn trouble(error: RedisError) -> Trouble {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 
 use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
+use super::login::Login;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::{Names, Sent};
@@ -43,6 +44,7 @@ pub(crate) struct Link {
     generation: u64,
     /// Whether the last one has ended already.
     ended: bool,
+    login: Login,
     /// Which one the last was.
     identity: Option<Identity>,
     /// In the order in which they were sent, which is that of their answers.
@@ -83,6 +85,7 @@ impl Link {
     pub(crate) fn new(number: usize, names: Names, dialer: Dialer, now: Moment) -> Self {
         Self {
             queue: Queue::new(),
+            login: Login::new(None, now, None),
             number,
             names: Arc::new(names),
             dialer,
@@ -206,6 +209,9 @@ impl Link {
                 Err(trouble) => return Err(self.refused(now, trouble)),
             }
         }
+        if let State::Up(wire) = &self.state {
+            self.login.poll(cx, now, wire);
+        }
         Ok(())
     }
 
@@ -215,9 +221,10 @@ impl Link {
         let State::Up(wire) = &self.state else {
             return false;
         };
+        let login = self.login.take_sent();
         let sent = self.queue.calls();
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
-            return false;
+            return login;
         };
         let apart = std::mem::take(&mut self.apart);
         let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
@@ -239,7 +246,8 @@ impl Link {
             State::Down { until } => Some(until),
             _ => None,
         };
-        let all = [dial, self.silent_at(), self.queue.next_wakeup()];
+        let login = self.login.next_wakeup().filter(|_| self.is_up());
+        let all = [dial, login, self.silent_at(), self.queue.next_wakeup()];
         all.into_iter().flatten().min()
     }
 
@@ -271,6 +279,7 @@ impl Link {
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
+        self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
         self.state = State::Up(Wire::new(opened));
         self.pause = FIRST_PAUSE;
         self.last_answer = now;

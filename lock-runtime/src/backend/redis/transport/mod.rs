@@ -2,6 +2,7 @@
 
 mod connect;
 pub(crate) mod link;
+mod login;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;

@@ -5,13 +5,13 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use super::stream::Stream;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
@@ -55,7 +55,10 @@ impl Encryption {
         })
     }
 
-    pub(super) async fn over<S: Stream>(&self, stream: S) -> io::Result<TlsStream<S>> {
+    pub(super) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         self.connector.connect(self.server.clone(), stream).await
     }
 }

@@ -1,0 +1,86 @@
+//! Users and passwords that change while the program runs.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::vocabulary::error::Cause;
+
+/// A user and a password, as
+/// [`LockConfig::credentials`](crate::LockConfig::credentials) gets them.
+#[derive(Clone)]
+pub struct Credentials {
+    pub(crate) user: Option<String>,
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) password: String,
+    pub(crate) expires_in: Option<Duration>,
+}
+
+impl Credentials {
+    /// A user's password or token.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            user: Some(user.into()),
+            ..Self::password(password)
+        }
+    }
+
+    /// The default user's.
+    pub fn password(password: impl Into<String>) -> Self {
+        Self {
+            user: None,
+            password: password.into(),
+            expires_in: None,
+        }
+    }
+
+    /// How long the password is valid from now on: another one is asked for before.
+    pub fn expires_in(mut self, time: Duration) -> Self {
+        self.expires_in = Some(time);
+        self
+    }
+}
+
+/// Names the user and never the password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .field("expires_in", &self.expires_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where credentials come from.
+#[derive(Clone)]
+pub(crate) struct Provider(Arc<dyn Fn() -> Asked + Send + Sync>);
+
+/// Credentials that are on their way.
+pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Credentials, Cause>> + Send>>;
+
+impl Provider {
+    pub(crate) fn new<F, E>(ask: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        Self(Arc::new(move || {
+            let asked = ask();
+            Box::pin(async move { asked.await.map_err(|error| Cause::from(error.into())) })
+        }))
+    }
+
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) fn ask(&self) -> Asked {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Provider")
+    }
+}
