@@ -14,3 +14,8 @@ mod crate_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/operations.md")]
 mod operations {}
+
+/// `docs/migrating.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/migrating.md")]
+mod migrating {}
