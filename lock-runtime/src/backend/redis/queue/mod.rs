@@ -28,7 +28,7 @@ use claim::{Claim, Stage};
 use inspect::Inspections;
 use room::Rooms;
 
-/// What a grant that was pushed lasts at the most, as in `dispatch.lua`.
+/// What a grant that was pushed lasts at the most, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 /// The pause before something is sent again that the server refused.
 const PAUSE: Duration = Duration::from_millis(100);
