@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The lock is taken before the body and renewed while it runs, from a thread of
-//! its own. When the body returns, the lock goes to the next in line. If it is
+//! its own. When the body returns, the lock goes to the next waiter. If it is
 //! lost before, the body is dropped where it awaits and the caller gets
 //! [`LockError::Lost`].
 //!
@@ -29,41 +29,41 @@
 //!   use; [`LockConfig`] says with which settings.
 //! - [`LockManager::lock`] takes a lock without the attribute: a [`LockRequest`]
 //!   that gives a [`LockGuard`], or [runs a closure](LockRequest::run).
-//! - [`LockGuard::fencing_token`] is what a database can check to refuse a holder
-//!   that was overtaken.
+//! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
+//!   a holder that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
+//! Four documents are in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
-//! goes over the wire; `operations.md` how to configure and run it;
+//! goes over the wire; `operations.md` how to configure and run the locks;
 //! `expansion.md` what the attribute makes of a function.
 //!
 //! # Events
 //!
-//! Through `tracing`, with the target `lock_runtime`. All that concern one
+//! Through `tracing`, with the target `lock_runtime`. All events of one
 //! acquisition carry its `id`, a number within the process.
 //!
 //! | event | level | other fields | |
 //! |---|---|---|---|
 //! | `acquire` | debug | `key` `function` `ttl` | a lock is asked for |
-//! | `wait` | debug | `key` `function` | it is held by somebody else |
-//! | `grant` | debug | `key` `function` `fence` `waited` | it is ours |
-//! | `cancel` | debug | `key` `function` | the caller does not want it any more |
-//! | `refuse` | info | `key` `function` `error` | the caller got this error instead |
+//! | `wait` | debug | `key` `function` | somebody else holds it |
+//! | `grant` | debug | `key` `function` `fence` `waited` | the lock is granted |
+//! | `cancel` | debug | `key` `function` | the caller has dropped the acquisition |
+//! | `refuse` | info | `key` `function` `error` | the acquisition failed with this error |
 //! | `renew failure` | warn | `key` `function` `error` | a renewal failed; it is tried again until the lease ends |
 //! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
-//! | `stop` | warn | `key` `function` `fence` | a body was dropped for that |
-//! | `overrun` | warn | `key` `function` `fence` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `key` `function` `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
-//! | `release failure` | warn | `key` `function` `error` | it stays on the server until its ttl |
+//! | `stop` | warn | `key` `function` `fence` | the body was dropped because of that |
+//! | `overrun` | warn | `key` `function` `fence` | a body finished in a poll that outlasted the lease |
+//! | `release` | debug | `key` `function` `held` | a lock was released, or an acquisition given up; `held` says whether it was still held |
+//! | `release failure` | warn | `key` `function` `error` | the release failed; the lock stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
-//! | `disconnect` | warn | `connection` `error` | and down again |
+//! | `disconnect` | warn | `connection` `error` | a connection is down |
 //!
 //! # Features
 //!
 //! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. Without them there is `memory:`.
+//! `redis` for Redis and Valkey. `memory:` is always there.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -106,17 +106,17 @@ pub use lock_macros::key;
 ///
 /// | argument | form | default |
 /// |---|---|---|
-/// | `key` | a string; in braces expressions over the arguments, with or without a format spec; or several in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
+/// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
-/// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
-/// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too, also where it panicked or was dropped; the caller does not wait. Of a call that joins it does not count | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then, or told with `on_lost = "notify"`. Of a call that joins it stops that call alone | none |
-/// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
-/// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
-/// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
-/// | `release` | `"detached"`, or `"confirmed"`: return after the server's answer | `"detached"` |
-/// | `on_lost` | `"cancel"`: the body is stopped, or `"notify"`: it runs on, and can ask its guard | `"cancel"` |
+/// | `renew` | `true`; `false`: a fixed lease, at whose end the body is stopped | `true` |
+/// | `min_hold` | `"1m"`, a duration as `ttl`: the lock stays taken for at least this long, even if the body ends sooner, panics or is dropped; the caller does not wait. A call that joins ignores it | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or told with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
+/// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
+/// | `permits` | `4`, or a constant of type `u32`: up to this many holders at once; not with a `mode` | one holder |
+/// | `reentrant` | `true` or `false`: a call from the body that takes the same lock joins it instead of failing with [`LockError::AlreadyHeld`] | `false` |
+/// | `release` | `"detached"`; `"confirmed"`: return after the server has answered | `"detached"` |
+/// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
 /// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |

@@ -2,25 +2,31 @@
 
 use std::sync::Arc;
 
+use crate::backend::{self, Target};
+use crate::vocabulary::error::LockError;
+
 #[cfg(feature = "redis")]
 use crate::backend::redis;
-use crate::backend::{Target, memory};
-use crate::vocabulary::error::LockError;
 
 type Parse = fn(&str) -> Result<Arc<dyn Target>, LockError>;
 
-/// How the URLs of a store begin, and who reads the rest.
+/// How the URLs of a store begin, and what reads them.
 const STORES: &[(&str, Parse)] = &[
-    ("memory:", memory::target),
-    #[cfg(feature = "redis")]
+    ("memory:", backend::memory::target),
     ("redis://", redis::target),
-    #[cfg(feature = "redis")]
     ("redis+unix://", redis::target),
-    #[cfg(not(feature = "redis"))]
-    ("redis://", |_| left_out("redis")),
-    #[cfg(not(feature = "redis"))]
-    ("redis+unix://", |_| left_out("redis")),
 ];
+
+/// Stands in for a store whose feature is off.
+#[cfg(not(feature = "redis"))]
+mod redis {
+    use super::{Arc, LockError, Target};
+
+    pub(super) fn target(_url: &str) -> Result<Arc<dyn Target>, LockError> {
+        let reason = "lock-runtime was built without its feature `redis`";
+        Err(LockError::invalid("url", reason))
+    }
+}
 
 /// Where the locks of a URL are kept.
 pub(crate) fn parse(url: &str) -> Result<Arc<dyn Target>, LockError> {
@@ -42,10 +48,4 @@ fn unknown() -> String {
         .map(|(start, _)| format!("`{start}`"))
         .collect();
     format!("it must begin with one of {}", starts.join(", "))
-}
-
-#[cfg(not(feature = "redis"))]
-fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
-    let reason = format!("lock-runtime was built without its feature `{feature}`");
-    Err(LockError::invalid("url", reason))
 }

@@ -1,6 +1,6 @@
-//! Who holds a lock: the name that stands on the server, and what it says.
+//! Who holds a lock, and what is known of the holders.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use once_cell::sync::Lazy;
@@ -61,61 +61,51 @@ impl Status {
     }
 }
 
-/// This process, as others see it.
-static HERE: Lazy<String> = Lazy::new(|| {
-    let host: String = host()
-        .chars()
-        .map(|c| if ends_a_word(c) { '-' } else { c })
-        .collect();
-    format!("{}@{host}", std::process::id())
-});
-
-/// Names stand on the server as words in a line.
-fn ends_a_word(c: char) -> bool {
-    c.is_whitespace() || c.is_control()
+/// A process that can hold locks.
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    /// The name of its machine, in one word.
+    pub(crate) host: String,
 }
 
+/// This process.
+pub(crate) static THIS_PROCESS: Lazy<Process> = Lazy::new(|| Process {
+    id: std::process::id(),
+    host: host().replace(ends_a_word, "-"),
+});
+
+/// Hosts and functions are named by one word, so that stores can write a holder
+/// as words in a line.
 pub(crate) fn is_one_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(ends_a_word)
 }
 
-/// The name of an acquisition: who has it, after what tells it from all others.
-pub(crate) fn name(id: impl fmt::Display, terms: &Terms) -> String {
-    let mut name = String::with_capacity(128);
-    // Writing into a text does not fail.
-    let _ = write!(name, "{id} {}", *HERE);
-    match terms.function {
-        Some(("", function)) => _ = write!(name, " {function}"),
-        Some((module, function)) => _ = write!(name, " {module}::{function}"),
-        None => {}
-    }
-    name
+fn ends_a_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
 }
 
 impl Holder {
-    /// Reads a name, or the value of a foreign client.
-    pub(crate) fn parse(name: &str, remaining: Option<Duration>) -> Self {
-        let (resting, name) = match name.strip_prefix('-') {
-            Some(name) => (true, name),
-            None => (false, name),
-        };
-        let mut words = name.split(' ');
-        let id = words.next().unwrap_or_default();
-        let place = words.next().and_then(|word| word.split_once('@'));
-        let (process, host) = match place {
-            Some((process, host)) => (process.parse().ok(), Some(host.into())),
-            None => (None, None),
-        };
-        let ours = process.is_some();
+    /// A holder of which nothing is known but its `id`.
+    pub(crate) fn unknown(id: impl Into<Box<str>>, remaining: Option<Duration>) -> Self {
         Self {
-            id: if ours { id } else { name }.into(),
+            id: id.into(),
             remaining,
-            process,
-            host: host.filter(|_| ours),
-            function: words.next().filter(|_| ours).map(Into::into),
+            process: None,
+            host: None,
+            function: None,
             since: None,
             fence: None,
-            resting: resting && ours,
+            resting: false,
+        }
+    }
+
+    /// A holder in this process.
+    pub(crate) fn here(terms: &Terms, remaining: Duration) -> Self {
+        Self {
+            process: Some(THIS_PROCESS.id),
+            host: Some(THIS_PROCESS.host.as_str().into()),
+            function: terms.function_path().map(|path| path.to_string().into()),
+            ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
     }
 
@@ -159,34 +149,20 @@ mod tests {
     use crate::vocabulary::terms::LeaseId;
 
     #[test]
-    fn a_name_says_who_where_and_what_for() {
+    fn a_holder_in_this_process_says_where_and_what_for() {
         let terms = Terms {
             function: Some(("shop::stock", "buy")),
-            ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
+            ..Terms::of(LeaseId(4), "k", Duration::from_secs(1))
         };
-        let holder = Holder::parse(&name("4f", &terms), None);
-        assert_eq!((&*holder.id, holder.resting), ("4f", false));
+        let holder = Holder::here(&terms, Duration::ZERO);
+        assert_eq!((&*holder.id, holder.resting), ("4", false));
         assert_eq!(holder.process, Some(std::process::id()));
-        assert_eq!(holder.host.as_deref(), Some(host().as_str()));
+        assert!(holder.host.as_deref().is_some_and(is_one_word));
         assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));
-
-        let bare = Terms {
-            function: Some(("", "buy")),
-            ..terms.clone()
-        };
-        let holder = Holder::parse(&name("4f", &bare), None);
-        assert_eq!(holder.function.as_deref(), Some("buy"));
-
-        let resting = Holder::parse(&format!("-{}", name("4f", &terms)), None);
-        assert_eq!((&*resting.id, resting.resting), ("4f", true));
-    }
-
-    #[test]
-    fn a_foreign_value_is_shown_whole() {
-        for value in ["", "somebody", "me @ home", "-1 x", "a b@c d"] {
-            let holder = Holder::parse(value, None);
-            assert_eq!(&*holder.id, value.strip_prefix('-').unwrap_or(value));
-            assert_eq!(holder.to_string(), "somebody else");
-        }
+        assert_eq!(
+            Holder::unknown("4", None).to_string(),
+            "somebody else",
+            "nobody else knows"
+        );
     }
 }

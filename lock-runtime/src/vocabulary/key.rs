@@ -52,9 +52,9 @@ impl LockKey {
         Ok(key)
     }
 
-    /// A name that is escaped already.
+    /// Takes a name from a store as it is: escaped, and checked when it was taken.
     #[cfg(feature = "redis")]
-    pub(crate) fn stored(name: &str) -> Self {
+    pub(crate) fn unchecked(name: &str) -> Self {
         Self(name.to_owned())
     }
 

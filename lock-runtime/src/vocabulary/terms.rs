@@ -1,5 +1,6 @@
 //! What is settled when an acquisition begins.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -59,6 +60,12 @@ impl Terms {
         }
     }
 
+    /// The full name of the function that takes the lock, where it is known.
+    pub(crate) fn function_path(&self) -> Option<FunctionPath> {
+        self.function
+            .map(|(module, name)| FunctionPath { module, name })
+    }
+
     /// How long the lease lasts at the longest. A fixed one lasts for its ttl, also
     /// where it was granted in two parts.
     pub(crate) fn longest(&self) -> Option<Duration> {
@@ -77,5 +84,20 @@ impl Terms {
     /// enough for a busy machine.
     pub(crate) fn call_timeout(&self) -> Duration {
         (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    }
+}
+
+/// A function as `module::name`, or as its name alone.
+pub(crate) struct FunctionPath {
+    module: &'static str,
+    name: &'static str,
+}
+
+impl fmt::Display for FunctionPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.module.is_empty() {
+            write!(f, "{}::", self.module)?;
+        }
+        f.write_str(self.name)
     }
 }

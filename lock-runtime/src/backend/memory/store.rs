@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
 use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{self, Holder, Status};
+use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::Pattern;
@@ -277,10 +277,9 @@ impl Owner {
     }
 
     fn describe(&self, now: Moment) -> Holder {
-        let name = holder::name(self.terms.id.0, &self.terms);
         Holder {
             resting: self.resting,
-            ..Holder::parse(&name, Some(self.expires.since(now)))
+            ..Holder::here(&self.terms, self.expires.since(now))
         }
     }
 

@@ -25,7 +25,7 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::Query;
 use crate::vocabulary::terms::LeaseId;
 
-use protocol::call::Names;
+use protocol::call::KeyNames;
 use protocol::reply::Trouble;
 use transport::link::Link;
 use transport::{Dialer, Push};
@@ -88,7 +88,7 @@ impl Redis {
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names = Names::new(&setup.prefix).map_err(LockError::unavailable)?;
+            let names = KeyNames::new(&setup.prefix).map_err(LockError::unavailable)?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {

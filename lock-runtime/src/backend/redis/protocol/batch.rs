@@ -3,7 +3,7 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Names, Sent, Text, Ticket, millis};
+use super::call::{Call, KeyNames, Sent, Text, Ticket, millis};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
 use crate::vocabulary::kind::Kind;
@@ -51,7 +51,7 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
 /// Scripts that the server has forgotten are sent with their text.
 pub(crate) fn pipeline(
     calls: &[Sent],
-    names: &Names,
+    names: &KeyNames,
     forgotten: &[&'static Script],
     apart: bool,
 ) -> (Pipeline, usize) {
@@ -74,9 +74,9 @@ pub(crate) fn pipeline(
     (pipeline, aside)
 }
 
-/// Whether the server has refused all of these, which may be for one of them: it
-/// looks at the rights to all keys before it runs a script.
-pub(crate) fn refused(calls: &[Sent], value: &Value) -> bool {
+/// Whether the server has refused a whole batch, perhaps because of one call in it:
+/// it checks the rights to all keys before it runs a script.
+pub(crate) fn is_refused(calls: &[Sent], value: &Value) -> bool {
     let Value::ServerError(error) = value else {
         return false;
     };
@@ -85,7 +85,7 @@ pub(crate) fn refused(calls: &[Sent], value: &Value) -> bool {
 
 /// One command for all of these, with the script's text instead of its hash
 /// where `by_text`.
-fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
+fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
     if let [one] = calls {
         return one.call.encode(names, by_text);
     }

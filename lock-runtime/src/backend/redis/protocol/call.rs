@@ -8,10 +8,10 @@ use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::kind::KindCode;
 use super::message::{Grant, Message};
+use super::name;
 use super::scripts::{self, Script};
 use super::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::holder;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::QueryId;
@@ -28,7 +28,7 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
-        let name = holder::name(token, &terms).into();
+        let name = name::name(token, &terms).into();
         Self { terms, token, name }
     }
 }
@@ -87,7 +87,7 @@ pub(crate) struct Sent {
 
 /// The names of the keys and the channels, as the scripts expect them.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     /// The counter of acquisitions.
     pub(crate) fence: Box<str>,
@@ -97,7 +97,7 @@ pub(crate) struct Names {
     pub(crate) common: Box<str>,
 }
 
-impl Names {
+impl KeyNames {
     /// The name of a connection is random, never made of host and process: a
     /// clone of a machine would share it.
     pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
@@ -191,7 +191,7 @@ impl Call {
     }
 
     /// The command, with the script's text instead of its hash where `by_text`.
-    pub(crate) fn encode(&self, names: &Names, by_text: bool) -> Cmd {
+    pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
         match self {
             Self::Acquire { ticket, place } => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, Ticket};
+use super::name;
 use super::token::Token;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::holder::Holder;
@@ -49,7 +50,7 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn holder(&self) -> Holder {
-        Holder::parse(&self.owner, self.left)
+        name::holder(&self.owner, self.left)
     }
 }
 
@@ -85,7 +86,7 @@ impl Call {
             return Some(Ok(Reply::Raw(value)));
         }
         match (self, &value) {
-            (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
+            (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
             (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
             (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
@@ -106,7 +107,7 @@ fn granted(value: &Value, name: &str) -> Option<Reply> {
     })
 }
 
-fn refused(items: &[Value], expected: Token) -> Option<Reply> {
+fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
     let (token, status, rest) = standing(items)?;
     if token != expected {
         return None;

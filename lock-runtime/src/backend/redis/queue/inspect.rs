@@ -8,12 +8,13 @@ use redis::Value;
 
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Inspect};
+use crate::backend::redis::protocol::name;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
 use crate::backend::redis::protocol::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{Holder, Status};
+use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
@@ -222,7 +223,7 @@ fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> 
             Value::Int(left) => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
             _ => return None,
         };
-        let holder = Holder::parse(&text(&pair[0])?, remaining);
+        let holder = name::holder(&text(&pair[0])?, remaining);
         if !holder.resting && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
@@ -251,10 +252,10 @@ fn read_keys(
     for owner in owners {
         let owner = text(owner)?;
         // No prefix has a brace in it.
-        let name = owner
+        let key = owner
             .split_once(":{")
             .and_then(|(_, it)| it.strip_suffix('}'));
-        let key = name.map(LockKey::stored);
+        let key = key.map(LockKey::unchecked);
         found.extend(key.filter(|key| pattern.matches(key)));
     }
     text(cursor)?.parse().ok()

@@ -12,10 +12,10 @@ use redis::{
 use tokio::sync::mpsc;
 
 use super::stream;
-use crate::backend::redis::protocol::call::Names;
+use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::scripts;
 
-/// How many batches may wait to be written.
+/// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
 
 /// An open connection.
@@ -84,7 +84,7 @@ impl Dialer {
     /// its predecessor, where the server allows that.
     pub(crate) async fn open(
         self,
-        names: &Names,
+        names: &KeyNames,
         connection: usize,
         generation: u64,
         old: Option<Identity>,
@@ -99,7 +99,7 @@ impl Dialer {
 
     async fn open_unbounded(
         self,
-        names: &Names,
+        names: &KeyNames,
         number: usize,
         generation: u64,
         old: Option<Identity>,
@@ -138,7 +138,7 @@ impl Dialer {
 /// is, where that may be asked for.
 async fn prepare(
     connection: &mut MultiplexedConnection,
-    names: &Names,
+    names: &KeyNames,
     old: Option<Identity>,
 ) -> RedisResult<Option<Identity>> {
     let channels = [&*names.channel, &*names.common];

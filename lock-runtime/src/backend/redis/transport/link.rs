@@ -14,7 +14,7 @@ use redis::{RedisResult, Value};
 use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
-use crate::backend::redis::protocol::call::{Names, Sent};
+use crate::backend::redis::protocol::call::{KeyNames, Sent};
 use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
@@ -23,7 +23,7 @@ use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
 
-/// How many batches on their way make it worth while to wait for more calls.
+/// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) struct Link {
     pub(crate) queue: Queue,
     number: usize,
-    names: Arc<Names>,
+    names: Arc<KeyNames>,
     dialer: Dialer,
     state: State,
     /// How many connections there have been. Pushes of an earlier one are not
@@ -46,7 +46,7 @@ pub(crate) struct Link {
     /// Which one the last was.
     identity: Option<Identity>,
     /// In the order in which they were sent, which is that of their answers.
-    batches: VecDeque<Batch>,
+    in_flight: VecDeque<InFlight>,
     last_answer: Moment,
     /// A last chance for an answer that is there but has not been read: the
     /// whole process may have been stopped.
@@ -64,7 +64,8 @@ enum State {
     Up(Wire),
 }
 
-struct Batch {
+/// A pipeline whose answers have not all come in.
+struct InFlight {
     sent: Vec<Sent>,
     apart: bool,
     at: Moment,
@@ -72,7 +73,7 @@ struct Batch {
     answers: Answers,
 }
 
-/// What came of a batch.
+/// The calls of a pipeline, and their answers.
 pub(crate) struct Answered {
     sent: Vec<Sent>,
     apart: bool,
@@ -80,7 +81,7 @@ pub(crate) struct Answered {
 }
 
 impl Link {
-    pub(crate) fn new(number: usize, names: Names, dialer: Dialer, now: Moment) -> Self {
+    pub(crate) fn new(number: usize, names: KeyNames, dialer: Dialer, now: Moment) -> Self {
         Self {
             queue: Queue::new(),
             number,
@@ -90,7 +91,7 @@ impl Link {
             generation: 0,
             ended: false,
             identity: None,
-            batches: VecDeque::new(),
+            in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
             pause: FIRST_PAUSE,
@@ -105,7 +106,7 @@ impl Link {
 
     /// Whether it is open and waits for few answers.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_up() && self.batches.len() < BUSY
+        self.is_up() && self.in_flight.len() < BUSY
     }
 
     /// Writes what was sent and reads what has come in.
@@ -117,16 +118,16 @@ impl Link {
 
     /// The next answer to what was sent, if it has come in.
     pub(crate) fn next_answer(&mut self) -> Option<Answered> {
-        let result = Wire::answered(&mut self.batches.front_mut()?.answers)?;
-        let batch = self.batches.pop_front()?;
+        let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
+        let pipeline = self.in_flight.pop_front()?;
         Some(Answered {
-            sent: batch.sent,
-            apart: batch.apart,
+            sent: pipeline.sent,
+            apart: pipeline.apart,
             result,
         })
     }
 
-    /// Gives each call of a batch its reply.
+    /// Gives each call of a pipeline its reply.
     pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
         self.last_answer = now;
         self.grace = None;
@@ -146,7 +147,7 @@ impl Link {
         let mut sent = sent.into_iter();
         for value in values {
             let calls = batch::next(sent.as_slice(), apart);
-            self.apart |= batch::refused(calls, &value);
+            self.apart |= batch::is_refused(calls, &value);
             let Some(replies) = batch::decode(calls, value) else {
                 break;
             };
@@ -198,9 +199,9 @@ impl Link {
             && let Poll::Ready(result) = opening.as_mut().poll(cx)
         {
             match result {
-                Ok(_) if self.ended => return Err(self.refused(now, closed())),
+                Ok(_) if self.ended => return Err(self.dial_failed(now, closed())),
                 Ok(opened) => self.opened(now, opened),
-                Err(error) => return Err(self.refused(now, error)),
+                Err(error) => return Err(self.dial_failed(now, error)),
             }
         }
         Ok(())
@@ -220,7 +221,7 @@ impl Link {
         let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
-        self.batches.push_back(Batch {
+        self.in_flight.push_back(InFlight {
             sent,
             apart,
             at: now,
@@ -243,7 +244,7 @@ impl Link {
     /// When the connection counts as broken if nothing comes in until then. A
     /// server that answers others before us is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let oldest = self.batches.front()?;
+        let oldest = self.in_flight.front()?;
         let heard = oldest.at.max(self.last_answer);
         Some(self.grace.unwrap_or(heard.after(oldest.timeout)))
     }
@@ -275,7 +276,7 @@ impl Link {
         self.queue.connected(now);
     }
 
-    fn refused(&mut self, now: Moment, error: redis::RedisError) -> Trouble {
+    fn dial_failed(&mut self, now: Moment, error: redis::RedisError) -> Trouble {
         let trouble = Trouble::from_connecting(error);
         self.state = State::Down {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
@@ -300,8 +301,8 @@ impl Link {
         }
         events::disconnected(self.number, &cause);
         self.state = State::Down { until: now };
-        for batch in std::mem::take(&mut self.batches) {
-            self.unknown(now, batch.sent, &cause);
+        for pipeline in std::mem::take(&mut self.in_flight) {
+            self.unknown(now, pipeline.sent, &cause);
         }
         // What was not sent yet is decided anew.
         let unsent = self.queue.calls();
