@@ -94,3 +94,31 @@ async fn a_foreign_value_that_looks_shared_lets_nobody_in() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_member_that_cannot_be_read_is_passed_over() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    for kind in ["x", "r"] {
+        let mut holder = Peer::new(&server, "member", true).await.of_kind(kind);
+        let mut writer = Peer::new(&server, "member", true).await;
+        holder.acquire(1, 60_000, true).await;
+        for ttl in ["", "soon", "1000.5", "-1", "0"] {
+            let args = [&*token(2), ttl, &*writer.channel.clone(), "x", "5"];
+            writer.call("acquire", &args).await.ok();
+        }
+        let queue = RedisServer::queue_key("member");
+        server.cmd(&["ZADD", &queue, "6", "nonsense"]).await;
+        assert_eq!(
+            writer.acquire(3, 60_000, true).await[1],
+            "waiting",
+            "{kind}"
+        );
+        assert_eq!(writer.ask(3, 60_000).await, "waiting", "{kind}");
+        let status = locks.status("member").await.expect("an answer");
+        assert_eq!(status.waiters, 1, "{kind}");
+        assert!(holder.release(1).await);
+        assert_eq!(writer.holder().await, Some(token(3)), "{kind}");
+        assert!(writer.release(3).await);
+    }
+}
