@@ -245,7 +245,6 @@ impl Queue {
             // It may stand in line all the same.
             self.rooms.leave(&claim.ticket.terms.key, id);
             claim.leave(claim.since);
-            claim.told = true;
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
