@@ -1,5 +1,6 @@
 //! Arguments and values that this client never writes: of other clients, and of what has gone wrong.
 
+use lock_runtime::LockError;
 use redis::{FromRedisValue as _, Value};
 use tests::{Peer, RedisServer, connect, token};
 
@@ -121,4 +122,19 @@ async fn a_member_that_cannot_be_read_is_passed_over() {
         assert_eq!(writer.holder().await, Some(token(3)), "{kind}");
         assert!(writer.release(3).await);
     }
+}
+
+#[tokio::test]
+async fn more_permits_than_ours_can_count_break_no_connection() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut peer = Peer::new(&server, "many", true)
+        .await
+        .of_kind("p5000000000");
+    peer.acquire(1, 60_000, true).await;
+    let before = server.subscribers().await;
+    let acquire = locks.lock("many").permits(2).acquire();
+    let error = acquire.await.expect_err("it is held with another number");
+    assert!(matches!(error, LockError::InvalidOptions { .. }), "{error}");
+    assert_eq!(server.subscribers().await, before);
 }
