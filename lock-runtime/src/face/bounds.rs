@@ -9,6 +9,10 @@ pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
 /// The longest lease, and the longest that a lock is held or closed on purpose.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The shortest time for which a lock is held at most: with less, several keys that
+/// are taken one after the other would be begun anew without end.
+pub(crate) const MIN_HOLD: Duration = Duration::from_millis(10);
+
 /// A setting that cannot be, and the rule that it breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {

@@ -168,7 +168,7 @@ impl LockManager {
 
     /// Takes no new locks and answers no more questions, lets locked work go on (and renews it) for the grace
     /// time of the configuration, then stops it; returns when every release has
-    /// been delivered.
+    /// been delivered, or its lease would have ended.
     pub async fn shutdown(&self) {
         let (answer, done) = oneshot::channel();
         if self.shared.mailbox.send(Op::ShutDown(answer)).is_ok() {

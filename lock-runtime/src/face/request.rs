@@ -116,7 +116,7 @@ impl LockRequest {
 
     /// Ends the lease at the latest so long after the grant, and with it the
     /// work under it, except under [`hold_unstopped`](LockGuard::hold_unstopped) or
-    /// `on_lost = "notify"`: that work is told, and runs on without the lock. At most
+    /// `on_lost = "notify"`: that work is told, and runs on without the lock. 10 ms to
     /// 24 h. Of several keys each counts from its own grant, as a fixed lease does:
     /// choose it longer than the wait for the others, which begins anew where it
     /// ends meanwhile.

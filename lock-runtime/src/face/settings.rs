@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
-use crate::face::bounds::{Fault, MAX_TTL, check_ttl, fault, longer};
+use crate::face::bounds::{Fault, MAX_TTL, MIN_HOLD, check_ttl, fault, longer};
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::{Keys, LockKey};
@@ -56,6 +56,9 @@ impl Settings {
         }
         match self.max_hold {
             Some(Duration::ZERO) => return fault!("max_hold", "must be more than 0s"),
+            Some(time) if longer(MIN_HOLD, time) => {
+                return fault!("max_hold", "must be at least 10ms");
+            }
             Some(time) if longer(time, MAX_TTL) => {
                 return fault!("max_hold", "must be at most 24h");
             }

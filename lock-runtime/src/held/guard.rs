@@ -73,7 +73,8 @@ impl LockGuard {
 
     /// The lock's name; of several the last one in order.
     pub fn key(&self) -> &LockKey {
-        &self.lease.terms.key
+        // A limit has the first one.
+        self.keys().next().unwrap_or(&self.lease.terms.key)
     }
 
     /// The names of everything that is held, the last one in order first.

@@ -16,6 +16,7 @@ in_every_world!(
     an_annotated_function_that_joins_is_stopped,
     a_shorter_call_that_joins_notices_nothing,
     the_limit_of_what_joins_ends_with_its_guard,
+    what_joins_several_keys_names_the_last_of_them,
     the_min_hold_of_what_joins_does_not_count,
     a_shutdown_does_not_wait_for_the_limit_of_what_joined,
 );
@@ -98,6 +99,18 @@ async fn the_limit_of_what_joins_ends_with_its_guard(world: World) {
         assert!(confirmed.await.unwrap());
         settled(&locks).await;
         assert!(outer.is_held());
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn what_joins_several_keys_names_the_last_of_them(world: World) {
+    let locks = world.manager().await;
+    let all = || locks.lock_all(["a", "b"]).ttl(LONG).reentrant();
+    let work = all().run(async |outer| {
+        for joins in [all(), all().max_hold(LONG)] {
+            let inner = joins.acquire().await.unwrap();
+            assert_eq!(inner.key(), outer.key());
+        }
     });
     within(PATIENCE, work).await.unwrap();
 }

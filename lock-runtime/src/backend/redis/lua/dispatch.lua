@@ -174,7 +174,9 @@ local function dispatch(owner, popped, deaf)
       popped = nil
     end
     if not head then break end
-    local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')
+    local kind, ttl, channel, name = string.match(head, '^(%a%d*):([1-9]%d*):([^\n]+)\n(.+)$')
+    -- What no member looks like is nobody's, and silent.
+    channel = channel or ''
     now = now or time()
     gone[channel] = gone[channel] or is_silent(channel, now)
     if owner then

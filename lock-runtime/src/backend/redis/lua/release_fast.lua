@@ -14,7 +14,7 @@ end
 -- A removal comes first, as in dispatch.lua, which goes on with this head where
 -- it is not as simple as that.
 local head = call('ZPOPMIN', queue)[1]
-local ttl, channel, name = string.match(head, '^x:(%d+):([^\n]+)\n(.+)$')
+local ttl, channel, name = string.match(head, '^x:([1-9]%d*):([^\n]+)\n(.+)$')
 local now = ttl and call('TIME')
 local last = now and call('ZSCORE', seen, channel)
 if not last or now[1] * 1000000 + now[2] - last > SILENCE then

@@ -15,9 +15,10 @@ pub(super) struct Claim {
     pub(super) place: Option<u64>,
     /// Whether others waited for the lock with it.
     pub(super) crowded: bool,
-    /// Where the server forbids to let go, until when that is tried again. The
-    /// driver has its answer.
+    /// Where the server forbids to let go, until when that is tried again.
     pub(super) forbidden: Option<Moment>,
+    /// Whether the driver knows how it ends, and waits for it no longer.
+    pub(super) told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +40,11 @@ pub(super) enum Stage {
         fence: u64,
         granted: Moment,
     },
-    /// Nobody wants it any more; until the server says so.
-    Leaving,
+    /// Nobody wants it any more; until the server says so. The driver waits until
+    /// a lease would have ended by itself.
+    Leaving {
+        until: Moment,
+    },
     /// Until the server says so, or its lease has ended by itself.
     Releasing {
         until: Moment,
@@ -59,11 +63,18 @@ impl Claim {
             place: None,
             crowded: false,
             forbidden: None,
+            told: false,
         }
     }
 
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// Gives it up.
+    pub(super) fn leave(&mut self, now: Moment) {
+        let until = now.after(self.ticket.terms.ttl);
+        self.stage = Stage::Leaving { until };
     }
 
     /// What the release becomes that begins now.

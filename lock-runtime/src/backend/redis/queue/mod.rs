@@ -155,15 +155,18 @@ impl Queue {
                     place: claim.place,
                 }
             }
-            Stage::Leaving => Call::Leave(claim.ticket.clone()),
+            Stage::Leaving { until } => {
+                let call = Call::Leave(claim.ticket.clone());
+                if now >= until {
+                    let cause = self.unconfirmed();
+                    self.tell(id, Err(cause));
+                } else if self.down.is_some() {
+                    self.retries.insert((until, id));
+                }
+                call
+            }
             Stage::Releasing { until, .. } if now >= until => {
-                let cause = self.down.as_ref().map_or_else(
-                    || {
-                        Trouble::said("the release was not confirmed before the lease ended")
-                            .cause()
-                    },
-                    Trouble::cause,
-                );
+                let cause = self.unconfirmed();
                 self.retire(id, Err(cause));
                 return;
             }
@@ -241,7 +244,7 @@ impl Queue {
         } else {
             // It may stand in line all the same.
             self.rooms.leave(&claim.ticket.terms.key, id);
-            claim.stage = Stage::Leaving;
+            claim.leave(claim.since);
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
@@ -271,15 +274,24 @@ impl Queue {
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
     }
 
-    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        let told = self
-            .claims
-            .get(&id)
-            .is_some_and(|it| it.forbidden.is_some());
-        self.forget(id);
+    /// Why a release has no answer.
+    fn unconfirmed(&self) -> Cause {
+        let said = || Trouble::said("the release was not confirmed before the lease ended");
+        self.down.clone().unwrap_or_else(said).cause()
+    }
+
+    /// Tells the driver, once, how a release ends.
+    fn tell(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        let claim = self.claims.get_mut(&id);
+        let told = claim.is_some_and(|claim| std::mem::replace(&mut claim.told, true));
         if !told {
             self.outcomes.push_back(Outcome::Released { id, result });
         }
+    }
+
+    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.tell(id, result);
+        self.forget(id);
     }
 
     fn forget(&mut self, id: LeaseId) {

@@ -176,7 +176,7 @@ impl Queue {
         let Some(claim) = self.claim(ticket) else {
             return;
         };
-        if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
+        if !matches!(claim.stage, Stage::Leaving { .. } | Stage::Releasing { .. }) {
             return;
         }
         let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
@@ -184,14 +184,12 @@ impl Queue {
             Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
             Err(Trouble::Never(cause)) => {
                 // The driver need not wait for what somebody has to change first.
-                if claim.forbidden.is_none() {
-                    claim.forbidden = Some(match claim.stage {
-                        Stage::Releasing { until, .. } => until,
-                        _ => now.after(ttl),
-                    });
-                    let result = Err(cause);
-                    self.outcomes.push_back(Outcome::Released { id, result });
-                }
+                let forbidden = match claim.stage {
+                    Stage::Releasing { until, .. } => until,
+                    _ => now.after(ttl),
+                };
+                claim.forbidden.get_or_insert(forbidden);
+                self.tell(id, Err(cause));
                 let pause = LONG_PAUSE.min(ttl / 10);
                 self.retries.insert((now.after(pause), id));
             }

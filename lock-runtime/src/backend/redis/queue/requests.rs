@@ -44,7 +44,7 @@ impl Queue {
     fn abandon(&mut self, now: Moment, id: LeaseId) {
         match self.claims.get_mut(&id) {
             Some(claim) if claim.stage != Stage::Unsent => {
-                claim.stage = Stage::Leaving;
+                claim.leave(now);
                 self.rooms.leave(&claim.ticket.terms.key, id);
                 self.retry(now, id);
             }

@@ -552,3 +552,25 @@ fn a_lock_that_is_taken_away_is_lost() {
     peer.queue.heard(peer.now, Message::Revoked(who));
     assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
 }
+
+#[test]
+fn a_leave_that_is_not_answered_is_told_when_a_lease_would_have_ended_and_sent_all_the_same() {
+    let (mut peer, _) = Peer::waiting();
+    peer.lose_connection(Vec::new());
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    peer.after(9_999);
+    assert!(peer.end().is_none());
+    peer.after(1);
+    let told = peer.end();
+    assert!(matches!(
+        told,
+        Some(Outcome::Released { result: Err(_), .. })
+    ));
+    peer.after(60_000);
+    peer.queue.connected(peer.now);
+    let leave = peer.call();
+    assert!(matches!(leave.call, Call::Leave(_)));
+    peer.reply(leave, Reply::Ours(false));
+    assert!(peer.outcome().is_none(), "it was told before");
+    assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
+}
