@@ -12,7 +12,7 @@ use tests::{
 tests::checks_of_kind!(three_permits, Kind::Permits(3), [permits]);
 tests::checks_of_kind!(one_permit, Kind::Permits(1), [permits]);
 
-on_every_store!(
+on_every_store! {
     a_permit_goes_to_the_fourth_at_a_release [permits fencing],
     a_try_is_contended_while_all_are_taken [permits],
     they_are_served_in_order [permits fair],
@@ -20,7 +20,7 @@ on_every_store!(
     another_number_is_refused_while_the_lock_is_held [permits],
     another_number_waits_behind_who_waits [permits fair],
     no_permits_are_refused [permits],
-);
+}
 
 const TTL: Duration = Duration::from_secs(2);
 

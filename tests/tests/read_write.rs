@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 tests::checks_of_kind!(readers, Kind::Reader, [read]);
 tests::checks_of_kind!(writers, Kind::Writer, [read]);
 
-on_every_store!(
+on_every_store! {
     readers_share [read fencing],
     readers_who_queue_up_together_enter_together [read],
     a_writer_waits_for_all_readers [read fencing],
@@ -25,7 +25,7 @@ on_every_store!(
     a_writer_that_is_dropped_lets_in_the_readers_behind_it [read fair],
     a_writer_that_gives_up_lets_in_the_readers_behind_it [read fair],
     different_kinds_exclude_each_other [read permits],
-);
+}
 
 fn read(locks: &LockManager) -> LockRequest {
     locks.lock("key").read().ttl(LONG).wait_forever()

@@ -17,7 +17,7 @@ type Outcome = Result<LockGuard, LockError>;
 
 tests::checks_of_kind!(two_keys, Kind::Several, [several_keys]);
 
-on_every_store!(
+on_every_store! {
     opposite_orders_do_not_deadlock [several_keys],
     all_are_held [several_keys fencing],
     a_failure_of_the_second_lets_go_of_the_first [several_keys],
@@ -33,7 +33,7 @@ on_every_store!(
     what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys],
     nothing_is_taken_anew_once_the_wait_is_over [several_keys],
     the_time_waited_counts_for_all_of_them [several_keys],
-);
+}
 
 fn names(keys: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     keys.into_iter().map(|it| it.as_ref().to_owned()).collect()

@@ -2,7 +2,9 @@
 
 use tests::{Store, on_every_store};
 
-on_every_store!(its_row_names_what_it_can_do);
+on_every_store! {
+    its_row_names_what_it_can_do,
+}
 
 async fn its_row_names_what_it_can_do(store: Store) {
     let locks = store.manager().await;

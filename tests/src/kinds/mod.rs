@@ -110,10 +110,10 @@ macro_rules! checks_of_kind {
 
             const KIND: Kind = $kind;
 
-            $crate::on_every_store!(
+            $crate::on_every_store! {
                 keeps_its_rule_under_load [$($need)* fencing],
                 leaves_nothing_when_dropped [$($need)* fair],
-            );
+            }
 
             async fn keeps_its_rule_under_load(store: Store) {
                 kinds::keeps_its_rule_under_load(store, KIND).await;

@@ -8,14 +8,14 @@ use tests::{
     release, timed, within,
 };
 
-on_every_store!(
-    the_body_is_stopped_then_and_the_lock_is_free_at_once[fencing],
+on_every_store! {
+    the_body_is_stopped_then_and_the_lock_is_free_at_once [fencing],
     a_shorter_body_notices_nothing,
-    it_holds_for_those_who_share[permits],
-    it_holds_for_several_keys[several_keys],
+    it_holds_for_those_who_share [permits],
+    it_holds_for_several_keys [several_keys],
     an_annotated_function_is_stopped,
     a_fixed_lease_ends_at_its_ttl [read permits several_keys],
-);
+}
 
 const MOST: Duration = Duration::from_millis(700);
 

@@ -8,7 +8,7 @@ use tests::{
     take_turn, timed, within,
 };
 
-on_every_store!(
+on_every_store! {
     the_caller_does_not_wait_and_a_waiter_follows_at_once [min_hold fencing],
     it_counts_from_the_grant [min_hold],
     a_longer_body_does_not_rest [min_hold],
@@ -22,7 +22,7 @@ on_every_store!(
     who_waits_is_told_that_a_lock_rests [min_hold],
     an_annotated_function_rests [min_hold],
     a_least_time_longer_than_the_most_is_refused [min_hold],
-);
+}
 
 const REST: Duration = Duration::from_millis(1200);
 

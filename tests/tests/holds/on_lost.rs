@@ -6,13 +6,13 @@ use lock_runtime::{LockError, current, distributed_lock};
 use tests::{PATIENCE, Store, on_every_store, release, settled, take_turn, within};
 use tokio::sync::mpsc;
 
-on_every_store!(
-    a_body_runs_to_its_end[force_release],
-    a_bare_guard_does_the_same[force_release],
+on_every_store! {
+    a_body_runs_to_its_end [force_release],
+    a_bare_guard_does_the_same [force_release],
     a_body_whose_lock_is_not_lost_notices_nothing,
-    the_others_are_stopped[force_release],
+    the_others_are_stopped [force_release],
     the_end_of_what_is_held_at_most_is_told_too,
-);
+}
 
 /// What a body says.
 type Says = mpsc::UnboundedSender<&'static str>;

@@ -6,11 +6,11 @@ use tokio::task::yield_now;
 
 use crate::{at_once, contended};
 
-on_every_store!(
+on_every_store! {
     current_is_the_innermost,
-    current_releases_nothing[several_keys],
+    current_releases_nothing [several_keys],
     current_is_none_outside,
-);
+}
 
 /// Deep below a locked function.
 async fn fence() -> Option<u64> {

@@ -7,15 +7,15 @@ use tests::{LONG, PATIENCE, Store, on_every_store, release, settled, take_turn, 
 
 use crate::{at_once, contended};
 
-on_every_store!(
+on_every_store! {
     the_max_hold_of_what_joins_stops_it_alone,
     a_fixed_lease_that_joins_ends_at_its_ttl,
     an_annotated_function_that_joins_is_stopped,
     a_shorter_call_that_joins_notices_nothing,
     the_limit_of_what_joins_ends_with_its_guard,
-    the_min_hold_of_what_joins_does_not_count[min_hold],
+    the_min_hold_of_what_joins_does_not_count [min_hold],
     a_shutdown_does_not_wait_for_the_limit_of_what_joined,
-);
+}
 
 const MOST: Duration = Duration::from_millis(200);
 

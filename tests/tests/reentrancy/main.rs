@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 mod current;
 mod limits;
 
-on_every_store!(
+on_every_store! {
     it_is_already_held_across_join_and_select,
     it_is_not_across_spawn,
     annotated_functions_nest,
@@ -24,7 +24,7 @@ on_every_store!(
     more_keys_than_are_held_do_not_join [several_keys],
     a_lock_that_was_lost_is_taken_anew [force_release fencing],
     another_manager_joins_nothing,
-);
+}
 
 fn at_once(locks: &LockManager, key: &str) -> LockRequest {
     locks.lock(key).ttl(LONG).wait(Duration::ZERO)

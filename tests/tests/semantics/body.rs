@@ -3,18 +3,16 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::within;
+use tests::{LONG, PATIENCE, Store, on_every_store, take_turn, within};
 
-use tests::{LONG, PATIENCE, Store, on_every_store, take_turn};
-
-on_every_store!(
+on_every_store! {
     run_holds_the_lock_while_the_closure_runs,
     the_errors_of_a_body_come_back_untouched,
     a_closure_does_not_run_without_the_lock,
     work_that_asks_for_its_own_lock_is_told,
     a_name_that_is_none_is_refused,
     a_ttl_out_of_range_is_refused,
-);
+}
 
 async fn run_holds_the_lock_while_the_closure_runs(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);

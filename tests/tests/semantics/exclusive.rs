@@ -9,19 +9,17 @@ use std::{
 };
 
 use lock_runtime::LockError;
-use tests::within;
+use tests::{LONG, PATIENCE, Store, connect, on_every_store, take_turn, timed, within};
 use tokio::task::{JoinSet, yield_now};
 
-use tests::{LONG, PATIENCE, Store, connect, on_every_store, take_turn, timed};
-
-on_every_store!(
-    one_holder_at_a_time[fencing],
+on_every_store! {
+    one_holder_at_a_time [fencing],
     a_try_is_contended_at_once,
     the_holder_itself_is_contended_too,
     keys_are_independent,
     prefixes_are_independent,
-    fences_grow[fencing],
-);
+    fences_grow [fencing],
+}
 
 async fn one_holder_at_a_time(store: Store) {
     let inside = Arc::new(AtomicBool::new(false));

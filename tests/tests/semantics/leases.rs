@@ -10,21 +10,21 @@ use std::{
 };
 
 use lock_runtime::{Clock, LockConfig, LockError};
-use tests::within;
+use tests::{
+    PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, take_turn, within,
+};
 use tokio::{
     sync::{Notify, oneshot},
     time::sleep,
 };
 
-use tests::{PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, take_turn};
-
-on_every_store!(
+on_every_store! {
     a_fixed_lease_ends_at_its_ttl,
-    the_next_gets_a_lock_whose_lease_ended[fencing],
+    the_next_gets_a_lock_whose_lease_ended [fencing],
     a_body_is_dropped_when_its_lease_ends,
     a_renewed_lease_outlives_its_ttl,
     a_released_lease_is_over,
-);
+}
 
 /// Short, but long enough to be renewed in time on a busy machine.
 const TTL: Duration = Duration::from_secs(1);

@@ -3,18 +3,16 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, distributed_lock};
-use tests::within;
+use tests::{LONG, PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, within};
 use tokio::task::yield_now;
 
-use tests::{LONG, PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled};
-
-on_every_store!(
+on_every_store! {
     a_shutdown_takes_no_new_locks_and_lets_work_go_on,
     a_shutdown_stops_what_is_held_after_its_grace,
     a_shutdown_leaves_other_managers_alone,
     a_scope_chooses_the_manager,
     scopes_nest_and_do_not_leak,
-);
+}
 
 async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);

@@ -3,14 +3,15 @@
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
 use lock_runtime::LockError;
-use tests::{connect, eventually, release, within};
+use tests::{
+    LONG, PATIENCE, Store, connect, eventually, in_line, on_every_store, poll_once, release,
+    settled, take_turn, timed, within,
+};
 use tokio::task::JoinSet;
 
-use tests::{LONG, PATIENCE, Store, in_line, on_every_store, poll_once, settled, take_turn, timed};
-
-on_every_store!(
-    waits_are_served_in_order[fair],
-    a_release_hands_the_lock_to_the_first_in_line[fair],
+on_every_store! {
+    waits_are_served_in_order [fair],
+    a_release_hands_the_lock_to_the_first_in_line [fair],
     a_hand_over_takes_no_time,
     a_wait_ends_with_contended,
     a_try_does_not_wait,
@@ -18,7 +19,7 @@ on_every_store!(
     a_wait_that_ends_leaves_the_line,
     a_dropped_waiter_leaves_the_line,
     a_dropped_acquire_leaves_no_trace,
-);
+}
 
 async fn waits_are_served_in_order(store: Store) {
     const WAITERS: usize = 9;

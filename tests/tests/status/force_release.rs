@@ -10,11 +10,11 @@ use tests::{
 
 use crate::status;
 
-on_every_store!(
+on_every_store! {
     a_forced_release_stops_the_body_and_hands_over [force_release fencing],
     a_forced_release_counts_those_who_share [force_release read permits fencing],
     a_forced_release_of_a_free_lock_does_nothing [force_release],
-);
+}
 
 async fn a_forced_release_stops_the_body_and_hands_over(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);

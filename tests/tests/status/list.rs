@@ -4,10 +4,10 @@ use tests::{LONG, PATIENCE, RedisServer, Store, connect, in_line, on_every_store
 
 use crate::{assert_described, list, status};
 
-on_every_store!(
+on_every_store! {
     locks_are_listed_by_pattern [list read],
     prefixes_are_respected [list force_release fencing],
-);
+}
 
 async fn locks_are_listed_by_pattern(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);

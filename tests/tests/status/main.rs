@@ -13,7 +13,7 @@ mod force_release;
 mod list;
 mod on_redis;
 
-on_every_store!(
+on_every_store! {
     nobody_holds_a_free_lock,
     one_holder_is_described [fencing],
     an_annotated_function_is_named [several_keys],
@@ -25,7 +25,7 @@ on_every_store!(
     questions_disturb_nobody [list],
     a_manager_that_is_shut_down_answers_no_questions [list force_release],
     a_lock_that_rests_is_closed_and_not_held [min_hold read permits list force_release],
-);
+}
 
 async fn status(locks: &LockManager, key: &str) -> Status {
     within(PATIENCE, locks.status(key)).await.unwrap()
