@@ -46,5 +46,5 @@ pub use server::{RedisServer, RedisServerBuilder};
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
 };
-pub use stores::{Home, Memory, Store};
+pub use stores::{Home, Memory, Store, Traces};
 pub use worker::Worker;

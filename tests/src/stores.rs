@@ -16,7 +16,7 @@ use crate::{RedisServer, connect, unique};
 macro_rules! on_every_store {
     ($($tests:tt)*) => {
         $crate::tests_of_store! {
-            ($) memory, starts: $crate::Memory::start(),
+            ($) memory, starts: async { $crate::Memory::new() },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
@@ -64,13 +64,16 @@ macro_rules! tests_of_store {
     };
 }
 
+/// What a store keeps of locks, once it has answered.
+pub type Traces<'a> = Pin<Box<dyn Future<Output = Vec<String>> + Send + 'a>>;
+
 /// Where a store keeps its locks during one test; dropping it ends it.
 pub trait Home: fmt::Debug + Send + Sync + 'static {
     /// What a manager of the store is configured with.
     fn url(&self) -> String;
 
     /// What the store keeps of locks, as far as that can be seen.
-    fn traces(&self) -> Pin<Box<dyn Future<Output = Vec<String>> + Send + '_>>;
+    fn traces(&self) -> Traces<'_>;
 }
 
 /// A name of the test's own for locks in this process, of which nothing can be seen.
@@ -79,8 +82,9 @@ pub struct Memory(String);
 
 impl Memory {
     /// A store that is empty.
-    pub async fn start() -> Self {
-        ready(Self(unique("store"))).await
+    #[expect(clippy::new_without_default, reason = "each has a name of its own")]
+    pub fn new() -> Self {
+        Self(unique("store"))
     }
 }
 
@@ -89,7 +93,7 @@ impl Home for Memory {
         format!("memory:{}", self.0)
     }
 
-    fn traces(&self) -> Pin<Box<dyn Future<Output = Vec<String>> + Send + '_>> {
+    fn traces(&self) -> Traces<'_> {
         Box::pin(ready(Vec::new()))
     }
 }
@@ -99,7 +103,7 @@ impl Home for RedisServer {
         self.url()
     }
 
-    fn traces(&self) -> Pin<Box<dyn Future<Output = Vec<String>> + Send + '_>> {
+    fn traces(&self) -> Traces<'_> {
         Box::pin(self.keys("*{*"))
     }
 }
