@@ -9,8 +9,9 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::{PATIENCE, RedisServer, SOCKET};
+use super::{RedisServer, SOCKET};
 use crate::{
+    PATIENCE,
     fixtures::within,
     net::{free_port, runtime},
     process::Process,

@@ -1,8 +1,9 @@
 //! Takes and releases locks as the test says.
 
 use std::{collections::HashMap, time::Duration};
+use tests::connect;
 
-use lock_runtime::{LockError, LockGuard, LockManager};
+use lock_runtime::{LockError, LockGuard};
 use tokio::task::JoinHandle;
 
 use crate::Orders;
@@ -19,7 +20,7 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
 /// - `release NAME`; says `NAME released BOOL`
 pub(crate) async fn locker(mut orders: Orders, url: &str) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     let mut begun = Begun::new();
     println!("connected");
     while let Some(order) = orders.recv().await {

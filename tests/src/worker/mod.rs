@@ -1,16 +1,13 @@
 //! A process of the test's own programs, which takes part in a test and may be paused and killed.
 
-use std::{ffi::OsStr, process::ExitStatus, time::Duration};
+use std::{ffi::OsStr, process::ExitStatus};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{ChildStdin, ChildStdout},
 };
 
-use crate::{fixtures::within, process::Process};
-
-/// How long a worker may take to say its next line, or to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{PATIENCE, process::Process, within};
 
 /// A child process that speaks in lines; dropping it kills it.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::LockManager;
-use tests::Register;
+use tests::{Register, connect};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::Orders;
@@ -22,7 +21,7 @@ const SOME: u64 = 500;
 
 /// Enters `sections` critical sections in all, by `tasks` tasks that go round `keys` keys; says how far it is.
 pub(crate) async fn sections(url: &str, register: &str, [tasks, keys, sections]: [u64; 3]) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     let register = Arc::new(Register::join(register).await);
     let entered = Arc::new(AtomicU64::new(0));
     let mut running = JoinSet::new();
@@ -57,7 +56,7 @@ pub(crate) async fn sections(url: &str, register: &str, [tasks, keys, sections]:
 
 /// Takes turns at one lock, by `tasks` tasks, from the first order to the second; says how often each had its turn.
 pub(crate) async fn turns(mut orders: Orders, url: &str, key: &str, tasks: usize) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     println!("ready");
     orders.recv().await;
     let stop = watch::Sender::new(false);

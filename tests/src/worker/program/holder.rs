@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockManager, distributed_lock, init};
-use tests::kinds::Kind;
+use lock_runtime::{LockError, distributed_lock, init};
+use tests::{connect, kinds::Kind};
 
 use crate::Orders;
 
 /// Takes the lock, says `held granted FENCE`, and holds it until it is told to `release` it; says `released` then.
 pub(crate) async fn holder(mut orders: Orders, url: &str, kind: &str, key: &str, ttl: &str) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
     let request = Kind::parse(kind).request(&locks, key).ttl(ttl);
     let outcome = request.run(async |guard| {

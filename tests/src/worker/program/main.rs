@@ -1,7 +1,10 @@
 //! The process that tests start, pause and kill: does what its first argument says.
 
-#[path = "../commands/mod.rs"]
-mod commands;
+mod configuration;
+mod holder;
+mod load;
+mod locker;
+mod paused_process;
 
 use std::{env, io, process, thread};
 
@@ -17,23 +20,25 @@ async fn main() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["echo"] => echo(orders).await,
-        ["paused-process", url, key, ttl] => commands::paused_process(orders, url, key, ttl).await,
-        ["locker", url] => commands::locker(orders, url).await,
-        ["holder", url, kind, key, ttl] => commands::holder(orders, url, kind, key, ttl).await,
-        ["daily-job", url] => commands::daily_job(url).await,
+        ["paused-process", url, key, ttl] => {
+            paused_process::paused_process(orders, url, key, ttl).await;
+        }
+        ["locker", url] => locker::locker(orders, url).await,
+        ["holder", url, kind, key, ttl] => holder::holder(orders, url, kind, key, ttl).await,
+        ["daily-job", url] => holder::daily_job(url).await,
         ["sections", url, register, tasks, keys, sections] => {
             let numbers = [tasks, keys, sections].map(|it| it.parse().expect("a number"));
-            commands::sections(url, register, numbers).await;
+            load::sections(url, register, numbers).await;
         }
         ["turns", url, key, tasks] => {
             let tasks = tasks.parse().expect("a number");
-            commands::turns(orders, url, key, tasks).await;
+            load::turns(orders, url, key, tasks).await;
         }
-        ["unconfigured"] => commands::unconfigured().await,
-        ["ends-at-once", url] => commands::ends_at_once(url).await,
-        ["installed-twice"] => commands::installed_twice().await,
+        ["unconfigured"] => configuration::unconfigured().await,
+        ["ends-at-once", url] => configuration::ends_at_once(url).await,
+        ["installed-twice"] => configuration::installed_twice().await,
         ["from-environment", calls] => {
-            commands::from_environment(calls.parse().expect("a number")).await;
+            configuration::from_environment(calls.parse().expect("a number")).await;
         }
         _ => panic!("no such command: {args:?}"),
     }

@@ -1,6 +1,7 @@
 //! Programs that are configured once, at their start, as a user's is.
 
-use lock_runtime::{LockConfig, LockError, LockManager, distributed_lock, init};
+use lock_runtime::{LockConfig, LockError, distributed_lock, init};
+use tests::connect;
 
 #[distributed_lock(key = "last:{call}", ttl = "60s")]
 async fn locked(call: usize) -> Result<(), LockError> {
@@ -30,7 +31,7 @@ pub(crate) async fn from_environment(calls: usize) {
 
 /// Connects without installing anything, and ends right after its last locks.
 pub(crate) async fn ends_at_once(url: &str) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     let mut guards = Vec::new();
     for key in 0..200 {
         let request = locks.lock(format!("last:{key}"));
@@ -44,7 +45,7 @@ pub(crate) async fn ends_at_once(url: &str) {
 pub(crate) async fn installed_twice() {
     let first = init("memory:").await.expect("installed");
     println!("{}", init("memory:").await.expect_err("the second one"));
-    let other = LockManager::connect("memory:").await.expect("connected");
+    let other = connect("memory:").await;
     println!("{}", other.install().expect_err("the third one"));
     let guard = first.lock("last:0").acquire().await.expect("locked");
     // The first one stays installed.

@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockError, LockManager};
-use tests::boottime;
+use lock_runtime::LockError;
+use tests::{boottime, connect};
 use tokio::time::{Interval, interval};
 
 use crate::Orders;
 
 /// Stays in the body, for every order, until the lock is lost.
 pub(crate) async fn paused_process(mut orders: Orders, url: &str, key: &str, ttl: &str) {
-    let locks = LockManager::connect(url).await.expect("connected");
+    let locks = connect(url).await;
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
     while orders.recv().await.is_some() {
         let guard = locks.lock(key).ttl(ttl).acquire().await;
