@@ -13,7 +13,7 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// control characters are written as `%` and two hexadecimal digits, or with
 /// [`key!`](crate::key!), which escapes the `:` of its values too: distinct
 /// values never make the same name. Names are 1 to 1024 bytes long; others are
-/// refused with [`LockError::InvalidKey`] when the lock is taken.
+/// refused with [`LockError::InvalidKey`](crate::LockError::InvalidKey) when the lock is taken.
 ///
 /// Pass an existing `LockKey` on as it is, by value or by reference:
 ///
