@@ -1,4 +1,4 @@
-//! The one clock that leases are measured with, which tests can move.
+//! The clock that measures leases, which tests can move.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 /// suspended (`CLOCK_BOOTTIME`) on Linux and Android. Elsewhere it is
 /// [`std::time::Instant`]. Never wall-clock time.
 ///
-/// Tests take a [`Clock::manual`] and let time pass as they like:
+/// Tests use a [`Clock::manual`] and move the time themselves:
 ///
 /// ```
 /// # async fn example() -> Result<(), lock_runtime::LockError> {
@@ -104,8 +104,8 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A sleep that can be asked again with another end. Where that is later the
-/// timer stays and wakes for nothing: to set one anew wakes the thread too.
+/// A sleep whose end can change between polls. If the new end is later, the old timer
+/// stays and wakes for nothing: setting a new one would wake the thread as well.
 #[derive(Default)]
 pub(crate) struct Sleep(Option<(Moment, Nap)>);
 

@@ -1,5 +1,5 @@
-//! Where callers leave what they want; where nothing else is in flight they poll
-//! the engine for it themselves, once.
+//! The mailbox for operations. A caller that finds nothing in flight polls the engine
+//! itself, once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ impl Mailbox {
         (Self::new(ops, engine), inbox)
     }
 
-    /// For what is called, and not merely dropped: it may be done on this
-    /// thread, with the answers of others.
+    /// Sends an operation that the caller has asked for. It may be done on this thread,
+    /// together with operations of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.engine.caller_turn();
@@ -49,14 +49,14 @@ impl Mailbox {
         sent.map_err(|_| Closed)
     }
 
-    /// Leaves it to the driver's thread. A destructor may run where nothing of
-    /// what others have registered may be called any more.
+    /// Leaves the operation to the driver's thread. A destructor may run where wakers of
+    /// others must not be called any more.
     pub(crate) fn post(&self, op: Op) {
         let _ = self.ops.send(op);
     }
 
-    /// Waits until the releases that were handed in have been done, for so long at
-    /// the most; not on a thread that polls the engine, which has to do them.
+    /// Waits until all releases sent so far are done, for at most this long. On a thread
+    /// that is polling the engine it returns at once, since that thread has to do them.
     pub(crate) fn flush(&self, at_most: Duration) {
         if !polling::is_polling() {
             let (answer, done) = std::sync::mpsc::channel();
@@ -68,8 +68,8 @@ impl Mailbox {
 
 impl Home for Mailbox {
     fn release(&self, id: LeaseId, answer: Option<Answer<bool>>) {
-        // The driver outlives every lease; were it gone, the server's ttl would free
-        // the lock.
+        // The driver outlives every lease. If it is gone all the same, the ttl frees the
+        // lock.
         let _ = self.send(Op::Release { id, answer });
     }
 

@@ -1,6 +1,6 @@
-//! The thread that owns the backend and every operation in flight, so that a
-//! body that blocks its runtime does not starve the renewals and a caller that
-//! is cancelled does not cancel the protocol.
+//! The driver: a thread that owns the backend and everything in flight, so that a body
+//! that blocks its runtime does not starve the renewals, and a caller that is
+//! cancelled does not interrupt the protocol.
 
 mod engine;
 mod mailbox;

@@ -1,4 +1,4 @@
-//! The driver's thread: connects the store and polls until nobody needs it.
+//! The driver's thread: connects the store, and polls the engine until nobody needs it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,12 +18,11 @@ use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
 
-/// How long the thread goes on to deliver releases when nobody has a handle to
-/// it any more.
+/// How long the thread goes on to deliver releases after the last handle is gone.
 const LAST_RELEASES: Duration = Duration::from_secs(5);
 
 /// Starts the driver's thread; returns its mailbox once the store is connected.
-/// After a shutdown, locks are held for `grace` at the most.
+/// After a shutdown, locks are held for at most `grace`.
 pub(crate) async fn start(
     target: Arc<dyn Target>,
     setup: Setup,

@@ -1,4 +1,5 @@
-//! When to renew and when a lease ends: a state machine without I/O.
+//! The watchdog: when to renew, and when a lease has lapsed. A state machine without
+//! I/O.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,8 +57,8 @@ impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
         let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
-            // Granted for less than was asked for. Half of what remains is
-            // enough for short bodies to end without any renewal.
+            // Granted for less than was asked for. Within half of the rest, short
+            // bodies end without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
@@ -65,7 +66,7 @@ impl Watchdog {
         self.add(Watched::new(lease, renew_at));
     }
 
-    /// Watches a lease that only ends.
+    /// Watches a lease that is not renewed, but only ends.
     pub(crate) fn limit(&mut self, lease: Arc<Lease>) {
         self.add(Watched::new(lease, None));
     }
@@ -98,8 +99,8 @@ impl Watchdog {
         self.enter(id);
     }
 
-    /// A renewal has failed or was not answered: again soon, until the lease's
-    /// own deadline.
+    /// A renewal has failed or was not answered: it is tried again soon, until the
+    /// lease's own deadline.
     pub(crate) fn retry(&mut self, id: LeaseId, now: Moment) -> Option<&Lease> {
         let watched = self.leases.get_mut(&id)?;
         watched.renew_at = Some(now.after(watched.lease.terms.ttl / 20));
@@ -134,7 +135,7 @@ impl Watchdog {
         self.leases.is_empty()
     }
 
-    /// Everything that is watched, which then is no longer.
+    /// Forgets all leases, and returns them.
     pub(crate) fn forget_all(&mut self) -> Vec<Arc<Lease>> {
         self.agenda.clear();
         self.leases
@@ -153,8 +154,8 @@ impl Watchdog {
     }
 }
 
-/// A third of the ttl, give or take a tenth of that, so that locks that were
-/// taken together are not renewed together for ever.
+/// After a third of the ttl, give or take a tenth of that, so that locks that were taken
+/// together are not renewed together for ever.
 fn next_renewal(since: Moment, ttl: Duration) -> Moment {
     since.after((ttl / 3).mul_f64(0.9 + 0.2 * fastrand::f64()))
 }

@@ -1,4 +1,4 @@
-//! The future of an acquisition: joins what the caller holds, or asks the driver.
+//! The future of an acquisition: joins a lock that the caller holds, or asks the driver.
 
 use std::fmt;
 use std::future::Future;
@@ -39,7 +39,7 @@ enum Progress {
     Answered,
 }
 
-/// What is going to be asked for.
+/// An acquisition before its first poll.
 struct Ask {
     shared: Arc<Shared>,
     terms: Arc<Terms>,
@@ -72,7 +72,7 @@ impl Acquire {
 }
 
 impl Ask {
-    /// Joins what the caller holds already, or sends the first question.
+    /// Joins a lock that the caller holds already, or asks for the first key.
     fn send(self) -> Result<Progress, Result<LockGuard, LockError>> {
         let Self {
             shared,
@@ -106,7 +106,7 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
         return LockGuard::joined(joined);
     }
     let limit = Lease::limit(&joined, terms);
-    // Were the driver gone, the lease that was joined would have ended.
+    // If the driver is gone, the joined lease has ended too.
     let _ = shared.mailbox.send(Op::Limit(Arc::clone(&limit)));
     LockGuard::limited(limit)
 }
@@ -131,7 +131,7 @@ impl Future for Acquire {
 
     /// # Panics
     ///
-    /// Where it is polled again after it has returned, as async functions do.
+    /// If it is polled again after it has returned, as async functions do.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let answer = match &mut self.progress {
@@ -173,8 +173,8 @@ impl Future for Acquire {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        // A guard that was answered meanwhile is dropped with the receiver,
-        // which releases it.
+        // A guard that arrived meanwhile is dropped with the receiver, and so is
+        // its lock released.
         if let Progress::Asked { shared, id, .. } = &self.progress {
             shared.mailbox.post(Op::Cancel(*id));
         }

@@ -1,4 +1,4 @@
-//! The settings of a manager, checked when one is made of them.
+//! The settings of a manager, checked before it connects.
 
 use std::env::VarError;
 use std::fmt;
@@ -13,8 +13,7 @@ use crate::face::bounds;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::terms::Wait;
 
-/// How to reach the locks, and what an acquisition asks for where it does not
-/// say itself.
+/// How to reach the locks, and the defaults of acquisitions.
 ///
 /// The scheme of the URL chooses the backend:
 ///
@@ -25,7 +24,7 @@ use crate::vocabulary::terms::Wait;
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 ///
-/// The setters take any value: [`connect`](crate::LockManager::connect) and
+/// The setters accept any value: [`connect`](crate::LockManager::connect) and
 /// [`init`](crate::init()) check them with [`validate`](Self::validate) before
 /// they open a connection.
 ///
@@ -60,7 +59,7 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
+    /// [`LockError::InvalidOptions`] if the URL is malformed, its scheme names no
     /// backend, or its database is not a number from 0.
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
         Ok(Self {
@@ -75,18 +74,18 @@ impl LockConfig {
         })
     }
 
-    /// The settings in the environment: `LOCK_URL`, and `LOCK_PREFIX` where set.
+    /// The settings from the environment: `LOCK_URL`, and `LOCK_PREFIX` if it is set.
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing or invalid, or
-    /// `LOCK_PREFIX` invalid.
+    /// [`LockError::InvalidOptions`] if `LOCK_URL` is missing or invalid, or
+    /// `LOCK_PREFIX` is invalid.
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
-            // What it holds is not shown, there may be a password in it.
+            // The value is not shown, since there may be a password in it.
             LockError::invalid(
                 "LOCK_URL",
-                "it is not set, or no text; set it to a URL such as redis://127.0.0.1:6379",
+                "it is not set, or not UTF-8 text; set it to a URL such as redis://127.0.0.1:6379",
             )
         })?;
         let config = Self::new(url)?;
@@ -94,35 +93,35 @@ impl LockConfig {
             Ok(prefix) => config.prefix(prefix),
             Err(VarError::NotPresent) => config,
             Err(VarError::NotUnicode(_)) => {
-                return Err(LockError::invalid("LOCK_PREFIX", "it is no UTF-8 text"));
+                return Err(LockError::invalid("LOCK_PREFIX", "it is not UTF-8 text"));
             }
         };
         config.validate()?;
         Ok(config)
     }
 
-    /// What every key on the server begins with, `lock` by default: the locks
-    /// of different prefixes are different locks. 1 to 128 bytes, no braces and
-    /// no control characters.
+    /// What every key on the server begins with, `lock` by default: locks of
+    /// different prefixes are different locks. 1 to 128 bytes, no braces and no
+    /// control characters.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into_boxed_str();
         self
     }
 
-    /// The lease of acquisitions that name none, 100 ms to 24 h; 10 s by default.
+    /// The lease of acquisitions that set none, 100 ms to 24 h; 10 s by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long acquisitions that do not say wait for a held lock; 5 s by
+    /// How long acquisitions wait for a held lock if they do not say; 5 s by
     /// default, zero tries once.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Wait::AtMost(wait);
         self
     }
 
-    /// Acquisitions that do not say wait for as long as it takes.
+    /// Acquisitions that do not say how long wait without a limit.
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
         self
@@ -156,8 +155,7 @@ impl LockConfig {
         self
     }
 
-    /// Whether a manager can be made of these settings, found out without
-    /// connecting.
+    /// Checks the settings without connecting.
     ///
     /// # Errors
     ///
@@ -181,7 +179,7 @@ impl LockConfig {
         Ok(())
     }
 
-    /// What a store needs of it.
+    /// The part of it that a store needs.
     pub(crate) fn setup(&self) -> Setup {
         Setup {
             prefix: self.prefix.clone(),

@@ -1,4 +1,4 @@
-//! What the attribute's expansion calls; no part of the public interface.
+//! The functions that expanded code calls; not part of the public interface.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<
     Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
 }
 
-/// Calls what `on_error` names; a closure there learns the type of its argument
-/// from this signature.
+/// Calls the handler that `on_error` names; from this signature a closure gets the
+/// type of its argument.
 pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T {
     handler(error)
 }
 
-/// Gives the body's block the type of the function: an early return of it comes
-/// first and is never reached.
+/// Gives the body's block the return type of the function: the block begins with an
+/// early return of this, which is never reached.
 ///
 /// # Panics
 ///

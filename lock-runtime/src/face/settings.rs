@@ -1,5 +1,5 @@
-//! What one acquisition asks for beside its keys: the one place where the attribute
-//! and requests get their defaults and checks.
+//! The settings of one acquisition: the one place where the attribute and requests
+//! get their defaults and checks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{Terms, Wait};
 
-/// Where there is no value, the configuration's holds.
+/// A setting without a value is taken from the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) ttl: Option<Duration>,
@@ -97,7 +97,7 @@ impl Settings {
         Ok((terms, keys.rest))
     }
 
-    /// Whether a store that can do this can do what is asked for.
+    /// Refuses settings that the store does not support.
     fn check_against(&self, can: &Capabilities, keys: &Keys) -> Result<(), LockError> {
         let needs = [
             ("mode", self.kind == Kind::Read, can.read),

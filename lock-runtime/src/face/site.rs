@@ -1,4 +1,4 @@
-//! What is known at compile time about one annotated function.
+//! The settings of an annotated function that are known at compile time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Runs a body only while its lease is surely ours.
+//! Runs a body only while its lock is surely held.
 
 use std::fmt;
 use std::future::Future;
@@ -17,9 +17,9 @@ use crate::vocabulary::fence::FencingToken;
 pin_project! {
     /// The future of [`LockGuard::hold`](crate::LockGuard::hold).
     ///
-    /// Looks at the lease clock before every poll of the body: a timer cannot
-    /// do, since after a pause of the process the body may be polled before the
-    /// timer is. The driver wakes it when the lease ends.
+    /// Reads the clock before every poll of the body. A timer would not do, since
+    /// after a pause of the process the body may be polled before the timer is. The
+    /// driver wakes it when the lease ends.
     #[must_use = "futures do nothing unless polled"]
     pub struct Hold<'g, F> {
         lease: &'g Arc<Lease>,
@@ -29,7 +29,7 @@ pin_project! {
     }
 }
 
-/// Takes the waker back when the future is dropped.
+/// Removes the waker when the future is dropped.
 struct Watch<'g> {
     lease: &'g Lease,
     slot: Option<u64>,
@@ -50,7 +50,7 @@ impl<F: Future> Future for Hold<'_, F> {
 
     /// # Panics
     ///
-    /// Where it is polled again after it has returned, as async functions do.
+    /// If it is polled again after it has returned, as async functions do.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some(lost) = this.lease.first_lost() {

@@ -1,5 +1,4 @@
-//! One lease: until when the lock is surely ours, and who wants to know when it
-//! ends.
+//! One lease: until when its lock is surely held, and who is woken when it ends.
 
 #[cfg(test)]
 mod tests;
@@ -27,20 +26,21 @@ pub(crate) struct Lease {
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
     deadline: AtomicU64,
-    /// The deadline that no renewal moves: the end of what may be held at most.
+    /// The latest deadline that a renewal can reach, set by `max_hold` or a fixed lease.
     latest: Moment,
-    /// The lease of the key that was taken before this one, of several.
+    /// The lease under this one: that of the key that was taken before, or the one
+    /// that was joined.
     under: OnceCell<Arc<Lease>>,
-    /// Whether who asked for it has it.
+    /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
-    /// Whether it only limits the one under it, for a call that has joined.
+    /// Whether it only limits the lease under it, for a call that has joined.
     limit: bool,
     home: Arc<dyn Home>,
     watchers: Mutex<Watchers>,
 }
 
-/// The number of whoever watches a lease next.
+/// The number of the next watcher.
 static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
 
 type Watchers = Vec<(u64, Waker)>;
@@ -112,12 +112,12 @@ impl Lease {
         std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
     }
 
-    /// Whether all of it is surely ours.
+    /// Whether all of them are surely held.
     pub(crate) fn is_held(&self) -> bool {
         self.first_lost().is_none()
     }
 
-    /// The lease among all that is not surely ours.
+    /// The first lease among them that is not surely held.
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
         self.all().find(|lease| now >= lease.deadline())
@@ -127,7 +127,7 @@ impl Lease {
         self.all().any(|lease| lease.terms.key == *key)
     }
 
-    /// How long all of it is surely ours.
+    /// How long all of them are surely held.
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.clock.now();
         let left = self.all().map(|lease| lease.deadline().since(now));
@@ -138,15 +138,15 @@ impl Lease {
         std::ptr::addr_eq(Arc::as_ptr(&self.home), home)
     }
 
-    /// Moves the deadline on. Only the driver calls it, before the old one has
-    /// passed: a lease that has lapsed stays so.
+    /// Moves the deadline on. Only the driver calls it, before the old deadline has
+    /// passed: a lapsed lease stays lapsed.
     pub(crate) fn extend(&self, deadline: Moment) {
         let deadline = deadline.min(self.latest);
         self.deadline
             .fetch_max(deadline.as_nanos(), Ordering::SeqCst);
     }
 
-    /// The lock is no longer ours: no poll of the body starts from here on.
+    /// The lock is no longer held: no poll of the body starts from here on.
     pub(crate) fn end(&self) {
         self.deadline.store(0, Ordering::SeqCst);
         let watchers = std::mem::take(&mut *self.watchers());
@@ -155,12 +155,12 @@ impl Lease {
         }
     }
 
-    /// Who asked for it gets it now.
+    /// Notes that the caller has its guard now.
     pub(crate) fn arrive(&self) {
         self.arrived.store(true, Ordering::SeqCst);
     }
 
-    /// A lock that nobody has got was of no use, and does not rest.
+    /// A lock whose caller never got its guard was of no use, and does not rest.
     pub(crate) fn has_arrived(&self) -> bool {
         self.arrived.load(Ordering::SeqCst)
     }
@@ -177,7 +177,7 @@ impl Lease {
         }
     }
 
-    /// The same, and its answer.
+    /// The same, with the answer.
     pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
         let (answer, answered) = oneshot::channel();
         self.hand_over(Some(answer));
@@ -194,8 +194,8 @@ impl Lease {
         !self.released.swap(true, Ordering::SeqCst)
     }
 
-    /// Wakes `waker` when one of the leases ends. `slot` remembers the place
-    /// between polls, so that a waker that changes replaces its predecessor.
+    /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that
+    /// a new waker replaces the old one.
     pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
         let place = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
         for lease in self.all() {

@@ -1,4 +1,4 @@
-//! What can go wrong, each with the one sentence that says what to do.
+//! The errors: what went wrong, and what to do about it.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -10,13 +10,13 @@ use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;
 
-/// What a store says of a failure; shared, since one broken connection fails many
-/// operations.
+/// What a store says about a failure; shared, since one broken connection fails
+/// many operations.
 pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
 
 /// Why a lock was not taken, or why the work under it was stopped.
 ///
-/// In every case but [`Lost`](Self::Lost) the work has not begun.
+/// The work has begun only in the case of [`Lost`](Self::Lost).
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -45,7 +45,7 @@ pub enum LockError {
         reason: Box<str>,
     },
 
-    /// Somebody else held the lock until the wait ended, or it rested.
+    /// Somebody else held the lock until the wait ended, or the lock rested.
     #[error(
         "lock `{key}` {}{}: try again later, or wait longer with `wait`",
         closed(holder.as_deref()), within(*waited)
@@ -54,10 +54,10 @@ pub enum LockError {
     Contended {
         /// The lock's name.
         key: LockKey,
-        /// How long it was waited for, of several keys for all of them.
+        /// How long the caller has waited, for all of several keys together.
         waited: Duration,
-        /// The holder, as far as the server told, or who held the lock before it
-        /// [rested](Holder::resting).
+        /// The holder, as far as the server knows it, or the one whose release left
+        /// the lock [resting](Holder::resting).
         holder: Option<Box<Holder>>,
     },
 
@@ -69,7 +69,7 @@ pub enum LockError {
         source: Box<dyn Error + Send + Sync>,
     },
 
-    /// The lease ended while the work was running, which was stopped.
+    /// The lease ended while the work was running; the work was stopped.
     #[error(
         "lock `{key}` was lost while it was held (fencing token {fence}): the work was stopped, \
          look at what it had done before running it again"
@@ -82,9 +82,9 @@ pub enum LockError {
         fence: FencingToken,
     },
 
-    /// The work that asks for the lock runs under it already, and would wait for
-    /// itself. Seen across `join!` and `select!`; a task that the work has spawned
-    /// is another one and waits.
+    /// The work that asks for the lock already runs under it, and would wait for
+    /// itself. This is noticed across `join!` and `select!` too; a task that the work
+    /// has spawned is different work, and waits.
     #[error(
         "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
          call the part that needs the lock without taking it again"
@@ -112,13 +112,13 @@ impl LockError {
     }
 
     /// Whether the same call may succeed later without a change to the program.
-    /// [`Lost`](Self::Lost) is not: the work has begun.
+    /// It is false for [`Lost`](Self::Lost), since the work has begun.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
     }
 
-    /// How long to wait before the next try: the rest of the holder's lease at
-    /// the most. `None` where trying again is of no use.
+    /// How long to wait before the next try: at most the rest of the holder's
+    /// lease. `None` if trying again is of no use.
     pub fn retry_after(&self) -> Option<Duration> {
         const PAUSE: Duration = Duration::from_secs(1);
         match self {
@@ -145,7 +145,7 @@ impl LockError {
     }
 }
 
-/// The sentence too: it is what a program prints whose `main` returns the error.
+/// Shows the message too, since a program prints this if its `main` returns the error.
 impl fmt::Debug for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -162,13 +162,13 @@ impl fmt::Debug for LockError {
     }
 }
 
-/// Why the lock cannot be had.
+/// Why the lock cannot be taken.
 fn closed(holder: Option<&Holder>) -> String {
     match holder {
         None => "is held by somebody else".to_owned(),
         Some(holder) if holder.resting => {
             let left = holder.remaining.unwrap_or_default();
-            format!("rests for another {left:.1?} (`min_hold`) after {holder} has let go")
+            format!("rests for another {left:.1?} (`min_hold`) after its release by {holder}")
         }
         Some(holder) => format!("is held by {holder}"),
     }
@@ -188,7 +188,7 @@ impl From<Infallible> for LockError {
     }
 }
 
-/// How a locked function returns that its lock failed.
+/// How a locked function returns an error of its lock.
 ///
 /// Implemented for `Result<T, E>` where `E: From<LockError>`. Other return
 /// types name a function with `on_error`, because "not found" and "not locked"

@@ -1,5 +1,5 @@
-//! The events that the runtime emits, each at one place; their names and fields
-//! are listed in the crate's documents.
+//! The events that the runtime emits, each in one function; the documentation of the
+//! crate lists their names and fields.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tracing::{debug, field, info, warn};
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::terms::Terms;
 
-/// An event of the driver: it belongs to no span, since the thread may be a
-/// caller's and in the span of another call.
+/// An event of the driver. It belongs to no span, since its thread may be that of
+/// another caller.
 macro_rules! event {
     ($level:ident, $terms:expr, $name:literal $(, $field:ident = $value:expr)*) => {
         event!([parent: None,] $level, $terms, $name $(, $field = $value)*)
@@ -57,7 +57,7 @@ pub(crate) fn lost(terms: &Terms, fence: u64) {
     event!(warn, terms, "loss", fence = fence);
 }
 
-/// In the span of the body, as the next one.
+/// Emitted in the span of the body, as is the next one.
 pub(crate) fn stopped(terms: &Terms, fence: u64) {
     event!([] warn, terms, "stop", fence = fence);
 }

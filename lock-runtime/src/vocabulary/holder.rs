@@ -13,25 +13,25 @@ use crate::vocabulary::terms::Terms;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value that identifies the acquisition on the server: a token, or what
-    /// a foreign client wrote.
+    /// The value that identifies the acquisition on the server: a token, or the
+    /// value that a foreign client wrote.
     pub id: Box<str>,
-    /// How long the holder's lease lasts without a renewal; `None` where a
-    /// foreign client set no expiry.
+    /// How long the holder's lease lasts without a renewal; `None` if a foreign
+    /// client set no expiry.
     pub remaining: Option<Duration>,
     /// The number of its process.
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module and name of the annotated function, or what
+    /// Module and name of the annotated function, or the name that
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
-    /// Since when it holds the lock. Only a [`Status`] tells it, and only where
-    /// the holder's process answers and has not let go.
+    /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
+    /// holder's process answers and has not released the lock.
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions.
     pub fence: Option<FencingToken>,
-    /// Whether it has let go, and the lock is closed until its `min_hold` ends.
+    /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
 }
 
@@ -41,21 +41,21 @@ pub struct Holder {
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
-    /// Who holds it: nobody, one, or those who share it; and who has let go while
-    /// the lock [rests](Holder::resting).
+    /// The holders: none, one, or those who share the lock; and those whose release
+    /// left it [resting](Holder::resting).
     pub holders: Vec<Holder>,
-    /// How many wait for it. On Redis a waiter whose process has been silent for
-    /// three seconds is left out, if it is among the first thousand.
+    /// How many wait for it. Redis leaves out a waiter whose process has been silent
+    /// for three seconds, if it is among the first thousand.
     pub waiters: usize,
 }
 
 impl Status {
-    /// Whether somebody holds the lock, and may be at work under it.
+    /// Whether somebody holds the lock and may be working under it.
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.resting)
     }
 
-    /// Whether nobody holds the lock, and it is closed until its `min_hold` ends.
+    /// Whether nobody holds the lock, but it stays closed until its `min_hold` ends.
     pub fn is_resting(&self) -> bool {
         !self.is_held() && !self.holders.is_empty()
     }
@@ -109,7 +109,7 @@ impl Holder {
         }
     }
 
-    /// It was heard of so long ago: a rest is not renewed, and has gone on.
+    /// Accounts for the time since it was heard of: a rest is not renewed, and goes on.
     pub(crate) fn heard_before(&mut self, time: Duration) {
         if self.resting {
             self.remaining = self.remaining.map(|it| it.saturating_sub(time));

@@ -1,5 +1,5 @@
-//! The lock's name: what may be one, and how values are written into it so
-//! that none can imitate the text around it.
+//! The names of locks: which are valid, and how values are escaped in them so that
+//! none can imitate the text around it.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -11,11 +11,11 @@ pub(crate) const MAX_BYTES: usize = 1024;
 ///
 /// Made from a string (`"nightly"`, `format!(..)`), where `%`, `{`, `}` and
 /// control characters are written as `%` and two hexadecimal digits, or with
-/// [`key!`](crate::vocabulary::key), which escapes the `:` of its values too: distinct
+/// [`key!`](crate::key!), which escapes the `:` of its values too: distinct
 /// values never make the same name. Names are 1 to 1024 bytes long; others are
-/// refused with [`LockError::InvalidKey`] when the lock is taken.
+/// refused with [`LockError::InvalidKey`](crate::LockError::InvalidKey) when the lock is taken.
 ///
-/// A name that is made already is passed on as it is, by value or by reference:
+/// Pass an existing `LockKey` on as it is, by value or by reference:
 ///
 /// ```
 /// # async fn example() -> Result<(), lock_runtime::LockError> {
@@ -27,19 +27,19 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// It is compared with text in its escaped form, that of [`as_str`](Self::as_str).
+/// A comparison with text uses the escaped form, that of [`as_str`](Self::as_str).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey(String);
 
 impl LockKey {
-    /// The name, escaped: for people, logs and a look at the server. Made into a
-    /// key by `From` it would be escaped once more and name another lock: pass the
-    /// `LockKey` itself on, or make it again with [`from_escaped`](Self::from_escaped).
+    /// The escaped name, for people, logs and a look at the server. `From` would
+    /// escape it once more and name another lock: pass the `LockKey` itself on, or
+    /// make it again with [`from_escaped`](Self::from_escaped).
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Reads a name that is escaped already; says why it cannot be one.
+    /// Reads an escaped name, or says what is wrong with it.
     pub(crate) fn read_escaped(name: &str) -> Result<Self, &'static str> {
         // A `:` may stand for itself, or be that of a value.
         let again = unescaped(name).map(|text| escaped(&text, true));
@@ -67,7 +67,8 @@ impl LockKey {
     }
 }
 
-/// Escapes the text. A `LockKey` is no `AsRef<str>`, lest it be escaped again.
+/// Escapes the text. `LockKey` does not implement `AsRef<str>`, so that it cannot be
+/// escaped again by accident.
 impl<T: AsRef<str> + ?Sized> From<&T> for LockKey {
     fn from(text: &T) -> Self {
         Self(escaped(text.as_ref(), false))
@@ -113,12 +114,12 @@ impl fmt::Debug for LockKey {
     }
 }
 
-/// The names that one acquisition takes, all or none of them: sorted, so that no
-/// two acquisitions wait for each other, and without repetitions.
+/// The names that one acquisition takes, all or none of them: sorted, so that no two
+/// acquisitions wait for each other, and without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     pub(crate) first: LockKey,
-    /// The others in falling order: the next one is the last.
+    /// The others in descending order, so that the next one is the last.
     pub(crate) rest: Vec<LockKey>,
 }
 
@@ -136,7 +137,7 @@ impl Keys {
         std::iter::once(&self.first).chain(self.rest.iter().rev())
     }
 
-    /// Says why one of them cannot be a name.
+    /// Says what is wrong with one of them.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         self.iter().try_for_each(LockKey::check)
     }
@@ -158,9 +159,8 @@ impl<const N: usize> From<[LockKey; N]> for Keys {
 
 /// Writes a key template: text as it is, values escaped.
 ///
-/// Values are wrapped with [`value`](Self::value), so that the caller's own
-/// formatter formats them, with whatever format spec; while it does, a flag
-/// tells the writer to escape.
+/// Values are wrapped by [`value`](Self::value). A wrapped value is formatted as its
+/// type does, with any format spec; meanwhile a flag tells the writer to escape.
 #[derive(Debug, Default)]
 pub struct KeyWriter {
     in_value: Cell<bool>,
@@ -172,7 +172,7 @@ impl KeyWriter {
         Self::default()
     }
 
-    /// `value`, formatted as its type does, escaped as it is written.
+    /// Wraps `value`, which is escaped as it is written.
     pub fn value<'a, T: ?Sized>(&'a self, value: &'a T) -> Value<'a, T> {
         Value {
             in_value: &self.in_value,
@@ -180,7 +180,7 @@ impl KeyWriter {
         }
     }
 
-    /// The finished key. A value whose formatting fails makes the key invalid.
+    /// The finished key. It is invalid if the formatting of a value fails.
     pub fn write(&self, text: fmt::Arguments<'_>) -> LockKey {
         let mut escaper = Escaper {
             name: String::with_capacity(64),
@@ -230,7 +230,7 @@ fn escaped(text: &str, in_value: bool) -> String {
     name
 }
 
-/// The text that a name was made of; `None` where it was made of none.
+/// The text that a name was made from; `None` if it is not an escaped name.
 fn unescaped(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut text: Vec<u8> = parts.next()?.into();

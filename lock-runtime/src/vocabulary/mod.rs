@@ -1,5 +1,5 @@
-//! The words that all floors above share: what a lock is named, who may hold it
-//! for how long, and what can go wrong.
+//! The values that all floors above share: names and kinds of locks, terms, errors,
+//! events.
 
 pub(crate) mod answer;
 pub(crate) mod deadline;

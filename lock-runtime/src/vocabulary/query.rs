@@ -1,22 +1,22 @@
-//! Questions about locks that take none.
+//! Queries about locks: their status, which there are, and taking them away.
 
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 
-/// Names a question within one manager.
+/// Identifies a query within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct QueryId(pub(crate) u64);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Query {
     Status(LockKey),
-    /// The names of the locks that are held and match a pattern.
+    /// The names of the held locks that match a pattern.
     List(Pattern),
     /// Take the lock from its holders.
     ForceRelease(LockKey),
 }
 
-/// The answer to a question of the same name.
+/// The answer to the query of the same name.
 #[derive(Debug)]
 pub(crate) enum Found {
     Status(Status),
@@ -25,7 +25,7 @@ pub(crate) enum Found {
     ForceRelease(usize),
 }
 
-/// Names with a `*` for any text and a `?` for any character.
+/// A pattern for names: `*` stands for any text, `?` for any character.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(LockKey);
 
@@ -34,7 +34,7 @@ impl Pattern {
         Self(LockKey::from(text))
     }
 
-    /// As it was given, escaped like a name.
+    /// The pattern, escaped like a name.
     #[cfg(feature = "redis")]
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
@@ -44,7 +44,7 @@ impl Pattern {
         let pattern: Vec<char> = self.0.as_str().chars().collect();
         let name: Vec<char> = key.as_str().chars().collect();
         let (mut at, mut to) = (0, 0);
-        // Where the last `*` stands, and how far it reaches.
+        // The position of the last `*`, and how far it reaches.
         let mut star = None;
         while to < name.len() {
             match pattern.get(at) {

@@ -1,4 +1,4 @@
-//! Locks within one process: the promises of the servers without a server.
+//! The store in memory: locks within one process, with the same promises as a server.
 
 mod store;
 
@@ -61,11 +61,11 @@ pub(crate) struct Memory {
     clock: Clock,
     client: Client,
     inbox: mpsc::UnboundedReceiver<Outcome>,
-    /// Everything this client waits for or holds.
+    /// Everything that this client waits for or holds.
     interests: HashMap<LeaseId, Interest>,
     /// How many of them wait for each key.
     waiting: HashMap<LockKey, usize>,
-    /// Until the lease of a lock that is waited for ends.
+    /// Until a lease ends that this client waits for.
     sleep: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -104,7 +104,7 @@ impl Memory {
         store.enqueue(now, waiter);
     }
 
-    /// Out of the line or off the lock; `true` where it was held.
+    /// Leaves the queue or releases the lock; `true` if it was held.
     fn leave(&mut self, now: Moment, id: LeaseId, rests: bool) -> bool {
         self.waits(id, false);
         let Some(Interest { terms, .. }) = self.interests.remove(&id) else {
@@ -129,8 +129,8 @@ impl Memory {
         }
     }
 
-    /// Passes on the locks that this client waits for and whose holder's lease
-    /// has ended; returns when the next one ends.
+    /// Hands over the locks that this client waits for and whose leases have ended;
+    /// returns when the next lease ends.
     fn sweep(&mut self, now: Moment) -> Option<Moment> {
         let mut store = lock(&self.store);
         let mut next: Option<Moment> = None;
@@ -161,7 +161,7 @@ impl Memory {
         if std::mem::replace(&mut interest.waits, waits) == waits {
             return;
         }
-        // A lease that ends sooner than those known may come or go with it.
+        // The lease that ends next may be another one now.
         self.sleep = None;
         let key = &interest.terms.key;
         if waits {
@@ -209,7 +209,7 @@ impl Backend for Memory {
                 let Some(expires) = self.sweep(now) else {
                     return Poll::Pending;
                 };
-                // The holder may change without a word to this client.
+                // The holder may change without this client hearing of it.
                 let at = expires.min(now.after(Duration::from_secs(1)));
                 let clock = self.clock.clone();
                 self.sleep = Some(Box::pin(async move { clock.sleep_until(at).await }));

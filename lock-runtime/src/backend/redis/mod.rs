@@ -1,4 +1,4 @@
-//! Locks on one Redis server: a pool of connections, each with the lines of the
+//! The store on one Redis server: a pool of connections, each with the queues of the
 //! keys that are bound to it.
 
 mod lua;
@@ -79,10 +79,10 @@ struct Redis {
 }
 
 impl Redis {
-    /// Opens every connection, or says why that cannot be done.
+    /// Opens every connection, or says why it cannot.
     async fn connect(setup: &Setup, info: &ConnectionInfo) -> Result<Self, LockError> {
         let (sender, pushes) = mpsc::unbounded_channel();
-        // Several attempts fit into the time.
+        // The time allows several attempts.
         let dialer = Dialer::new(info, setup.connect_timeout / 5, sender)
             .map_err(|error| LockError::invalid("url", error))?;
         let now = setup.clock.now();
@@ -114,7 +114,8 @@ impl Redis {
         }
     }
 
-    /// An error that will not go away by itself ends it; `last` keeps the others.
+    /// Fails at an error that will not go away by itself; `last` keeps the latest other
+    /// one.
     fn poll_all_up(
         &mut self,
         cx: &mut Context<'_>,
@@ -149,8 +150,8 @@ impl Redis {
         usize::try_from(hasher.finish() % links).unwrap_or(0)
     }
 
-    /// Takes in everything that has come in, pushes before the replies that
-    /// came in with them.
+    /// Takes in everything that has arrived, pushes before the replies that arrived with
+    /// them.
     fn receive(&mut self, cx: &mut Context<'_>) {
         for number in 0..self.links.len() {
             self.links[number].poll_io(cx);
@@ -163,7 +164,7 @@ impl Redis {
     }
 
     fn receive_pushes(&mut self) {
-        // They come in while a connection is polled, and wake nobody else.
+        // They arrive while a connection is polled, and wake nobody else.
         while let Ok(push) = self.pushes.try_recv() {
             let now = self.clock.now();
             self.links[push.connection].pushed(now, push.generation, &push.event);
@@ -181,7 +182,7 @@ impl Redis {
         Some(outcome)
     }
 
-    /// Ready when there is something to do that no event announces.
+    /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let wakeup = self.links.iter().filter_map(Link::next_wakeup).min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
@@ -215,7 +216,7 @@ impl Backend for Redis {
             let mut unread = false;
             for link in &mut self.links {
                 let was_up = link.is_up();
-                // An attempt that failed is told to those who wait for it.
+                // The link tells its waiters of a failed attempt.
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
                 unread |= link.flush(now) || link.is_up() != was_up;

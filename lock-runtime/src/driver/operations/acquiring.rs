@@ -1,4 +1,4 @@
-//! One acquisition that is on the way, and how it ends without a lock.
+//! One acquisition in progress, and how it ends without a lock.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ pub(super) struct Acquiring {
     pub(super) terms: Arc<Terms>,
     pub(super) reply: Answer<LockGuard>,
     pub(super) started: Moment,
-    /// Its place in `waits`.
+    /// When its wait ends; its position in `waits`.
     pub(super) ends: Option<Moment>,
     pub(super) news: News,
     /// When that was heard.
     pub(super) heard: Moment,
 }
 
-/// The last that was heard of an acquisition.
+/// The latest news of an acquisition.
 pub(super) enum News {
     Nothing,
     Held(Option<Box<Holder>>),
@@ -34,7 +34,7 @@ pub(super) enum News {
 }
 
 impl News {
-    /// Whether the store is about to answer for the first time, or again.
+    /// Whether an answer of the store is still to come.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Nothing | Self::Trouble { soon: true, .. })
     }
@@ -48,7 +48,7 @@ impl Acquiring {
         self.refuse(LockError::invalid(
             "permits",
             format_args!(
-                "{asked} were asked for, and the lock is held with permits = {held}, which counts until nobody holds it"
+                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
             ),
         ));
     }

@@ -31,9 +31,9 @@ use acquiring::{Acquiring, News};
 /// The table of operations.
 pub(super) struct Operations {
     clock: Clock,
-    /// How long locks are held at the most after a shutdown.
+    /// How long locks are held at most after a shutdown.
     grace: Duration,
-    /// Where leases go; `None` where every caller is gone.
+    /// What leases call when they are released; gone when every caller is gone.
     home: Weak<dyn Home>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
@@ -85,11 +85,11 @@ impl Operations {
         }
     }
 
-    /// Gives the callers their answers, all that there are at once: callers
-    /// that are woken together cost less than one after the other.
+    /// Gives the callers their answers, all at once: waking callers together costs less
+    /// than waking one after the other.
     pub(super) fn deliver(&mut self) {
         for answer in self.answers.drain(..) {
-            // Where nobody takes a guard, its drop releases the lock.
+            // If nobody takes a guard, its drop releases the lock.
             match answer {
                 Delivery::Guard(to, result) => drop(to.send(result)),
                 Delivery::Release(to, result) => drop(to.send(result)),
@@ -98,7 +98,7 @@ impl Operations {
         }
     }
 
-    /// What the backend is to be asked now.
+    /// The requests to the backend.
     pub(super) fn requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
@@ -107,7 +107,7 @@ impl Operations {
         !self.requests.is_empty()
     }
 
-    /// Takes in what a caller wants.
+    /// Takes in the operation of a caller.
     pub(super) fn take(&mut self, now: Moment, op: Op) {
         match op {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
@@ -125,7 +125,7 @@ impl Operations {
         }
     }
 
-    /// Takes in what the backend answers.
+    /// Takes in an outcome of the backend.
     pub(super) fn settle(&mut self, now: Moment, outcome: Outcome) {
         match outcome {
             Outcome::Granted {
@@ -259,7 +259,7 @@ impl Operations {
 
     fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
         if let Some(lease) = self.watchdog.forget(id) {
-            // Whoever still looks at the lease is told that it is over.
+            // Joined guards and watchers learn that the lease is over.
             lease.end();
             self.let_go(&lease, answer);
         } else if let Some(answer) = answer {
@@ -278,16 +278,16 @@ impl Operations {
         }
     }
 
-    /// The lock is not ours any more, or may not be. The release is a best
-    /// effort, so that what is left of the ttl is not dead time.
+    /// The lock is not ours any more, or may not be. It is released all the same, so
+    /// that nobody waits for the rest of its ttl.
     fn lose(&mut self, lease: &Lease) {
         lease.end();
         events::lost(&lease.terms, lease.fence);
         self.let_go(lease, None);
     }
 
-    /// A lock that its caller has not got was of no use, and does not rest. Under a
-    /// limit, the lock is that of the call that was joined.
+    /// Releases a lock. If its caller never got the guard, it was of no use and does not
+    /// rest. A limit releases nothing: the lock belongs to the call that was joined.
     fn let_go(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
         if lease.is_limit() {
             return;
@@ -306,7 +306,7 @@ impl Operations {
         self.releasing.insert(terms.id, Releasing { terms, answer });
     }
 
-    /// `None` where every caller is gone.
+    /// `None` if every caller is gone.
     fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
         Some(Arc::new(Lease::new(
             Arc::clone(terms),

@@ -1,5 +1,5 @@
-//! The acquisitions that are on the way: how they begin, how long they wait, and
-//! when they are given up.
+//! Acquisitions in progress: how they begin, how long they wait, and when they are
+//! given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::events;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
-/// The most that the first answer to an acquisition is waited for when its wait
-/// has ended.
+/// How long the first answer to an acquisition may take, if that is longer than its
+/// wait.
 const FIRST_ANSWER: Duration = Duration::from_millis(750);
 
 impl Operations {
@@ -60,8 +60,8 @@ impl Operations {
         }
     }
 
-    /// Without a word from the server, "held by somebody else" would be a
-    /// guess: the answer to the first call is waited for a little longer.
+    /// Before the server's first answer, "held by somebody else" would be a guess, so
+    /// that answer gets a little more time.
     pub(super) fn wait_ended(&mut self, now: Moment, id: LeaseId) {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;

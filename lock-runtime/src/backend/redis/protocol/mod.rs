@@ -1,4 +1,4 @@
-//! What goes over a connection, as values: calls, replies, pushed messages.
+//! The protocol, as values: calls, replies, pushed messages.
 
 pub(crate) mod batch;
 pub(crate) mod call;

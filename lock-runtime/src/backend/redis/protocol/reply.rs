@@ -1,4 +1,4 @@
-//! The answers of scripts, and the reasons why there is none, as values.
+//! Replies of scripts, and the reasons why there is none, as values.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ pub(crate) enum Reply {
         standings: Vec<Standing>,
     },
     Ours(bool),
-    /// For whoever inspects.
+    /// For inspections, which read it themselves.
     Raw(Value),
 }
 
-/// What stands at the head of a line.
+/// The head of a queue.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// The name of the holder whose lease ends first.
     pub(crate) owner: Box<str>,
-    /// `None` where it has no ttl.
+    /// `None` if it has no ttl.
     pub(crate) left: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ impl Line {
     }
 }
 
-/// Where one asked token stands.
+/// Where one of the tokens in an `Ask` stands.
 #[derive(Debug)]
 pub(crate) enum Standing {
     Granted { fence: u64 },
@@ -69,15 +69,15 @@ pub(crate) enum Trouble {
     NotRun,
     /// It cannot serve at the moment.
     NotNow(Cause),
-    /// It will not, as long as nobody changes something.
+    /// It will not serve until somebody changes something.
     Never(Cause),
-    /// The connection ended before the answer: it may have been done or not.
+    /// The connection ended before the answer: the call may have been carried out or not.
     Unknown(Cause),
 }
 
 impl Call {
-    /// Reads the answer. `None` where it is not one to this call: the replies
-    /// of the connection have shifted, and none of them can be trusted.
+    /// Reads the answer. `None` if it belongs to another call: the replies of the
+    /// connection have shifted, and none of them can be trusted.
     pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
         if let Value::ServerError(error) = value {
             return Some(Err(Trouble::from_server(&error)));
@@ -178,7 +178,7 @@ fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
 fn line(left: &Value, owner: &Value) -> Option<Line> {
     let left = match left {
         Value::Int(-1) => None,
-        // -2: there is no owner yet, since the head of the line is dead and the
+        // -2: there is no owner yet, since the head of the queue is dead and the
         // script has skipped as many as it may.
         Value::Int(left) => Some(Duration::from_millis(u64::try_from(*left).unwrap_or(0))),
         _ => return None,
@@ -189,7 +189,7 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
     })
 }
 
-/// The value of a foreign client need not be text.
+/// The text of a value, which of a foreign client need not be UTF-8.
 pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::BulkString(bytes) => Some(match std::str::from_utf8(bytes) {
@@ -231,7 +231,7 @@ impl Trouble {
         Self::of(never, Arc::new(error))
     }
 
-    /// For now, in our own words.
+    /// A passing trouble, in our own words.
     pub(crate) fn said(text: &str) -> Self {
         Self::NotNow(Arc::new(ServerSaid(text.to_owned())))
     }
@@ -265,9 +265,9 @@ impl From<Trouble> for LockError {
 
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 
-/// Whether an error will not go away by itself. Inside a script some errors keep
-/// their code and some come as `ERR` with the code in the text, depending on the
-/// server's version.
+/// Whether an error will not go away by itself. Inside a script, depending on the
+/// server's version, some errors keep their code and others come as `ERR` with the
+/// code in the text.
 fn is_final(text: &str) -> bool {
     const FINAL: [&str; 8] = [
         "NOAUTH",

@@ -1,5 +1,4 @@
-//! Looking at locks from outside: who holds them, which there are, and taking
-//! them away.
+//! Inspections: who holds a lock, which locks there are, and taking one away.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -18,11 +17,11 @@ use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
-/// How long holders have to tell about their locks. Whoever is stopped does not,
-/// and is known by what stands on the server.
+/// How long holders have to report about their locks. A stopped holder does not; of it
+/// only the entry on the server is known.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The questions that are not answered yet, and the answers to the others.
+/// The queries that are not answered yet, and the answers to the others.
 #[derive(Debug, Default)]
 pub(super) struct Inspections {
     open: BTreeMap<QueryId, Inspection>,
@@ -44,7 +43,7 @@ enum Inspection {
 }
 
 impl Inspections {
-    /// The first call of a question.
+    /// The first call for a query.
     pub(super) fn begin(&mut self, id: QueryId, query: Query) -> Call {
         let (inspection, step) = match query {
             Query::Status(key) => {
@@ -79,7 +78,7 @@ impl Inspections {
         }
     }
 
-    /// What an answer leads to: another call, or the end of the question.
+    /// What follows from a reply: another call, or the answer to the query.
     pub(super) fn replied(
         &mut self,
         now: Moment,
@@ -123,7 +122,7 @@ impl Inspections {
         None
     }
 
-    /// A holder has told about its lock.
+    /// A holder has reported about its lock.
     pub(super) fn told(&mut self, token: Token, fence: u64, held: Duration) {
         let since = SystemTime::now().checked_sub(held);
         let mut complete = Vec::new();
@@ -163,7 +162,7 @@ impl Inspections {
         self.open.values().filter_map(ends).min()
     }
 
-    /// Answers those whose holders do not tell.
+    /// Answers queries whose holders do not report in time.
     pub(super) fn tick(&mut self, now: Moment) {
         while self.next_end().is_some_and(|end| end <= now) {
             let due = |inspection: &Inspection| matches!(inspection, Inspection::Status { ends: Some(end), .. } if *end <= now);
@@ -192,8 +191,8 @@ impl Inspection {
     }
 }
 
-/// A pattern as Redis reads it that finds whatever this one matches, and more:
-/// there brackets mean something too, and a question mark stands for a byte.
+/// A pattern for Redis that matches everything that this one does, and more: in Redis
+/// brackets have a meaning too, and a question mark stands for a byte.
 fn glob(pattern: &Pattern) -> String {
     let mut glob = String::new();
     let mut rest = pattern.as_str().chars().peekable();
@@ -209,7 +208,7 @@ fn glob(pattern: &Pattern) -> String {
     glob
 }
 
-/// The tokens of the holders that can tell more.
+/// The tokens of the holders that can report more.
 fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> {
     let Some(Value::Array(items)) = value else {
         return None;
@@ -237,7 +236,7 @@ fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// Adds the locks of one page that match; where the next one begins.
+/// Adds the matching locks of one page; returns where the next page begins.
 fn read_keys(
     value: Option<Value>,
     pattern: &Pattern,

@@ -1,5 +1,5 @@
-//! Our side of the lines that the server keeps: what one connection's
-//! acquisitions wait for, and what to send next. A state machine without I/O.
+//! Our side of the queues on the server: what the acquisitions of one connection wait
+//! for, and what to send next. A state machine without I/O.
 
 mod claim;
 mod inspect;
@@ -28,11 +28,11 @@ use claim::{Claim, Stage};
 use inspect::Inspections;
 use room::Rooms;
 
-/// What a grant that was pushed lasts at the most, as in `limits.lua`.
+/// The longest lease of a pushed grant, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
-/// The pause before something is sent again that the server refused.
+/// The pause before a refused call is sent again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause before a release is sent again that the server forbids.
+/// The longest pause before a forbidden release is sent again.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Everything that goes over one connection of the pool.
@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     claims: Numbered<LeaseId, Claim>,
     ids: Numbered<Token, LeaseId>,
     rooms: Rooms,
-    /// When to send a call again that the server has refused.
+    /// When to send refused calls again.
     retries: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
     tokens: Tokens,
@@ -99,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// The connection is there, and subscribed: what is unsure asks at once.
+    /// The connection is open and subscribed: unsure claims ask at once.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
@@ -187,8 +187,7 @@ impl Queue {
         }
     }
 
-    /// Starts on a grant at once, or asks for a full lease first where little
-    /// is left of it.
+    /// Reports a grant at once, or renews it first if little is left of its lease.
     fn enter(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -210,7 +209,7 @@ impl Queue {
         }
     }
 
-    /// The token is of no use any more. A fresh one takes its place in line.
+    /// The token is of no use any more. A fresh one takes its place in the queue.
     fn start_over(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -242,7 +241,7 @@ impl Queue {
         if claim.stage == Stage::Unsent {
             self.forget(id);
         } else {
-            // It may stand in line all the same.
+            // It may be in the queue all the same.
             self.rooms.leave(&claim.ticket.terms.key, id);
             claim.leave(claim.since);
             let call = Call::Leave(claim.ticket.clone());

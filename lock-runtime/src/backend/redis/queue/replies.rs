@@ -1,4 +1,4 @@
-//! What each answer of the server means for the acquisition that it is about.
+//! What each reply of the server means for its claim.
 
 use super::{LONG_PAUSE, PAUSE, Queue, Stage};
 use crate::backend::Outcome;
@@ -24,7 +24,7 @@ impl Queue {
                 let next = self.inspections.replied(now, number, step, result);
                 self.calls.extend(next.map(|call| Sent { call, at: now }));
             }
-            // What the server kept of a grant ends with its ttl, and who asked
+            // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.
             Call::Disown(_) | Call::Report { .. } => {}
         }
@@ -183,7 +183,7 @@ impl Queue {
         match result {
             Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
             Err(Trouble::Never(cause)) => {
-                // The driver need not wait for what somebody has to change first.
+                // The driver need not wait until somebody gives the right back.
                 let forbidden = match claim.stage {
                     Stage::Releasing { until, .. } => until,
                     _ => now.after(ttl),

@@ -1,4 +1,4 @@
-//! What the driver asks for, as it begins.
+//! What each request of the driver begins.
 
 use std::sync::Arc;
 

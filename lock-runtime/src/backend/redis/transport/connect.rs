@@ -1,4 +1,4 @@
-//! Opens one connection: everything that must be true before its first acquire.
+//! Opens one connection, and prepares it for its first acquire.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,11 +23,11 @@ pub(crate) struct Opened {
     pub(crate) connection: MultiplexedConnection,
     /// Reads and writes while it is polled; ends with the connection.
     pub(crate) io: Io,
-    /// `None` where it may not be asked for.
+    /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
 }
 
-/// What names one connection and no other.
+/// Identifies one connection to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// The server's name for itself, a new one with each start.
@@ -38,7 +38,7 @@ pub(crate) struct Identity {
 
 pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a connection said by itself.
+/// An event that a connection reports by itself.
 #[derive(Debug)]
 pub(crate) struct Push {
     /// Which connection of the pool, and which one in a row.
@@ -80,8 +80,8 @@ impl Dialer {
         })
     }
 
-    /// Opens a connection whose grants come in on `names.channel`; ends `old`,
-    /// its predecessor, where the server allows that.
+    /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
+    /// predecessor, if the server allows that.
     pub(crate) async fn open(
         self,
         names: &KeyNames,
@@ -134,8 +134,8 @@ impl Dialer {
     }
 }
 
-/// Does what must be done before the first acquire; returns which connection it
-/// is, where that may be asked for.
+/// Does what must be done before the first acquire; returns the identity of the
+/// connection, if the user has the right to ask for it.
 async fn prepare(
     connection: &mut MultiplexedConnection,
     names: &KeyNames,
@@ -161,8 +161,7 @@ async fn prepare(
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
         return Err((ErrorKind::Io, "the server does not deliver messages").into());
     }
-    // The others are refused where the user has no right to them, and can be
-    // done without.
+    // The others are refused if the user has no right to them, and are not needed.
     let ours = match &answers[..] {
         [Value::Int(number), info, ..] => run(info).map(|run| Identity {
             run,

@@ -1,5 +1,5 @@
-//! One connection of the pool: sends what its queue wants sent, in one pipeline
-//! at a time, and connects again when it breaks.
+//! One connection of the pool: sends the calls of its queue as pipelines, and connects
+//! again when it breaks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,30 +31,29 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A connection, or the lack of one, and what goes over it.
+/// A connection, or the attempts to open one, and everything that goes over it.
 pub(crate) struct Link {
     pub(crate) queue: Queue,
     number: usize,
     names: Arc<KeyNames>,
     dialer: Dialer,
     state: State,
-    /// How many connections there have been. Pushes of an earlier one are not
-    /// listened to.
+    /// How many connections there have been. Pushes of earlier ones are ignored.
     generation: u64,
     /// Whether the last one has ended already.
     ended: bool,
-    /// Which one the last was.
+    /// The identity of the last one.
     identity: Option<Identity>,
-    /// In the order in which they were sent, which is that of their answers.
+    /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
     last_answer: Moment,
-    /// A last chance for an answer that is there but has not been read: the
-    /// whole process may have been stopped.
+    /// A last chance for an answer that has arrived but has not been read: the whole
+    /// process may have been stopped.
     grace: Option<Moment>,
     pause: Duration,
-    /// Those that the server does not remember.
+    /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
-    /// Whether the next calls go one by one, to see which of them is refused.
+    /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
 }
 
@@ -104,7 +103,7 @@ impl Link {
         matches!(self.state, State::Up(_))
     }
 
-    /// Whether it is open and waits for few answers.
+    /// Whether it is open and few pipelines are in flight.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_up() && self.in_flight.len() < BUSY
     }
@@ -116,7 +115,7 @@ impl Link {
         }
     }
 
-    /// The next answer to what was sent, if it has come in.
+    /// The next answers, if they have arrived.
     pub(crate) fn next_answer(&mut self) -> Option<Answered> {
         let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
         let pipeline = self.in_flight.pop_front()?;
@@ -174,13 +173,13 @@ impl Link {
                 }
             }
             PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
-            // It ended before we had heard that it was open.
+            // It ended before we knew that it was open.
             PushEvent::Disconnected => self.ended = true,
         }
     }
 
-    /// Connects where there is no connection, and drops one that has gone
-    /// silent. Returns the error of an attempt that has failed.
+    /// Connects if there is no connection, and drops one that has gone silent. Returns
+    /// the error of an attempt that has failed.
     pub(crate) fn poll_connection(
         &mut self,
         cx: &mut Context<'_>,
@@ -207,8 +206,8 @@ impl Link {
         Ok(())
     }
 
-    /// Hands over what the queue has for the server, which the next
-    /// [`poll_io`](Self::poll_io) writes; whether there was anything.
+    /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
+    /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
         let State::Up(wire) = &self.state else {
             return false;
@@ -231,7 +230,7 @@ impl Link {
         true
     }
 
-    /// When there will be something to do without an event.
+    /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let dial = match self.state {
             State::Down { until } => Some(until),
@@ -241,8 +240,8 @@ impl Link {
         all.into_iter().flatten().min()
     }
 
-    /// When the connection counts as broken if nothing comes in until then. A
-    /// server that answers others before us is slow, not silent.
+    /// When the connection counts as broken if nothing arrives until then. A server
+    /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
         let oldest = self.in_flight.front()?;
         let heard = oldest.at.max(self.last_answer);
@@ -286,9 +285,9 @@ impl Link {
         trouble
     }
 
-    /// The replies do not belong to the calls any more.
+    /// The replies no longer match the calls.
     fn shifted(&mut self, now: Moment, sent: Vec<Sent>) {
-        let said = ServerSaid("an answer belongs to another question".into());
+        let said = ServerSaid("an answer belongs to another call".into());
         let cause: Cause = Arc::new(said);
         self.unknown(now, sent, &cause);
         self.broken(now, cause);
@@ -304,7 +303,7 @@ impl Link {
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }
-        // What was not sent yet is decided anew.
+        // Calls that were not sent yet are decided anew.
         let unsent = self.queue.calls();
         self.unknown(now, unsent, &cause);
         self.queue.disconnected(Trouble::Unknown(cause));

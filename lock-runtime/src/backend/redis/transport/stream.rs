@@ -7,12 +7,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 
-/// What bytes go over.
+/// A stream of bytes.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Whether there is a way to this address.
+/// Whether this kind of address is supported.
 pub(crate) fn check(address: &ConnectionAddr) -> RedisResult<()> {
     match address {
         ConnectionAddr::Tcp(..) => Ok(()),
@@ -31,7 +31,7 @@ pub(crate) async fn open(address: &ConnectionAddr) -> RedisResult<Box<dyn Stream
     }
 }
 
-/// The first of a host's addresses that answers: one that does not must not hold
+/// Connects to the first of a host's addresses that answers: a silent one must not hold
 /// up the others.
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
@@ -43,7 +43,7 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         match attempt? {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                // A late command of a connection that was dropped dies with it.
+                // A command that is still buffered dies with a dropped connection.
                 stream.set_zero_linger()?;
                 return Ok(stream);
             }
