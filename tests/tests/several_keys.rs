@@ -263,14 +263,16 @@ async fn is_taken_anew(store: Store, request: impl Fn(LockRequest) -> LockReques
     tokio::time::sleep(3 * SHORT).await;
     assert!(!all.is_finished());
     release(b).await;
-    release(within(PATIENCE, all).await.unwrap().unwrap()).await;
+    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    // On a slow machine it may have ended by now.
+    all.release_confirmed().await.unwrap();
 
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = request(locks.lock_all(["a", "b"]).wait(3 * SHORT));
     let (took, outcome) = timed(all.acquire()).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    assert!((3 * SHORT..3 * SHORT + PATIENCE / 10).contains(&took));
+    assert!((3 * SHORT..PATIENCE).contains(&took), "{took:?}");
     only_b_is_held(&locks).await;
 }
 
