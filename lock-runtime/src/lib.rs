@@ -46,19 +46,26 @@
 //!
 //! | event | level | other fields | |
 //! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `ttl` | a lock is asked for |
-//! | `wait` | debug | `key` `function` | it is held by somebody else |
-//! | `grant` | debug | `key` `function` `fence` `waited` | it is ours |
-//! | `cancel` | debug | `key` `function` | the caller does not want it any more |
-//! | `refuse` | info | `key` `function` `error` | the caller got this error instead |
-//! | `renew failure` | warn | `key` `function` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
-//! | `stop` | warn | `key` `function` `fence` | a body was dropped for that |
-//! | `overrun` | warn | `key` `function` `fence` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `key` `function` `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
-//! | `release failure` | warn | `key` `function` `error` | it stays on the server until its ttl |
+//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
+//! | `wait` | debug | `key` `function` `template` | somebody else holds it |
+//! | `grant` | debug | `key` `function` `template` `fence` `waited_ms` | it is ours |
+//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
+//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
+//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
+//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
+//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
+//! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
+//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that |
+//! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
+//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
+//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | and down again |
+//!
+//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
+//! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
+//! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
+//! values: `stock:{item}`. Times are whole milliseconds.
 //!
 //! # Features
 //!

@@ -55,7 +55,7 @@ impl<F: Future> Future for Hold<'_, F> {
         let mut this = self.project();
         if let Some(lost) = this.lease.first_lost() {
             this.body.set(None);
-            events::stopped(&lost.terms, lost.fence);
+            events::stopped(&lost.terms, lost.fence, lost.age());
             return Poll::Ready(Err(LockError::Lost {
                 key: lost.terms.key.clone(),
                 fence: FencingToken::new(this.lease.fence),
@@ -69,7 +69,7 @@ impl<F: Future> Future for Hold<'_, F> {
         if let Poll::Ready(output) = polled {
             this.body.set(None);
             if !this.lease.is_held() {
-                events::overran(&this.lease.terms, this.lease.fence);
+                events::overran(&this.lease.terms, this.lease.fence, this.lease.age());
             }
             return Poll::Ready(Ok(output));
         }
@@ -153,7 +153,14 @@ mod tests {
         let terms = Terms::of(LeaseId(1), "k", TTL);
         let ends = deadline(clock.now(), TTL);
         let home = Arc::new(Nowhere);
-        Arc::new(Lease::new(terms.into(), 1, ends, clock.clone(), home))
+        Arc::new(Lease::new(
+            terms.into(),
+            1,
+            clock.now(),
+            ends,
+            clock.clone(),
+            home,
+        ))
     }
 
     fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Woken>) -> Poll<F::Output> {

@@ -21,6 +21,7 @@ use crate::vocabulary::terms::Terms;
 pub(crate) struct Lease {
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
+    pub(crate) granted: Moment,
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
     deadline: AtomicU64,
@@ -46,18 +47,20 @@ impl Lease {
     pub(crate) fn new(
         terms: Arc<Terms>,
         fence: u64,
+        granted: Moment,
         deadline: Moment,
         clock: Clock,
         home: Arc<dyn Home>,
     ) -> Self {
         let latest = match terms.longest() {
-            Some(most) => clock.now().after(most),
+            Some(most) => granted.after(most),
             None => Moment::from_nanos(u64::MAX),
         };
         let deadline = deadline.min(latest);
         Self {
             terms,
             fence,
+            granted,
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
@@ -77,7 +80,7 @@ impl Lease {
         let never = Moment::from_nanos(u64::MAX);
         let lease = Self {
             limit: true,
-            ..Self::new(terms, joined.fence, never, clock, home)
+            ..Self::new(terms, joined.fence, clock.now(), never, clock, home)
         };
         lease.put_on(joined);
         Arc::new(lease)
@@ -122,6 +125,11 @@ impl Lease {
 
     pub(crate) fn locks(&self, key: &LockKey) -> bool {
         self.all().any(|lease| lease.terms.key == *key)
+    }
+
+    /// How long ago it was granted.
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.now().since(self.granted)
     }
 
     /// How long all of it is surely ours.
@@ -239,7 +247,14 @@ mod tests {
     fn lease(clock: &Clock) -> Lease {
         let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
         let ends = deadline(clock.now(), terms.ttl);
-        Lease::new(terms.into(), 1, ends, clock.clone(), Arc::new(Nowhere))
+        Lease::new(
+            terms.into(),
+            1,
+            clock.now(),
+            ends,
+            clock.clone(),
+            Arc::new(Nowhere),
+        )
     }
 
     #[test]
@@ -284,7 +299,7 @@ mod tests {
         };
         let ends = deadline(clock.now(), terms.ttl);
         let home = Arc::new(Nowhere);
-        Arc::new(Lease::new(terms.into(), 1, ends, clock, home))
+        Arc::new(Lease::new(terms.into(), 1, clock.now(), ends, clock, home))
     }
 
     #[test]

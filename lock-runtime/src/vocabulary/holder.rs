@@ -84,10 +84,8 @@ pub(crate) fn name(id: impl fmt::Display, terms: &Terms) -> String {
     let mut name = String::with_capacity(128);
     // Writing into a text does not fail.
     let _ = write!(name, "{id} {}", *HERE);
-    match terms.function {
-        Some(("", function)) => _ = write!(name, " {function}"),
-        Some((module, function)) => _ = write!(name, " {module}::{function}"),
-        None => {}
+    if let Some(function) = terms.function {
+        _ = write!(name, " {function}");
     }
     name
 }
@@ -161,7 +159,7 @@ mod tests {
     #[test]
     fn a_name_says_who_where_and_what_for() {
         let terms = Terms {
-            function: Some(("shop::stock", "buy")),
+            function: Some("shop::stock::buy"),
             ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
         };
         let holder = Holder::parse(&name("4f", &terms), None);
@@ -169,13 +167,6 @@ mod tests {
         assert_eq!(holder.process, Some(std::process::id()));
         assert_eq!(holder.host.as_deref(), Some(host().as_str()));
         assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));
-
-        let bare = Terms {
-            function: Some(("", "buy")),
-            ..terms.clone()
-        };
-        let holder = Holder::parse(&name("4f", &bare), None);
-        assert_eq!(holder.function.as_deref(), Some("buy"));
 
         let resting = Holder::parse(&format!("-{}", name("4f", &terms)), None);
         assert_eq!((&*resting.id, resting.resting), ("4f", true));

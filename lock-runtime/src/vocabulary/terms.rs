@@ -37,9 +37,10 @@ pub(crate) struct Terms {
     pub(crate) min_hold: Option<Duration>,
     /// How long it is held at most, counted from the grant.
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name of the function that takes the lock, where they are known;
-    /// the module may be empty.
-    pub(crate) function: Option<(&'static str, &'static str)>,
+    /// The function that takes the lock, with its module, where it is known.
+    pub(crate) function: Option<&'static str>,
+    /// What the key was made from: the same for all values in it.
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Terms {
@@ -56,6 +57,7 @@ impl Terms {
             min_hold: None,
             max_hold: None,
             function: None,
+            template: None,
         }
     }
 
