@@ -34,9 +34,10 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
+//! Five documents stand in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run it;
+//! `watching.md` what it tells of itself;
 //! `expansion.md` what the attribute makes of a function.
 //!
 //! # Events
@@ -69,8 +70,10 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. Without them there is `memory:`.
+//! Two are on by default: `macros` for [`distributed_lock`] and [`key!`],
+//! `redis` for Redis and Valkey. Without them there is `memory:`. The feature
+//! `metrics` counts and measures through the `metrics` facade; `watching.md` lists
+//! what.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -9,6 +9,8 @@ use super::op::Op;
 use super::operations::Operations;
 use crate::backend::Backend;
 use crate::base::clock::{Clock, Sleep};
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
 /// How many operations or answers are taken in at once.
 const BATCH: usize = 1024;
@@ -44,6 +46,8 @@ impl Engine {
     /// Does all there is to do. Whatever brings more wakes `cx`, also where it
     /// has come already.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
+        #[cfg(feature = "metrics")]
+        let _turn = metrics::Turn::begin(self.inbox.len());
         let mut all = self.take(cx);
         loop {
             self.submit();

@@ -17,6 +17,8 @@ use crate::backend::setup::Setup;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
 /// How long the thread goes on to deliver releases when nobody has a handle to
 /// it any more.
@@ -29,6 +31,8 @@ pub(crate) async fn start(
     setup: Setup,
     grace: Duration,
 ) -> Result<Arc<Mailbox>, LockError> {
+    #[cfg(feature = "metrics")]
+    metrics::describe();
     let (ready, connected) = oneshot::channel();
     thread::Builder::new()
         .name("lock-driver".into())

@@ -1,11 +1,13 @@
-//! What happens to locks and connections, as events of `tracing`; their names and
-//! fields are listed in the crate's documents.
+//! What happens to locks and connections: told as an event of `tracing`, whose names
+//! and fields are listed in the crate's documents, and counted.
 
 use std::time::Duration;
 
 use tracing::{debug, field, info, trace, warn};
 
 use crate::vocabulary::error::{Cause, LockError};
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 use crate::vocabulary::terms::Terms;
 
 /// An event of the driver: it belongs to no span, since the thread may be a
@@ -63,6 +65,8 @@ impl End {
 
 pub(crate) fn acquiring(terms: &Terms) {
     event!(debug, terms, "acquire", ttl_ms = millis(terms.ttl));
+    #[cfg(feature = "metrics")]
+    metrics::acquiring(terms);
 }
 
 pub(crate) fn waiting(terms: &Terms) {
@@ -77,10 +81,17 @@ pub(crate) fn granted(terms: &Terms, fence: u64, waited: Duration) {
         fence = fence,
         waited_ms = millis(waited)
     );
+    #[cfg(feature = "metrics")]
+    {
+        metrics::answered(terms, "granted", waited);
+        metrics::held(terms);
+    }
 }
 
 pub(crate) fn cancelled(terms: &Terms, waited: Duration) {
     event!(debug, terms, "cancel", waited_ms = millis(waited));
+    #[cfg(feature = "metrics")]
+    metrics::answered(terms, "cancelled", waited);
 }
 
 pub(crate) fn refused(terms: &Terms, error: &LockError, waited: Duration) {
@@ -105,19 +116,27 @@ pub(crate) fn refused(terms: &Terms, error: &LockError, waited: Duration) {
             waited_ms = millis(waited)
         );
     }
+    #[cfg(feature = "metrics")]
+    metrics::answered(terms, error.kind(), waited);
 }
 
 /// A lease that would have ended after `left` goes on.
 pub(crate) fn renewed(terms: &Terms, left: Duration) {
     event!(trace, terms, "renew", left_ms = millis(left));
+    #[cfg(feature = "metrics")]
+    metrics::renewed(terms, left);
 }
 
 pub(crate) fn renewal_failed(terms: &Terms, cause: &Cause) {
     event!(warn, terms, "renew failure", error = field::display(cause));
+    #[cfg(feature = "metrics")]
+    metrics::renewal_failed(terms);
 }
 
 pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
     event!(warn, terms, "loss", fence = fence, held_ms = millis(held));
+    #[cfg(feature = "metrics")]
+    metrics::lost(terms);
 }
 
 /// In the span of the body, as the next one.
@@ -127,6 +146,8 @@ pub(crate) fn stopped(terms: &Terms, fence: u64, held: Duration) {
 
 pub(crate) fn overran(terms: &Terms, fence: u64, held: Duration) {
     event!([] warn, terms, "overrun", fence = fence, held_ms = millis(held));
+    #[cfg(feature = "metrics")]
+    metrics::overran(terms);
 }
 
 /// The server has answered, after `took`.
@@ -149,16 +170,29 @@ pub(crate) fn released(terms: &Terms, end: End, took: Duration, result: &Result<
             took_ms = millis(took)
         ),
     }
+    #[cfg(feature = "metrics")]
+    {
+        if let Some(held) = end.held() {
+            metrics::released(terms, held, took);
+        }
+        if result.is_err() {
+            metrics::release_failed(terms);
+        }
+    }
 }
 
 #[cfg(feature = "redis")]
 pub(crate) fn connected(connection: usize) {
     info!(target: "lock_runtime", parent: None, connection, "connect");
+    #[cfg(feature = "metrics")]
+    metrics::connected();
 }
 
 #[cfg(feature = "redis")]
 pub(crate) fn disconnected(connection: usize, cause: &Cause) {
     warn!(target: "lock_runtime", parent: None, connection, error = %cause, "disconnect");
+    #[cfg(feature = "metrics")]
+    metrics::disconnected();
 }
 
 fn millis(time: Duration) -> u64 {

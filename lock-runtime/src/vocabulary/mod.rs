@@ -10,5 +10,7 @@ pub(crate) mod fence;
 pub(crate) mod holder;
 pub(crate) mod key;
 pub(crate) mod kind;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
 pub(crate) mod query;
 pub(crate) mod terms;

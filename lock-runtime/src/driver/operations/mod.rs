@@ -2,6 +2,8 @@
 //! without its I/O.
 
 mod acquiring;
+#[cfg(feature = "metrics")]
+mod counts;
 mod releasing;
 mod waiting;
 

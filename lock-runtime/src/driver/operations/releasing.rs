@@ -15,10 +15,10 @@ use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// What the server has been told to let go of, and has not confirmed.
 pub(super) struct Releasing {
-    terms: Arc<Terms>,
+    pub(super) terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
     /// How it ended, and when.
-    end: End,
+    pub(super) end: End,
     since: Moment,
 }
 
