@@ -68,6 +68,8 @@
 //! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
 //! values: `stock:{item}`. Times are whole milliseconds.
 //!
+//! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
+//!
 //! # Features
 //!
 //! Two are on by default: `macros` for [`distributed_lock`] and [`key!`],

@@ -78,8 +78,7 @@ impl LockGuard {
 
     /// The names of everything that is held, the last one in order first.
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
-        let locks = self.lease.all().filter(|lease| !lease.is_limit());
-        locks.map(|lease| &lease.terms.key)
+        self.lease.keys()
     }
 
     /// The token that fences this acquisition; of several keys it is the one of

@@ -15,6 +15,7 @@ use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::spans::Traced;
 use crate::vocabulary::terms::Terms;
 
 /// A lock that was granted, shared between its guard and the driver.
@@ -121,6 +122,17 @@ impl Lease {
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
         self.all().find(|lease| now >= lease.deadline())
+    }
+
+    /// The names of what is held, the last one that was taken first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        let locks = self.all().filter(|lease| !lease.is_limit());
+        locks.map(|lease| &lease.terms.key)
+    }
+
+    /// A span for work under it.
+    pub(crate) fn traced(&self) -> Traced {
+        Traced::hold(&self.terms, self.keys(), self.fence)
     }
 
     pub(crate) fn locks(&self, key: &LockKey) -> bool {

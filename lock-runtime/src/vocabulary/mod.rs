@@ -13,4 +13,5 @@ pub(crate) mod kind;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 pub(crate) mod query;
+pub(crate) mod spans;
 pub(crate) mod terms;

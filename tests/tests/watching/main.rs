@@ -5,3 +5,4 @@ mod events;
 mod meter;
 mod metrics;
 mod recorder;
+mod spans;

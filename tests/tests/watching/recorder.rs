@@ -97,6 +97,11 @@ pub(crate) fn spans(key: &str) -> Vec<Sighting> {
     about.cloned().collect()
 }
 
+/// The number of the span that this thread is in.
+pub(crate) fn inside() -> Option<u64> {
+    ENTERED.with_borrow(|entered| entered.last().copied())
+}
+
 fn seen() -> MutexGuard<'static, Seen> {
     SEEN.lock().expect("nobody panics while holding it")
 }
@@ -109,10 +114,9 @@ struct Recorder;
 
 impl Recorder {
     fn parent(is_contextual: bool, explicit: Option<&Id>, seen: &Seen) -> Option<String> {
-        let around = ENTERED.with_borrow(|entered| entered.last().copied());
         let id = match explicit {
             Some(id) => Some(id.clone()),
-            None => around.filter(|_| is_contextual).map(Id::from_u64),
+            None => inside().filter(|_| is_contextual).map(Id::from_u64),
         };
         id.map(|id| seen.spans[number(&id)].name.clone())
     }
