@@ -99,6 +99,7 @@ pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
 pub use vocabulary::error::{FromLockError, LockError};
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::health::{Health, LastError};
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
 

@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod escaped;
 pub(crate) mod events;
 pub(crate) mod fence;
+pub(crate) mod health;
 pub(crate) mod holder;
 pub(crate) mod key;
 pub(crate) mod kind;

@@ -1,5 +1,6 @@
 //! Questions about locks that take none.
 
+use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 
@@ -14,6 +15,8 @@ pub(crate) enum Query {
     List(Pattern),
     /// Take the lock from its holders.
     ForceRelease(LockKey),
+    /// Whether the store answers.
+    Health,
 }
 
 /// The answer to a question of the same name.
@@ -23,6 +26,7 @@ pub(crate) enum Found {
     List(Vec<LockKey>),
     /// How many held it.
     ForceRelease(usize),
+    Health(Health),
 }
 
 /// Names with a `*` for any text and a `?` for any character.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod events;
+mod health;
 mod meter;
 mod metrics;
 mod recorder;

@@ -65,7 +65,7 @@ impl Named {
     fn of(key: &Key) -> Arc<Self> {
         let mut name = key.name().to_owned();
         for label in key.labels() {
-            name += &format!(" {}={}", label.key(), label.value());
+            name.extend([" ", label.key(), "=", label.value()]);
         }
         Arc::new(Self(name))
     }

@@ -59,11 +59,11 @@ async fn a_lock_is_counted_from_the_request_to_the_release(world: World) {
     labels.reaches("lock_attempts_total", 2.0).await;
     assert_eq!(labels.count("lock_outcomes_total", "granted"), 2);
     assert_eq!(labels.count("lock_wait_seconds", "granted"), 2);
-    let hold = value(&labels.name("lock_hold_seconds"));
-    assert_eq!(hold.count, 2);
+    let times = value(&labels.name("lock_hold_seconds"));
+    assert_eq!(times.count, 2);
     assert!(
-        (0.06..20.0).contains(&hold.sum),
-        "{hold:?}: these are seconds"
+        (0.06..20.0).contains(&times.sum),
+        "{times:?}: these are seconds"
     );
     assert_eq!(value(&labels.name("lock_handover_seconds")).count, 2);
 }

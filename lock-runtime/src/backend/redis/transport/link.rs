@@ -22,6 +22,8 @@ use crate::backend::redis::queue::Queue;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
+use crate::vocabulary::health::{Health, LastError};
+use crate::vocabulary::query::Found;
 
 /// How many batches on their way make it worth while to wait for more calls.
 const BUSY: usize = 1;
@@ -54,6 +56,7 @@ pub(crate) struct Link {
     pause: Duration,
     /// Those that the server does not remember.
     forgotten: Vec<&'static Script>,
+    last_error: Option<LastError>,
     /// Whether the next calls go one by one, to see which of them is refused.
     apart: bool,
 }
@@ -95,6 +98,7 @@ impl Link {
             grace: None,
             pause: FIRST_PAUSE,
             forgotten: Vec::new(),
+            last_error: None,
             apart: false,
         }
     }
@@ -106,6 +110,20 @@ impl Link {
     /// Whether it is open and waits for few answers.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_up() && self.batches.len() < BUSY
+    }
+
+    /// Adds to the answer of a probe what the queue does not know.
+    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
+        let known = self.last_error.clone();
+        match result {
+            Ok(Found::Health(health)) => health.last_error = known,
+            Ok(_) => {}
+            Err(cause) => {
+                let current = known.filter(|_| !self.is_up());
+                let error = current.unwrap_or_else(|| LastError::now(cause));
+                *result = Ok(Found::Health(Health::unreachable(error)));
+            }
+        }
     }
 
     /// Writes what was sent and reads what has come in.
@@ -281,6 +299,7 @@ impl Link {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
     }
@@ -299,6 +318,7 @@ impl Link {
             return;
         }
         events::disconnected(self.number, &cause);
+        self.last_error = Some(LastError::now(&cause));
         self.state = State::Down { until: now };
         for batch in std::mem::take(&mut self.batches) {
             self.unknown(now, batch.sent, &cause);
