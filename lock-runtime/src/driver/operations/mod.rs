@@ -30,7 +30,6 @@ use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
 use acquiring::{Acquiring, News};
-use releasing::Releasing;
 
 /// The table of operations.
 pub(super) struct Operations {
@@ -58,6 +57,15 @@ enum Delivery {
     Guard(Answer<LockGuard>, Result<LockGuard, LockError>),
     Release(Answer<bool>, Result<bool, LockError>),
     Query(Answer<Found>, Result<Found, LockError>),
+}
+
+/// What the server has been told to let go of, and has not confirmed.
+struct Releasing {
+    terms: Arc<Terms>,
+    answer: Option<Answer<bool>>,
+    /// How it ended, and when.
+    end: End,
+    since: Moment,
 }
 
 struct Shutdown {

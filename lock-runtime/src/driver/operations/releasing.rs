@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Delivery, Operations};
+use super::{Delivery, Operations, Releasing};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::held::lease::Lease;
@@ -12,15 +12,6 @@ use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::events::{self, End};
 use crate::vocabulary::terms::{LeaseId, Terms};
-
-/// What the server has been told to let go of, and has not confirmed.
-pub(super) struct Releasing {
-    pub(super) terms: Arc<Terms>,
-    answer: Option<Answer<bool>>,
-    /// How it ended, and when.
-    pub(super) end: End,
-    since: Moment,
-}
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
