@@ -56,6 +56,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --no-default-features
 	cargo build -p lock-runtime --no-default-features --features redis
+	cargo build -p lock-runtime --features metrics
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)

@@ -11,7 +11,12 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
             )
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::f"),
+                )
+                .template("{{\"{id}\"}}:{type:?}:{id}:{misspelt}")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

@@ -34,9 +34,10 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents are in `docs/` of the repository: `guarantees.md` says what
+//! Five documents are in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run the locks;
+//! `watching.md` what can be watched;
 //! `expansion.md` what the attribute makes of a function.
 //!
 //! # Events
@@ -46,24 +47,34 @@
 //!
 //! | event | level | other fields | |
 //! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `ttl` | a lock is asked for |
-//! | `wait` | debug | `key` `function` | somebody else holds it |
-//! | `grant` | debug | `key` `function` `fence` `waited` | the lock is granted |
-//! | `cancel` | debug | `key` `function` | the caller has dropped the acquisition |
-//! | `refuse` | info | `key` `function` `error` | the acquisition failed with this error |
-//! | `renew failure` | warn | `key` `function` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
-//! | `stop` | warn | `key` `function` `fence` | the body was dropped because of that |
-//! | `overrun` | warn | `key` `function` `fence` | a body finished in a poll that outlasted the lease |
-//! | `release` | debug | `key` `function` `held` | a lock was released, or an acquisition given up; `held` says whether it was still held |
-//! | `release failure` | warn | `key` `function` `error` | the release failed; the lock stays on the server until its ttl |
+//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
+//! | `wait` | debug | `key` `function` `template` | somebody else holds it |
+//! | `grant` | debug | `key` `function` `template` `fence` `waited_ms` | it is ours |
+//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
+//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
+//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
+//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
+//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
+//! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
+//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that |
+//! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
+//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
+//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
 //!
+//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
+//! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
+//! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
+//! values: `stock:{item}`. Times are whole milliseconds.
+//!
+//! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
+//!
 //! # Features
 //!
-//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. `memory:` is always there.
+//! Two are on by default: `macros` for [`distributed_lock`] and [`key!`],
+//! `redis` for Redis and Valkey. `memory:` is always there. The feature `metrics`
+//! counts and measures through the `metrics` facade; `watching.md` lists what.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -87,6 +98,7 @@ pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
 pub use vocabulary::error::{FromLockError, LockError};
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::health::{Health, LastError};
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
 

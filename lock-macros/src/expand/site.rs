@@ -7,18 +7,22 @@ use syn::{ExprPath, Path};
 
 use crate::expand::pieces::{crate_at, shown_at};
 use crate::parse::args::Args;
+use crate::parse::keys::Keys;
 use crate::parse::length::Length;
 use crate::parse::values::{Mode, Permits};
+use crate::validate::Lock;
 
 // Input:
-//     #[distributed_lock(key = "…", ttl = "10s", wait = WAIT)]
+//     #[distributed_lock(key = "stock:{id}", ttl = "10s", wait = WAIT)]
 //     async fn f
 //
 // Output:
-//     const LOCK_SITE: &Site = &Site::new(module_path!(), "f").ttl_ms(10000).wait(WAIT);
+//     const LOCK_SITE: &Site = &Site::new(concat!(module_path!(), "::f"))
+//         .template("stock:{id}").ttl_ms(10000).wait(WAIT);
 //     LOCK_SITE
-/// An expression of type `&'static Site`, for a function of this name.
-pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream {
+/// An expression of type `&'static Site`.
+pub(crate) fn expand(lock: &Lock<'_>, krate: &Path) -> TokenStream {
+    let args = lock.args;
     let constants: Vec<_> = args.constants().collect();
     // With several constants, it is not known which one an error will be about.
     let span = match *constants {
@@ -26,10 +30,12 @@ pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream
         _ => Span::mixed_site(),
     };
     let krate = crate_at(krate, span);
-    let name = function.unraw().to_string();
+    let name = format!("::{}", lock.function.sig.ident.unraw());
+    let template = template(lock.keys);
     let settings = settings(args);
     let site = quote_spanned! {span=>
-        &#krate::__private::Site::new(::core::module_path!(), #name) #settings
+        &#krate::__private::Site::new(::core::concat!(::core::module_path!(), #name))
+            .template(#template) #settings
     };
     // `cargo check` evaluates every constant item, but no `const` block of a function that is never
     // called. An item therefore checks the user's constants; where there are none, a block is shorter.
@@ -42,6 +48,12 @@ pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream
             LOCK_SITE
         }
     }
+}
+
+/// The keys as they are written: the same text for all values.
+fn template(keys: &Keys) -> String {
+    let templates = keys.as_slice().iter().map(|key| key.template.to_string());
+    templates.collect::<Vec<_>>().join(", ")
 }
 
 /// The calls for settings that differ from the defaults of `Site::new`.

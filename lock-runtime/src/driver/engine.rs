@@ -9,6 +9,8 @@ use super::op::Op;
 use super::operations::Operations;
 use crate::backend::Backend;
 use crate::base::clock::{Clock, Sleep};
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
 /// How many operations or outcomes one turn takes in.
 const AT_ONCE: usize = 1024;
@@ -43,6 +45,8 @@ impl Engine {
 
     /// Does everything that is to be done now. `cx` is woken when there is more.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
+        #[cfg(feature = "metrics")]
+        let _turn = metrics::Turn::begin(self.inbox.len());
         let mut all = self.take(cx);
         loop {
             self.submit();

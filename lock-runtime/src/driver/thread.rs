@@ -17,6 +17,8 @@ use crate::backend::setup::Setup;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
 /// How long the thread goes on to deliver releases after the last handle is gone.
 const LAST_RELEASES: Duration = Duration::from_secs(5);
@@ -28,6 +30,8 @@ pub(crate) async fn start(
     setup: Setup,
     grace: Duration,
 ) -> Result<Arc<Mailbox>, LockError> {
+    #[cfg(feature = "metrics")]
+    metrics::describe();
     let (ready, connected) = oneshot::channel();
     thread::Builder::new()
         .name("lock-driver".into())

@@ -84,19 +84,26 @@ impl Watchdog {
         Some(watched.lease)
     }
 
-    /// A renewal that was sent after `since` has succeeded. A lease that has
-    /// lapsed meanwhile stays lapsed: its body may have been stopped.
-    pub(crate) fn renewed(&mut self, id: LeaseId, now: Moment, since: Moment) {
-        let Some(watched) = self.leases.get_mut(&id) else {
-            return;
-        };
+    /// A renewal that was sent after `since` has succeeded; returns the lease and
+    /// how much was left of it. A lease that has lapsed meanwhile stays lapsed: its
+    /// body may have been stopped.
+    pub(crate) fn renewed(
+        &mut self,
+        id: LeaseId,
+        now: Moment,
+        since: Moment,
+    ) -> Option<(&Lease, Duration)> {
+        let watched = self.leases.get_mut(&id)?;
         let terms = &watched.lease.terms;
-        if now < watched.lease.deadline() {
+        let left = watched.lease.deadline().since(now);
+        if !left.is_zero() {
             watched.lease.extend(deadline(since, terms.ttl));
             let goes_on = terms.renew && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, terms.ttl));
         }
         self.enter(id);
+        let lease = &self.leases.get(&id)?.lease;
+        (!left.is_zero()).then_some((lease, left))
     }
 
     /// A renewal has failed or was not answered: it is tried again soon, until the
@@ -180,7 +187,7 @@ mod tests {
         };
         let ends = deadline(now, granted);
         let home = Arc::new(Nowhere);
-        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let lease = Arc::new(Lease::new(terms.into(), 1, now, ends, clock, home));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease, now)
@@ -258,7 +265,7 @@ mod tests {
         };
         let ends = deadline(start, TTL);
         let home = Arc::new(Nowhere);
-        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let lease = Arc::new(Lease::new(terms.into(), 1, start, ends, clock, home));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), start, start, TTL);
         let at = watchdog.next_wakeup().unwrap();

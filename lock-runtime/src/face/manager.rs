@@ -18,6 +18,7 @@ use crate::face::config::LockConfig;
 use crate::face::request::LockRequest;
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::query::{Found, Pattern, Query};
@@ -143,6 +144,19 @@ impl LockManager {
             Found::ForceRelease(holders) => Ok(holders),
             _ => Err(mismatch()),
         }
+    }
+
+    /// Whether the server answers, for a readiness probe. It is asked over one of the
+    /// connections, in turn, or over one that is broken. The answer takes about a
+    /// second at the most, and is never an error: a server that cannot be reached, and
+    /// a manager that was shut down, are not [`connected`](Health::connected).
+    pub async fn health(&self) -> Health {
+        let error = match self.ask(Query::Health).await {
+            Ok(Found::Health(health)) => return health,
+            Ok(_) => mismatch(),
+            Err(error) => error,
+        };
+        Health::unreachable(LastError::now(&error))
     }
 
     async fn ask(&self, query: Query) -> Result<Found, LockError> {

@@ -22,8 +22,6 @@ pub struct LockRequest {
     shared: Arc<Shared>,
     keys: Option<Keys>,
     settings: Settings,
-    /// Split and checked when the lock is taken.
-    function: Option<&'static str>,
 }
 
 impl LockRequest {
@@ -33,7 +31,6 @@ impl LockRequest {
             shared,
             keys,
             settings: Settings::DEFAULT,
-            function: None,
         }
     }
 
@@ -125,10 +122,18 @@ impl LockRequest {
 
     /// The function that takes the lock, shown in events and to those who ask who
     /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
-    /// most 256 bytes without whitespace and control characters. Events show the
-    /// part after the last `::`. The attribute names its function itself.
+    /// most 256 bytes without whitespace and control characters. The attribute names
+    /// its function itself.
     pub fn function(mut self, path: &'static str) -> Self {
-        self.function = Some(path);
+        self.settings.function = Some(path);
+        self
+    }
+
+    /// What the key is made from, for events and metrics: `"stock:{item}"`. Locks of
+    /// one template are counted together. Annotated functions give that of their
+    /// attribute, several keys joined by a comma.
+    pub fn template(mut self, template: &'static str) -> Self {
+        self.settings.template = Some(template);
         self
     }
 
@@ -175,15 +180,12 @@ impl LockRequest {
         let keys = self.keys.ok_or(LockError::InvalidKey {
             reason: "there is none: name at least one",
         })?;
-        let settings = Settings {
-            function: self.function.map(module_and_name).transpose()?,
-            ..self.settings
-        };
-        Ok((self.shared, settings, keys))
+        self.settings.function.map_or(Ok(()), check_function)?;
+        Ok((self.shared, self.settings, keys))
     }
 }
 
-fn module_and_name(path: &'static str) -> Result<(&'static str, &'static str), LockError> {
+fn check_function(path: &str) -> Result<(), LockError> {
     const MAX_BYTES: usize = 256;
     if path.len() > MAX_BYTES || !holder::is_one_word(path) {
         return Err(LockError::invalid(
@@ -191,7 +193,7 @@ fn module_and_name(path: &'static str) -> Result<(&'static str, &'static str), L
             "it must have 1 to 256 bytes, no whitespace and no control characters",
         ));
     }
-    Ok(path.rsplit_once("::").unwrap_or(("", path)))
+    Ok(())
 }
 
 impl fmt::Debug for LockRequest {
@@ -200,20 +202,5 @@ impl fmt::Debug for LockRequest {
             .field("keys", &self.keys)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_have_the_name_without_its_module() {
-        for (path, split) in [
-            ("shop::stock::restock", ("shop::stock", "restock")),
-            ("restock", ("", "restock")),
-        ] {
-            assert_eq!(module_and_name(path).expect("valid"), split);
-        }
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct Settings {
     pub(crate) reentrant: bool,
     pub(crate) min_hold: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name.
-    pub(crate) function: Option<(&'static str, &'static str)>,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Settings {
@@ -35,6 +35,7 @@ impl Settings {
         min_hold: None,
         max_hold: None,
         function: None,
+        template: None,
     };
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
@@ -93,6 +94,7 @@ impl Settings {
             min_hold: self.min_hold,
             max_hold: self.max_hold,
             function: self.function,
+            template: self.template,
         };
         Ok((terms, keys.rest))
     }
@@ -161,7 +163,7 @@ mod tests {
             renew: false,
             reentrant: true,
             max_hold: Some(MAX_TTL),
-            function: Some(("shop", "buy")),
+            function: Some("shop::buy"),
             ..Settings::DEFAULT
         };
         let nothing = Capabilities::none("chalkboard");

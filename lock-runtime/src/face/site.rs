@@ -11,12 +11,18 @@ use crate::vocabulary::terms::Wait;
 pub struct Site(pub(crate) Settings);
 
 impl Site {
-    /// A function that takes every setting from the configuration.
-    pub const fn new(module: &'static str, function: &'static str) -> Self {
+    /// A function, with its module, that takes every setting from the configuration.
+    pub const fn new(function: &'static str) -> Self {
         Self(Settings {
-            function: Some((module, function)),
+            function: Some(function),
             ..Settings::DEFAULT
         })
+    }
+
+    /// The text of the keys, before their values.
+    pub const fn template(mut self, template: &'static str) -> Self {
+        self.0.template = Some(template);
+        self
     }
 
     /// `ttl = "…"`, in milliseconds.

@@ -79,8 +79,7 @@ impl LockGuard {
 
     /// The names of everything that is held, the last one in order first.
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
-        let locks = self.lease.all().filter(|lease| !lease.is_limit());
-        locks.map(|lease| &lease.terms.key)
+        self.lease.keys()
     }
 
     /// The fencing token of this acquisition. With several keys it is that of the

@@ -17,12 +17,14 @@ use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::spans::Traced;
 use crate::vocabulary::terms::Terms;
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
+    pub(crate) granted: Moment,
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
     deadline: AtomicU64,
@@ -49,18 +51,20 @@ impl Lease {
     pub(crate) fn new(
         terms: Arc<Terms>,
         fence: u64,
+        granted: Moment,
         deadline: Moment,
         clock: Clock,
         home: Arc<dyn Home>,
     ) -> Self {
         let latest = match terms.longest() {
-            Some(most) => clock.now().after(most),
+            Some(most) => granted.after(most),
             None => Moment::from_nanos(u64::MAX),
         };
         let deadline = deadline.min(latest);
         Self {
             terms,
             fence,
+            granted,
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
@@ -80,7 +84,7 @@ impl Lease {
         let never = Moment::from_nanos(u64::MAX);
         let lease = Self {
             limit: true,
-            ..Self::new(terms, joined.fence, never, clock, home)
+            ..Self::new(terms, joined.fence, clock.now(), never, clock, home)
         };
         lease.put_on(joined);
         Arc::new(lease)
@@ -123,8 +127,24 @@ impl Lease {
         self.all().find(|lease| now >= lease.deadline())
     }
 
+    /// The names of what is held, the last one that was taken first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        let locks = self.all().filter(|lease| !lease.is_limit());
+        locks.map(|lease| &lease.terms.key)
+    }
+
+    /// A span for work under it.
+    pub(crate) fn traced(&self) -> Traced {
+        Traced::hold(&self.terms, self.keys(), self.fence)
+    }
+
     pub(crate) fn locks(&self, key: &LockKey) -> bool {
         self.all().any(|lease| lease.terms.key == *key)
+    }
+
+    /// How long ago it was granted.
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.now().since(self.granted)
     }
 
     /// How long all of them are surely held.

@@ -111,6 +111,21 @@ impl LockError {
         }
     }
 
+    /// The kind of error in one word, as events and metrics have it: `contended`,
+    /// `unavailable`, …
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotConfigured => "not_configured",
+            Self::InvalidKey { .. } => "invalid_key",
+            Self::InvalidOptions { .. } => "invalid_options",
+            Self::Contended { .. } => "contended",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Lost { .. } => "lost",
+            Self::AlreadyHeld { .. } => "already_held",
+            Self::ShutDown => "shut_down",
+        }
+    }
+
     /// Whether the same call may succeed later without a change to the program.
     /// It is false for [`Lost`](Self::Lost), since the work has begun.
     pub fn is_retryable(&self) -> bool {

@@ -104,7 +104,7 @@ impl Holder {
         Self {
             process: Some(THIS_PROCESS.id),
             host: Some(THIS_PROCESS.host.as_str().into()),
-            function: terms.function_path().map(|path| path.to_string().into()),
+            function: terms.function.map(Into::into),
             ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_holder_in_this_process_says_where_and_what_for() {
         let terms = Terms {
-            function: Some(("shop::stock", "buy")),
+            function: Some("shop::stock::buy"),
             ..Terms::of(LeaseId(4), "k", Duration::from_secs(1))
         };
         let holder = Holder::here(&terms, Duration::ZERO);

@@ -1,5 +1,6 @@
 //! Queries about locks: their status, which there are, and taking them away.
 
+use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 
@@ -14,6 +15,8 @@ pub(crate) enum Query {
     List(Pattern),
     /// Take the lock from its holders.
     ForceRelease(LockKey),
+    /// Whether the store answers.
+    Health,
 }
 
 /// The answer to the query of the same name.
@@ -23,6 +26,7 @@ pub(crate) enum Found {
     List(Vec<LockKey>),
     /// How many held it.
     ForceRelease(usize),
+    Health(Health),
 }
 
 /// A pattern for names: `*` stands for any text, `?` for any character.

@@ -1,6 +1,5 @@
 //! The terms of an acquisition: everything that is settled when it begins.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -38,9 +37,10 @@ pub(crate) struct Terms {
     pub(crate) min_hold: Option<Duration>,
     /// The longest time for which it is held, from the grant on.
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name of the function that takes the lock, if they are known; the
-    /// module may be empty.
-    pub(crate) function: Option<(&'static str, &'static str)>,
+    /// The function that takes the lock, with its module, if it is known.
+    pub(crate) function: Option<&'static str>,
+    /// What the key was made from: the same for all values in it.
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Terms {
@@ -57,13 +57,8 @@ impl Terms {
             min_hold: None,
             max_hold: None,
             function: None,
+            template: None,
         }
-    }
-
-    /// The full name of the function that takes the lock, if it is known.
-    pub(crate) fn function_path(&self) -> Option<FunctionPath> {
-        self.function
-            .map(|(module, name)| FunctionPath { module, name })
     }
 
     /// The longest time for which the lease lasts. A fixed one lasts for its ttl, even
@@ -84,20 +79,5 @@ impl Terms {
     /// for a busy machine.
     pub(crate) fn call_timeout(&self) -> Duration {
         (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
-    }
-}
-
-/// A function as `module::name`, or as its name alone.
-pub(crate) struct FunctionPath {
-    module: &'static str,
-    name: &'static str,
-}
-
-impl fmt::Display for FunctionPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.module.is_empty() {
-            write!(f, "{}::", self.module)?;
-        }
-        f.write_str(self.name)
     }
 }

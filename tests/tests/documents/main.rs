@@ -2,6 +2,7 @@
 
 mod arguments;
 mod events;
+mod metrics;
 mod named_tests;
 mod references;
 mod repository;

@@ -22,7 +22,7 @@ use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::Query;
+use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
 use protocol::call::KeyNames;
@@ -73,6 +73,8 @@ struct Redis {
     links: Vec<Link>,
     /// The connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
+    /// The connection that each probe went to.
+    probes: Numbered<QueryId, usize>,
     pushes: mpsc::UnboundedReceiver<Push>,
     clock: Clock,
     sleep: Sleep,
@@ -94,6 +96,7 @@ impl Redis {
         let mut this = Self {
             links,
             bound: Numbered::default(),
+            probes: Numbered::default(),
             pushes,
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
@@ -150,6 +153,13 @@ impl Redis {
         usize::try_from(hasher.finish() % links).unwrap_or(0)
     }
 
+    /// One that is broken, or else each in turn.
+    fn link_to_probe(&self, id: QueryId) -> usize {
+        let broken = self.links.iter().position(|link| !link.is_up());
+        let links = self.links.len() as u64;
+        broken.unwrap_or_else(|| usize::try_from(id.0 % links).unwrap_or(0))
+    }
+
     /// Takes in everything that has arrived, pushes before the replies that arrived with
     /// them.
     fn receive(&mut self, cx: &mut Context<'_>) {
@@ -172,12 +182,17 @@ impl Redis {
     }
 
     fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self
+        let mut outcome = self
             .links
             .iter_mut()
             .find_map(|it| it.queue.next_outcome())?;
         if let Some(id) = outcome.ended() {
             self.bound.remove(&id);
+        }
+        if let Outcome::Answered { id, result } = &mut outcome
+            && let Some(link) = self.probes.remove(id)
+        {
+            self.links[link].complete(result);
         }
         Some(outcome)
     }
@@ -202,6 +217,11 @@ impl Backend for Redis {
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
             Request::Query(_, Query::List(_)) => 0,
+            Request::Query(id, Query::Health) => {
+                let link = self.link_to_probe(*id);
+                self.probes.insert(*id, link);
+                link
+            }
         };
         self.links[link].queue.submit(now, request);
     }

@@ -41,16 +41,17 @@ impl News {
 }
 
 impl Acquiring {
-    pub(super) fn differs(self, held: u32) {
+    pub(super) fn differs(self, now: Moment, held: u32) {
         let Kind::Permits(asked) = self.terms.kind else {
             return;
         };
-        self.refuse(LockError::invalid(
+        let error = LockError::invalid(
             "permits",
             format_args!(
                 "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
             ),
-        ));
+        );
+        self.refuse(now, error);
     }
 
     pub(super) fn fail(self, now: Moment, news: News) {
@@ -69,11 +70,11 @@ impl Acquiring {
             News::Trouble { cause, .. } => LockError::unavailable(cause),
             News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
         };
-        self.refuse(error);
+        self.refuse(now, error);
     }
 
-    pub(super) fn refuse(self, error: LockError) {
-        events::refused(&self.terms, &error);
+    pub(super) fn refuse(self, now: Moment, error: LockError) {
+        events::refused(&self.terms, &error, now.since(self.started));
         let _ = self.reply.send(Err(error));
     }
 }

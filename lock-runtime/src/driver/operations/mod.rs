@@ -2,6 +2,9 @@
 //! without its I/O.
 
 mod acquiring;
+#[cfg(feature = "metrics")]
+mod counts;
+mod releasing;
 mod waiting;
 
 use std::collections::BTreeSet;
@@ -21,8 +24,8 @@ use crate::held::home::Home;
 use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::events;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::events::{self, End};
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
@@ -56,9 +59,13 @@ enum Delivery {
     Query(Answer<Found>, Result<Found, LockError>),
 }
 
+/// What the server has been told to let go of, and has not confirmed.
 struct Releasing {
     terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
+    /// How it ended, and when.
+    end: End,
+    since: Moment,
 }
 
 struct Shutdown {
@@ -113,11 +120,11 @@ impl Operations {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
             Op::Cancel(id) => {
                 if let Some(acquiring) = self.finish(id) {
-                    events::cancelled(&acquiring.terms);
-                    self.abandon(acquiring.terms, None);
+                    events::cancelled(&acquiring.terms, now.since(acquiring.started));
+                    self.abandon(now, acquiring.terms, End::Withdrawn, None);
                 }
             }
-            Op::Release { id, answer } => self.release(id, answer),
+            Op::Release { id, answer } => self.release(now, id, answer),
             Op::Query(query, answer) => self.ask(query, answer),
             Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
@@ -136,13 +143,13 @@ impl Operations {
             } => {
                 if let Some(acquiring) = self.finish(id) {
                     let ends = deadline(since, ttl);
-                    if let Some(lease) = self.lease(&acquiring.terms, fence, ends) {
+                    if let Some(lease) = self.lease(&acquiring.terms, fence, now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         let guard = Ok(LockGuard::new(lease));
                         self.answers.push(Delivery::Guard(acquiring.reply, guard));
                     } else {
-                        self.abandon(acquiring.terms, None);
+                        self.abandon(now, acquiring.terms, End::Withdrawn, None);
                     }
                 }
             }
@@ -164,10 +171,14 @@ impl Operations {
             }
             Outcome::Differs { id, permits } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.differs(permits);
+                    acquiring.differs(now, permits);
                 }
             }
-            Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
+            Outcome::Renewed { id, since } => {
+                if let Some((lease, left)) = self.watchdog.renewed(id, now, since) {
+                    events::renewed(&lease.terms, left);
+                }
+            }
             Outcome::RenewFailed { id, cause } => {
                 if let Some(lease) = self.watchdog.retry(id, now) {
                     events::renewal_failed(&lease.terms, &cause);
@@ -175,10 +186,10 @@ impl Operations {
             }
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
-                    self.lose(&lease);
+                    self.lose(now, &lease);
                 }
             }
-            Outcome::Released { id, result } => self.released(id, result),
+            Outcome::Released { id, result } => self.released(now, id, result),
             Outcome::Answered { id, result } => {
                 if let Some(answer) = self.asking.remove(&id) {
                     let result = result.map_err(LockError::unavailable);
@@ -197,7 +208,7 @@ impl Operations {
         while let Some(due) = self.watchdog.due(now) {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
-                Due::Lapsed(lease) => self.lose(&lease),
+                Due::Lapsed(lease) => self.lose(now, &lease),
             }
         }
         if self
@@ -206,7 +217,7 @@ impl Operations {
             .is_some_and(|it| it.grace_ends <= now)
         {
             for lease in self.watchdog.forget_all() {
-                self.lose(&lease);
+                self.lose(now, &lease);
             }
         }
         if self.releasing.is_empty() {
@@ -257,60 +268,18 @@ impl Operations {
         self.requests.push(Request::Query(id, query));
     }
 
-    fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
-        if let Some(lease) = self.watchdog.forget(id) {
-            // Joined guards and watchers learn that the lease is over.
-            lease.end();
-            self.let_go(&lease, answer);
-        } else if let Some(answer) = answer {
-            // It was lost before, and is released already or about to be.
-            let _ = answer.send(Ok(false));
-        }
-    }
-
-    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
-            events::released(&terms, &result);
-            if let Some(answer) = answer {
-                let result = result.map_err(LockError::unavailable);
-                self.answers.push(Delivery::Release(answer, result));
-            }
-        }
-    }
-
-    /// The lock is not ours any more, or may not be. It is released all the same, so
-    /// that nobody waits for the rest of its ttl.
-    fn lose(&mut self, lease: &Lease) {
-        lease.end();
-        events::lost(&lease.terms, lease.fence);
-        self.let_go(lease, None);
-    }
-
-    /// Releases a lock. If its caller never got the guard, it was of no use and does not
-    /// rest. A limit releases nothing: the lock belongs to the call that was joined.
-    fn let_go(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
-        if lease.is_limit() {
-            return;
-        }
-        let terms = Arc::clone(&lease.terms);
-        if lease.has_arrived() {
-            self.requests.push(Request::Release(terms.id));
-            self.releasing.insert(terms.id, Releasing { terms, answer });
-        } else {
-            self.abandon(terms, answer);
-        }
-    }
-
-    fn abandon(&mut self, terms: Arc<Terms>, answer: Option<Answer<bool>>) {
-        self.requests.push(Request::Abandon(terms.id));
-        self.releasing.insert(terms.id, Releasing { terms, answer });
-    }
-
     /// `None` if every caller is gone.
-    fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
+    fn lease(
+        &self,
+        terms: &Arc<Terms>,
+        fence: u64,
+        granted: Moment,
+        deadline: Moment,
+    ) -> Option<Arc<Lease>> {
         Some(Arc::new(Lease::new(
             Arc::clone(terms),
             fence,
+            granted,
             deadline,
             self.clock.clone(),
             self.home.upgrade()?,
@@ -328,8 +297,9 @@ impl Operations {
         waiting.sort_unstable();
         for id in waiting {
             if let Some(acquiring) = self.finish(id) {
-                let _ = acquiring.reply.send(Err(LockError::ShutDown));
-                self.abandon(acquiring.terms, None);
+                let terms = Arc::clone(&acquiring.terms);
+                acquiring.refuse(now, LockError::ShutDown);
+                self.abandon(now, terms, End::Withdrawn, None);
             }
         }
     }

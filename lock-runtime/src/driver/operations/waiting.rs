@@ -11,7 +11,7 @@ use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::events;
+use crate::vocabulary::events::{self, End};
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
 /// How long the first answer to an acquisition may take, if that is longer than its
@@ -81,7 +81,7 @@ impl Operations {
             let news = std::mem::replace(&mut acquiring.news, News::Nothing);
             let terms = Arc::clone(&acquiring.terms);
             acquiring.fail(now, news);
-            self.abandon(terms, None);
+            self.abandon(now, terms, End::Withdrawn, None);
         }
     }
 

@@ -8,7 +8,14 @@ use crate::vocabulary::terms::LeaseId;
 fn lease(clock: &Clock) -> Lease {
     let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
     let ends = deadline(clock.now(), terms.ttl);
-    Lease::new(terms.into(), 1, ends, clock.clone(), Arc::new(Nowhere))
+    Lease::new(
+        terms.into(),
+        1,
+        clock.now(),
+        ends,
+        clock.clone(),
+        Arc::new(Nowhere),
+    )
 }
 
 #[test]
@@ -53,7 +60,7 @@ fn of(key: &str, max_hold: Option<Duration>) -> Arc<Lease> {
     };
     let ends = deadline(clock.now(), terms.ttl);
     let home = Arc::new(Nowhere);
-    Arc::new(Lease::new(terms.into(), 1, ends, clock, home))
+    Arc::new(Lease::new(terms.into(), 1, clock.now(), ends, clock, home))
 }
 
 #[test]

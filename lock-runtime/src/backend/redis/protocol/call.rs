@@ -76,6 +76,8 @@ pub(crate) enum Inspect {
         cursor: u64,
     },
     ForceRelease(LockKey),
+    /// A message from this connection to itself.
+    Echo,
 }
 
 /// A call and the moment before it was sent.
@@ -258,6 +260,11 @@ impl Call {
                 let mut cmd = redis::cmd("SCAN");
                 cmd.arg(cursor).arg("MATCH").arg(names.owners(glob));
                 cmd.arg("COUNT").arg(1000);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Echo) => {
+                let mut cmd = redis::cmd("PUBLISH");
+                cmd.arg(&*names.channel).arg("");
                 cmd
             }
             Self::Inspect(_, Inspect::Holders(tokens)) => {

@@ -14,7 +14,7 @@ pub(crate) fn name(token: Token, terms: &Terms) -> String {
     let (process, host) = (THIS_PROCESS.id, &THIS_PROCESS.host);
     // Writing into a text does not fail.
     let _ = write!(name, "{token} {process}@{host}");
-    if let Some(function) = terms.function_path() {
+    if let Some(function) = terms.function {
         let _ = write!(name, " {function}");
     }
     name
@@ -55,8 +55,7 @@ mod tests {
             ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
         };
         for (function, path) in [
-            (Some(("shop::stock", "buy")), Some("shop::stock::buy")),
-            (Some(("", "buy")), Some("buy")),
+            (Some("shop::stock::buy"), Some("shop::stock::buy")),
             (None, None),
         ] {
             let name = name(token, &terms(function));

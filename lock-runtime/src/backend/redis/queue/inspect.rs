@@ -13,6 +13,7 @@ use crate::backend::redis::protocol::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
@@ -40,11 +41,15 @@ enum Inspection {
         found: BTreeSet<LockKey>,
     },
     ForceRelease(usize),
+    Health {
+        asked: Moment,
+        took: Duration,
+    },
 }
 
 impl Inspections {
     /// The first call for a query.
-    pub(super) fn begin(&mut self, id: QueryId, query: Query) -> Call {
+    pub(super) fn begin(&mut self, now: Moment, id: QueryId, query: Query) -> Call {
         let (inspection, step) = match query {
             Query::Status(key) => {
                 let status = Status {
@@ -62,6 +67,10 @@ impl Inspections {
                 (Inspection::List { pattern, found }, scan)
             }
             Query::ForceRelease(key) => (Inspection::ForceRelease(0), Inspect::ForceRelease(key)),
+            Query::Health => {
+                let took = Duration::ZERO;
+                (Inspection::Health { asked: now, took }, Inspect::Echo)
+            }
         };
         self.open.insert(id, inspection);
         Call::Inspect(id, step)
@@ -110,6 +119,10 @@ impl Inspections {
             }
             (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| None)
+            }
+            (Inspection::Health { asked, took }, Inspect::Echo) => {
+                *took = now.since(*asked);
+                matches!(value, Some(Value::Int(1..))).then_some(None)
             }
             _ => None,
         };
@@ -187,6 +200,7 @@ impl Inspection {
             Self::Status { status, .. } => Found::Status(status),
             Self::List { found, .. } => Found::List(found.into_iter().collect()),
             Self::ForceRelease(count) => Found::ForceRelease(count),
+            Self::Health { took, .. } => Found::Health(Health::reached(took)),
         }
     }
 }
@@ -267,8 +281,9 @@ mod tests {
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {
         let mut inspections = Inspections::default();
+        let now = Moment::from_nanos(1);
         for id in [1, 2] {
-            inspections.begin(QueryId(id), Query::Status(LockKey::from("k")));
+            inspections.begin(now, QueryId(id), Query::Status(LockKey::from("k")));
         }
         let token = Token::parse(&"7".repeat(32)).expect("a token");
         let name = format!("{token} 1@host");
@@ -277,7 +292,6 @@ mod tests {
             Value::BulkString(name.into_bytes()),
             Value::Int(900),
         ];
-        let now = Moment::from_nanos(1);
         let step = Inspect::Status(LockKey::from("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
         assert!(inspections.replied(now, QueryId(1), step, reply).is_some());

@@ -79,7 +79,7 @@ impl Queue {
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
         match &self.down {
             None => {
-                let call = self.inspections.begin(id, query);
+                let call = self.inspections.begin(now, id, query);
                 self.send(now, call);
             }
             Some(trouble) => {

@@ -22,6 +22,8 @@ use crate::backend::redis::queue::Queue;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
+use crate::vocabulary::health::{Health, LastError};
+use crate::vocabulary::query::Found;
 
 /// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
@@ -53,6 +55,7 @@ pub(crate) struct Link {
     pause: Duration,
     /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
+    last_error: Option<LastError>,
     /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
 }
@@ -95,6 +98,7 @@ impl Link {
             grace: None,
             pause: FIRST_PAUSE,
             forgotten: Vec::new(),
+            last_error: None,
             apart: false,
         }
     }
@@ -106,6 +110,20 @@ impl Link {
     /// Whether it is open and few pipelines are in flight.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_up() && self.in_flight.len() < BUSY
+    }
+
+    /// Adds to the answer of a probe what the queue does not know.
+    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
+        let known = self.last_error.clone();
+        match result {
+            Ok(Found::Health(health)) => health.last_error = known,
+            Ok(_) => {}
+            Err(cause) => {
+                let current = known.filter(|_| !self.is_up());
+                let error = current.unwrap_or_else(|| LastError::now(cause));
+                *result = Ok(Found::Health(Health::unreachable(error)));
+            }
+        }
     }
 
     /// Writes what was sent and reads what has come in.
@@ -281,6 +299,7 @@ impl Link {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
     }
@@ -299,6 +318,7 @@ impl Link {
             return;
         }
         events::disconnected(self.number, &cause);
+        self.last_error = Some(LastError::now(&cause));
         self.state = State::Down { until: now };
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
