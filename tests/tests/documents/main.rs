@@ -6,3 +6,4 @@ mod metrics;
 mod named_tests;
 mod references;
 mod repository;
+mod spans;
