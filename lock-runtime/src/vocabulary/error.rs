@@ -62,11 +62,15 @@ pub enum LockError {
     },
 
     /// The server did not answer, or answered that it cannot serve.
-    #[error("the lock server is unavailable: {source}")]
+    #[error("{server} is unavailable: {cause}")]
     #[non_exhaustive]
     Unavailable {
-        /// What the server or the connection said.
-        source: Box<dyn Error + Send + Sync>,
+        /// Which server, without the password: `Redis at 127.0.0.1:6379`.
+        server: Arc<str>,
+        /// What the server or the connection said. It is part of the sentence, and
+        /// therefore not the error's [`source`](Error::source): reports that print
+        /// both would say it twice.
+        cause: Box<dyn Error + Send + Sync>,
     },
 
     /// The lease ended while the work was running, which was stopped.
@@ -138,9 +142,13 @@ impl LockError {
         }
     }
 
-    pub(crate) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn unavailable(
+        server: &Arc<str>,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
         Self::Unavailable {
-            source: source.into(),
+            server: Arc::clone(server),
+            cause: cause.into(),
         }
     }
 }

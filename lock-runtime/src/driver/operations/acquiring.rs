@@ -53,7 +53,7 @@ impl Acquiring {
         ));
     }
 
-    pub(super) fn fail(self, now: Moment, news: News) {
+    pub(super) fn fail(self, now: Moment, news: News, server: &Arc<str>) {
         let waited = now.since(self.started);
         let error = match news {
             News::Held(mut holder) => {
@@ -66,8 +66,10 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble { cause, .. } => LockError::unavailable(cause),
-            News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
+            News::Trouble { cause, .. } => LockError::unavailable(server, cause),
+            News::Nothing => {
+                LockError::unavailable(server, format!("no answer within {waited:.0?}"))
+            }
         };
         self.refuse(error);
     }

@@ -35,6 +35,8 @@ pub(super) struct Operations {
     grace: Duration,
     /// Where leases go; `None` where every caller is gone.
     home: Weak<dyn Home>,
+    /// The store's name in errors.
+    server: Arc<str>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
@@ -67,11 +69,17 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(clock: Clock, grace: Duration, home: Weak<dyn Home>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        grace: Duration,
+        home: Weak<dyn Home>,
+        server: Arc<str>,
+    ) -> Self {
         Self {
             clock,
             grace,
             home,
+            server,
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
@@ -153,13 +161,13 @@ impl Operations {
             Outcome::Busy { id, holder } => {
                 if let Some(mut acquiring) = self.finish(id) {
                     acquiring.heard = now;
-                    acquiring.fail(now, News::Held(holder));
+                    acquiring.fail(now, News::Held(holder), &self.server);
                 }
             }
             Outcome::Failed { id, cause } => {
                 if let Some(acquiring) = self.finish(id) {
                     let soon = false;
-                    acquiring.fail(now, News::Trouble { cause, soon });
+                    acquiring.fail(now, News::Trouble { cause, soon }, &self.server);
                 }
             }
             Outcome::Differs { id, permits } => {
@@ -181,7 +189,7 @@ impl Operations {
             Outcome::Released { id, result } => self.released(id, result),
             Outcome::Answered { id, result } => {
                 if let Some(answer) = self.asking.remove(&id) {
-                    let result = result.map_err(LockError::unavailable);
+                    let result = result.map_err(|cause| self.unavailable(cause));
                     self.answers.push(Delivery::Query(answer, result));
                 }
             }
@@ -272,10 +280,14 @@ impl Operations {
         if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
             events::released(&terms, &result);
             if let Some(answer) = answer {
-                let result = result.map_err(LockError::unavailable);
+                let result = result.map_err(|cause| self.unavailable(cause));
                 self.answers.push(Delivery::Release(answer, result));
             }
         }
+    }
+
+    fn unavailable(&self, cause: Cause) -> LockError {
+        LockError::unavailable(&self.server, cause)
     }
 
     /// The lock is not ours any more, or may not be. The release is a best

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
-use super::call::{Call, Ticket};
+use super::call::{Call, Names, Ticket};
+use super::scripts;
 use super::token::Token;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
 
 /// What a script answered.
@@ -206,23 +207,32 @@ impl Trouble {
         }
         let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
         let never = is_final(&text);
+        let text = refused_command(&text).unwrap_or(text);
         Self::of(never, Arc::new(ServerSaid(text)))
     }
 
     /// What went wrong while connecting.
-    pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
+    pub(crate) fn from_connecting(error: redis::RedisError, names: &Names) -> Self {
         use redis::ErrorKind;
 
         // The text of an error that the client library knows is without its code.
+        let text = error.to_string();
         let never = error.code().is_some_and(is_final)
-            || is_final(&error.to_string())
+            || is_final(&text)
             || matches!(
                 error.kind(),
                 ErrorKind::AuthenticationFailed
                     | ErrorKind::InvalidClientConfig
                     | ErrorKind::RESP3NotSupported
             );
-        Self::of(never, Arc::new(error))
+        let named = refused_command(&text).or_else(|| refused_channel(&text, names));
+        Self::of(
+            never,
+            match named {
+                Some(text) => Arc::new(ServerSaid(text)),
+                None => Arc::new(error),
+            },
+        )
     }
 
     /// For now, in our own words.
@@ -251,12 +261,6 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for LockError {
-    fn from(trouble: Trouble) -> Self {
-        Self::unavailable(trouble.cause())
-    }
-}
-
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 
 /// Whether an error will not go away by itself. Inside a script some errors keep
@@ -275,6 +279,22 @@ fn is_final(text: &str) -> bool {
         NO_SUCH_DATABASE,
     ];
     FINAL.iter().any(|code| text.contains(code))
+}
+
+/// Servers before 7.2 say which line of a script was refused, and not its command.
+fn refused_command(text: &str) -> Option<String> {
+    let command = scripts::refused_command(text)?;
+    Some(format!(
+        "NOPERM the user has no right to run {command}, which the scripts do"
+    ))
+}
+
+/// No server says which channel it refuses.
+fn refused_channel(text: &str, names: &Names) -> Option<String> {
+    let (own, common) = (&names.channel, &names.common);
+    let refused = text.contains("permissions") && text.contains("channel");
+    refused
+        .then(|| format!("NOPERM the user has no permissions to the channels {own} and {common}"))
 }
 
 /// An error reply, or what happened to the connection, in words.
