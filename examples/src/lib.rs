@@ -14,3 +14,8 @@ mod crate_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/operations.md")]
 mod operations {}
+
+/// `docs/statuses.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/statuses.md")]
+mod statuses {}

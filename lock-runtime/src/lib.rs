@@ -62,8 +62,11 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. Without them there is `memory:`.
+//! On by default: `macros` for [`distributed_lock`] and [`key!`], `redis` for
+//! Redis and Valkey. Without them there is `memory:`.
+//!
+//! For tests: `testing`, with which errors are made by hand,
+//! as with `LockError::contended("order:7")`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -85,7 +88,8 @@ pub use face::manager::{Installed, LockManager, Scope, init, shutdown};
 pub use face::request::LockRequest;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
-pub use vocabulary::error::{FromLockError, LockError};
+pub use vocabulary::error::LockError;
+pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;

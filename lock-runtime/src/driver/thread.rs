@@ -34,7 +34,7 @@ pub(crate) async fn start(
     thread::Builder::new()
         .name("lock-driver".into())
         .spawn(move || run(&*target, &setup, grace, ready))
-        .map_err(|error| LockError::unavailable(&server, error))?;
+        .map_err(|error| LockError::unavailable_at(&server, error))?;
     connected.await.unwrap_or(Err(LockError::ShutDown))
 }
 
@@ -44,7 +44,7 @@ fn run(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Ma
         .build();
     match runtime {
         Ok(runtime) => runtime.block_on(drive(target, setup, grace, ready)),
-        Err(error) => drop(ready.send(Err(LockError::unavailable(&name(target), error)))),
+        Err(error) => drop(ready.send(Err(LockError::unavailable_at(&name(target), error)))),
     }
 }
 

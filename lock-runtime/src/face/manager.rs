@@ -154,7 +154,7 @@ impl LockManager {
 
     fn mismatch(&self) -> LockError {
         let server = self.shared.config.target.to_string().into();
-        LockError::unavailable(&server, "the reply did not match its request")
+        LockError::unavailable_at(&server, "the reply did not match its request")
     }
 
     /// What the locks of this store can do.

@@ -6,8 +6,7 @@ use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{RedisServer, within};
 use tokio::net::TcpSocket;
 
-const PATIENCE: Duration = Duration::from_secs(20);
-const SECOND: Duration = Duration::from_secs(1);
+use crate::{PATIENCE, SECOND};
 
 /// A port that is taken, and that nobody listens on.
 fn deaf() -> TcpSocket {

@@ -96,8 +96,8 @@ impl Redis {
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names =
-                Names::new(&setup.prefix).map_err(|error| LockError::unavailable(&place, error))?;
+            let names = Names::new(&setup.prefix)
+                .map_err(|error| LockError::unavailable_at(&place, error))?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {
@@ -118,12 +118,12 @@ impl Redis {
                     format_args!("the server has no database {database}"),
                 ))
             }
-            Ok(Err(trouble)) => Err(LockError::unavailable(&place, trouble.cause())),
+            Ok(Err(trouble)) => Err(LockError::unavailable_at(&place, trouble.cause())),
             Err(_) => {
                 let none =
                     || Trouble::said(&format!("no connection within {:?}", setup.connect_timeout));
                 let trouble = last.unwrap_or_else(none);
-                Err(LockError::unavailable(&place, trouble.cause()))
+                Err(LockError::unavailable_at(&place, trouble.cause()))
             }
         }
     }

@@ -66,9 +66,9 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble { cause, .. } => LockError::unavailable(server, cause),
+            News::Trouble { cause, .. } => LockError::unavailable_at(server, cause),
             News::Nothing => {
-                LockError::unavailable(server, format!("no answer within {waited:.0?}"))
+                LockError::unavailable_at(server, format!("no answer within {waited:.0?}"))
             }
         };
         self.refuse(error);

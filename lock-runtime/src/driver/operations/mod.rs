@@ -287,7 +287,7 @@ impl Operations {
     }
 
     fn unavailable(&self, cause: Cause) -> LockError {
-        LockError::unavailable(&self.server, cause)
+        LockError::unavailable_at(&self.server, cause)
     }
 
     /// The lock is not ours any more, or may not be. The release is a best

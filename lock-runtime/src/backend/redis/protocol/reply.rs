@@ -225,10 +225,10 @@ impl Trouble {
                     | ErrorKind::InvalidClientConfig
                     | ErrorKind::RESP3NotSupported
             );
-        let named = refused_command(&text).or_else(|| refused_channel(&text, names));
+        let said = refused_command(&text).or_else(|| refused_channel(&text, names));
         Self::of(
             never,
-            match named {
+            match said {
                 Some(text) => Arc::new(ServerSaid(text)),
                 None => Arc::new(error),
             },

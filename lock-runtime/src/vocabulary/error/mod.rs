@@ -1,5 +1,10 @@
 //! What can go wrong, each with the one sentence that says what to do.
 
+mod advice;
+pub(crate) mod conversion;
+#[cfg(feature = "testing")]
+mod testing;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
@@ -115,26 +120,6 @@ impl LockError {
         }
     }
 
-    /// Whether the same call may succeed later without a change to the program.
-    /// [`Lost`](Self::Lost) is not: the work has begun.
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
-    }
-
-    /// How long to wait before the next try: the rest of the holder's lease at
-    /// the most. `None` where trying again is of no use.
-    pub fn retry_after(&self) -> Option<Duration> {
-        const PAUSE: Duration = Duration::from_secs(1);
-        match self {
-            Self::Contended { holder, .. } => {
-                let rest = holder.as_ref().and_then(|holder| holder.remaining);
-                Some(rest.unwrap_or(PAUSE))
-            }
-            Self::Unavailable { .. } => Some(PAUSE),
-            _ => None,
-        }
-    }
-
     pub(crate) fn invalid(setting: &'static str, reason: impl fmt::Display) -> Self {
         Self::InvalidOptions {
             setting,
@@ -142,7 +127,7 @@ impl LockError {
         }
     }
 
-    pub(crate) fn unavailable(
+    pub(crate) fn unavailable_at(
         server: &Arc<str>,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
@@ -193,29 +178,6 @@ fn within(waited: Duration) -> String {
 impl From<Infallible> for LockError {
     fn from(never: Infallible) -> Self {
         match never {}
-    }
-}
-
-/// How a locked function returns that its lock failed.
-///
-/// Implemented for `Result<T, E>` where `E: From<LockError>`. Other return
-/// types name a function with `on_error`, because "not found" and "not locked"
-/// must not merge silently.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say that the lock failed",
-    label = "this return type has no place for a `LockError`",
-    note = "return a `Result` whose error implements `From<LockError>`",
-    note = "or say what to return instead with `on_error = |error| …`"
-)]
-pub trait FromLockError {
-    /// The value to return for `error`.
-    fn from_lock_error(error: LockError) -> Self;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T, E: From<LockError>> FromLockError for Result<T, E> {
-    fn from_lock_error(error: LockError) -> Self {
-        Err(E::from(error))
     }
 }
 
