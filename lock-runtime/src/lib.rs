@@ -111,13 +111,13 @@ pub use lock_macros::key;
 /// | argument | form | default |
 /// |---|---|---|
 /// | `key` | a string; in braces expressions over the arguments, with or without a format spec; or several in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
-/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
+/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
 /// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too, also where it panicked or was dropped; the caller does not wait. Of a call that joins it does not count | none |
 /// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then, or told with `on_lost = "notify"`. Of a call that joins it stops that call alone | none |
 /// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
-/// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
+/// | `permits` | `4`, or an expression of type `u32`: so many holders at once; not with a `mode` | one holder |
 /// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
 /// | `release` | `"detached"`, or `"confirmed"`: return after the server's answer | `"detached"` |
 /// | `on_lost` | `"cancel"`: the body is stopped, or `"notify"`: it runs on, and can ask its guard | `"cancel"` |
@@ -125,6 +125,10 @@ pub use lock_macros::key;
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
 /// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
+///
+/// A constant, whose name is in capitals, is checked by the compiler, as texts are.
+/// Any other expression is evaluated once, before the body, and checked then:
+/// [`LockError::InvalidOptions`].
 ///
 /// The values in the key are evaluated once, before the body, and escaped: none
 /// can imitate the text around it. Arguments that the body uses are dropped

@@ -1,6 +1,7 @@
 //! The value of `key`: the template of one key, or of several that are locked together.
 
 use proc_macro2::TokenStream;
+use quote::ToTokens as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::token::Bracket;
 use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token, bracketed};
@@ -37,10 +38,19 @@ impl Keys {
         }
         match input.fork().parse() {
             Ok(Lit::Str(_)) => Key::new(input.parse()?).map(Keys::One),
-            _ => refuse(
-                input,
-                "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`",
-            ),
+            _ => match input.fork().parse() {
+                Ok(Expr::Path(path)) if path.path.get_ident().is_some() => {
+                    let name = path.to_token_stream();
+                    let message = format!(
+                        "`key` is one string literal, in whose braces the compiler reads expressions: write `key = \"{{{name}}}\"` for the value of `{name}`, or the text itself"
+                    );
+                    refuse(input, &message)
+                }
+                _ => refuse(
+                    input,
+                    "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`",
+                ),
+            },
         }
     }
 
