@@ -38,19 +38,7 @@ impl Keys {
         }
         match input.fork().parse() {
             Ok(Lit::Str(_)) => Key::new(input.parse()?).map(Keys::One),
-            _ => match input.fork().parse() {
-                Ok(Expr::Path(path)) if path.path.get_ident().is_some() => {
-                    let name = path.to_token_stream();
-                    let message = format!(
-                        "`key` is one string literal, in whose braces the compiler reads expressions: write `key = \"{{{name}}}\"` for the value of `{name}`, or the text itself"
-                    );
-                    refuse(input, &message)
-                }
-                _ => refuse(
-                    input,
-                    "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`",
-                ),
-            },
+            _ => refuse(input, &not_a_literal(input)),
         }
     }
 
@@ -120,6 +108,19 @@ impl Value {
 pub(crate) fn identifier(name: &str) -> Option<Ident> {
     let plain = syn::parse_str(name);
     plain.or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
+}
+
+/// A constant might hold a template, whose braces nobody would read: its value alone is no key.
+fn not_a_literal(input: ParseStream<'_>) -> String {
+    match input.fork().parse() {
+        Ok(Expr::Path(path)) => {
+            let name = path.to_token_stream().to_string().replace(' ', "");
+            format!(
+                "`key` is one string literal, in whose braces the compiler reads expressions: write `key = \"{{{name}}}\"` for the value of `{name}`, or the text itself"
+            )
+        }
+        _ => "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`".to_owned(),
+    }
 }
 
 fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {

@@ -6,6 +6,7 @@ pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;
 
+use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -120,10 +121,10 @@ impl Redis {
             }
             Ok(Err(trouble)) => Err(LockError::unavailable_at(&place, trouble.cause())),
             Err(_) => {
-                let none =
-                    || Trouble::said(&format!("no connection within {:?}", setup.connect_timeout));
-                let trouble = last.unwrap_or_else(none);
-                Err(LockError::unavailable_at(&place, trouble.cause()))
+                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
+                let cause: Box<dyn Error + Send + Sync> =
+                    last.map_or_else(none, |trouble| trouble.cause().into());
+                Err(LockError::unavailable_at(&place, cause))
             }
         }
     }

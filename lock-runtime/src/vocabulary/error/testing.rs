@@ -12,7 +12,6 @@ use crate::vocabulary::key::LockKey;
 impl LockError {
     /// `key` stayed held for five seconds, by a function `holder` in process 1 on the
     /// host `host`, whose lease has three seconds left.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn contended(key: impl Into<LockKey>) -> Self {
         let holder = Holder::parse("0 1@host holder", Some(Duration::from_secs(3)));
         Self::Contended {
@@ -23,13 +22,11 @@ impl LockError {
     }
 
     /// A server named `server` cannot serve, for this reason.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::unavailable_at(&"server".into(), reason.into())
     }
 
     /// The lease of `key` ended while the work was running.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn lost(key: impl Into<LockKey>) -> Self {
         Self::Lost {
             key: key.into(),
@@ -38,19 +35,16 @@ impl LockError {
     }
 
     /// The work that asks for `key` runs under it already.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn already_held(key: impl Into<LockKey>) -> Self {
         Self::AlreadyHeld { key: key.into() }
     }
 
     /// The lock's name cannot be one.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn invalid_key(reason: &'static str) -> Self {
         Self::InvalidKey { reason }
     }
 
     /// A setting is out of its range.
-    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
     pub fn invalid_options(setting: &'static str, reason: impl Into<String>) -> Self {
         Self::invalid(setting, reason.into())
     }
