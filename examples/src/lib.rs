@@ -19,3 +19,8 @@ mod operations {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/migrating.md")]
 mod migrating {}
+
+/// `docs/statuses.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/statuses.md")]
+mod statuses {}

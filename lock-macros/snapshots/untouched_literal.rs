@@ -6,7 +6,7 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
                 ::core::format_args!(
                     r#"{{"{id}"}}:{type:?}:{id}:{misspelt}"#,
                     id = key_writer.value(&id),
-                    type = key_writer.value(&r#type),
+                    type = key_writer.formatted(&r#type),
                 ),
             )
     };

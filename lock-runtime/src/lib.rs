@@ -75,6 +75,9 @@
 //! Two are on by default: `macros` for [`distributed_lock`] and [`key!`],
 //! `redis` for Redis and Valkey. `memory:` is always there. The feature `metrics`
 //! counts and measures through the `metrics` facade; `watching.md` lists what.
+//!
+//! For tests: `testing`, with which errors are made by hand,
+//! as with `LockError::contended("order:7")`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -96,7 +99,8 @@ pub use face::manager::{Installed, LockManager, Scope, init, shutdown};
 pub use face::request::LockRequest;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
-pub use vocabulary::error::{FromLockError, LockError};
+pub use vocabulary::error::LockError;
+pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
 pub use vocabulary::health::{Health, LastError};
 pub use vocabulary::holder::{Holder, Status};
@@ -119,13 +123,13 @@ pub use lock_macros::key;
 /// | argument | form | default |
 /// |---|---|---|
 /// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
-/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
+/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true`; `false`: a fixed lease, at whose end the body is stopped | `true` |
 /// | `min_hold` | `"1m"`, a duration as `ttl`: the lock stays taken for at least this long, even if the body ends sooner, panics or is dropped; the caller does not wait. A call that joins ignores it | none |
 /// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or told with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
 /// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
-/// | `permits` | `4`, or a constant of type `u32`: up to this many holders at once; not with a `mode` | one holder |
+/// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
 /// | `reentrant` | `true` or `false`: a call from the body that takes the same lock joins it instead of failing with [`LockError::AlreadyHeld`] | `false` |
 /// | `release` | `"detached"`; `"confirmed"`: return after the server has answered | `"detached"` |
 /// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
@@ -133,6 +137,10 @@ pub use lock_macros::key;
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
 /// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
+///
+/// A constant, whose name is in capitals, is checked by the compiler, as texts are.
+/// Any other expression is evaluated once, before the body, and checked then:
+/// [`LockError::InvalidOptions`].
 ///
 /// The values in the key are evaluated once, before the body, and escaped: none
 /// can imitate the text around it. Arguments that the body uses are dropped

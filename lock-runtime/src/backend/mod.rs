@@ -23,8 +23,9 @@ use crate::vocabulary::holder::Holder;
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
-/// A store of locks that a URL names, before it is connected.
-pub(crate) trait Target: fmt::Debug + Send + Sync {
+/// A store of locks that a URL names, before it is connected. Errors name it as it
+/// is displayed.
+pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     /// What its locks support.
     fn capabilities(&self) -> Capabilities;
 

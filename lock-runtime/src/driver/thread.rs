@@ -33,10 +33,11 @@ pub(crate) async fn start(
     #[cfg(feature = "metrics")]
     metrics::describe();
     let (ready, connected) = oneshot::channel();
+    let server = name(&*target);
     thread::Builder::new()
         .name("lock-driver".into())
         .spawn(move || run(&*target, &setup, grace, ready))
-        .map_err(LockError::unavailable)?;
+        .map_err(|error| LockError::unavailable_at(&server, error))?;
     connected.await.unwrap_or(Err(LockError::ShutDown))
 }
 
@@ -46,8 +47,13 @@ fn run(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Ma
         .build();
     match runtime {
         Ok(runtime) => runtime.block_on(drive(target, setup, grace, ready)),
-        Err(error) => drop(ready.send(Err(LockError::unavailable(error)))),
+        Err(error) => drop(ready.send(Err(LockError::unavailable_at(&name(target), error)))),
     }
+}
+
+/// The store's name in errors.
+fn name(target: &dyn Target) -> Arc<str> {
+    target.to_string().into()
 }
 
 async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answer<Arc<Mailbox>>) {
@@ -60,7 +66,8 @@ async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answe
     let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine)));
     let home: Arc<dyn Home> = mailbox.clone();
     let clock = setup.clock.clone();
-    let operations = Operations::new(clock.clone(), grace, Arc::downgrade(&home));
+    let server = name(target);
+    let operations = Operations::new(clock.clone(), grace, Arc::downgrade(&home), server);
     let _in_place = engine.install(Engine::new(inbox, backend, operations, clock));
     drop(home);
     let _ = ready.send(Ok(mailbox));

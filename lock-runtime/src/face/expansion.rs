@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 pub use crate::face::site::Site;
-pub use crate::vocabulary::key::{KeyWriter, Keys, Value};
+pub use crate::vocabulary::key::Keys;
+pub use crate::vocabulary::key::writer::{Displayed, KeyValue, KeyWriter, Value};
 
 use crate::face::acquire::Acquire;
 use crate::face::manager::LockManager;
@@ -11,7 +12,7 @@ use crate::vocabulary::error::LockError;
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
-pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+pub fn acquire(site: &Site, keys: impl Into<Keys>) -> Acquire {
     match LockManager::current() {
         Ok(manager) => acquire_with(&manager, site, keys),
         Err(error) => Acquire::refused(error),
@@ -19,7 +20,7 @@ pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
 }
 
 /// The same from `manager`.
-pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+pub fn acquire_with(manager: &LockManager, site: &Site, keys: impl Into<Keys>) -> Acquire {
     Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
 }
 

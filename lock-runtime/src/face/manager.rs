@@ -102,7 +102,7 @@ impl LockManager {
     pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
         match self.ask(Query::Status(key.into())).await? {
             Found::Status(status) => Ok(status),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
     }
 
@@ -121,7 +121,7 @@ impl LockManager {
         }
         match self.ask(Query::List(Pattern::new(pattern))).await? {
             Found::List(keys) => Ok(keys),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
     }
 
@@ -142,7 +142,7 @@ impl LockManager {
         }
         match self.ask(Query::ForceRelease(key.into())).await? {
             Found::ForceRelease(holders) => Ok(holders),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
     }
 
@@ -153,7 +153,7 @@ impl LockManager {
     pub async fn health(&self) -> Health {
         let error = match self.ask(Query::Health).await {
             Ok(Found::Health(health)) => return health,
-            Ok(_) => mismatch(),
+            Ok(_) => self.mismatch(),
             Err(error) => error,
         };
         Health::unreachable(LastError::now(&error))
@@ -163,6 +163,11 @@ impl LockManager {
         let (answer, answered) = oneshot::channel();
         let _ = self.shared.mailbox.send(Op::Query(query, answer));
         answered.await.unwrap_or(Err(LockError::ShutDown))
+    }
+
+    fn mismatch(&self) -> LockError {
+        let server = self.shared.config.target.to_string().into();
+        LockError::unavailable_at(&server, "the reply did not match its request")
     }
 
     /// What the locks of this store can do.
@@ -200,10 +205,6 @@ impl LockManager {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
-}
-
-fn mismatch() -> LockError {
-    LockError::unavailable("the reply did not match its request")
 }
 
 impl fmt::Debug for LockManager {

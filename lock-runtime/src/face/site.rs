@@ -1,4 +1,4 @@
-//! The settings of an annotated function that are known at compile time.
+//! What is known about one annotated function, most of it at compile time.
 
 use std::time::Duration;
 
@@ -120,6 +120,42 @@ impl Site {
     pub const fn max_hold(mut self, time: Duration) -> Self {
         self.0.max_hold = Some(time);
         self.checked()
+    }
+
+    /// `ttl = …`, of a value that is not a constant: checked when the lock is taken.
+    #[must_use]
+    pub fn with_ttl(&self, ttl: Duration) -> Self {
+        self.with(|settings| settings.ttl = Some(ttl))
+    }
+
+    /// `wait = …`, in the same way.
+    #[must_use]
+    pub fn with_wait(&self, wait: Duration) -> Self {
+        self.with(|settings| settings.wait = Some(Wait::AtMost(wait)))
+    }
+
+    /// `min_hold = …`, in the same way.
+    #[must_use]
+    pub fn with_min_hold(&self, time: Duration) -> Self {
+        self.with(|settings| settings.min_hold = Some(time))
+    }
+
+    /// `max_hold = …`, in the same way.
+    #[must_use]
+    pub fn with_max_hold(&self, time: Duration) -> Self {
+        self.with(|settings| settings.max_hold = Some(time))
+    }
+
+    /// `permits = …`, in the same way.
+    #[must_use]
+    pub fn with_permits(&self, permits: u32) -> Self {
+        self.with(|settings| settings.kind = Kind::Permits(permits))
+    }
+
+    fn with(&self, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = self.0.clone();
+        set(&mut settings);
+        Self(settings)
     }
 
     #[track_caller]

@@ -56,6 +56,12 @@ impl Target for Memories {
     }
 }
 
+impl fmt::Display for Memories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock store of this process")
+    }
+}
+
 /// One manager's access to a store.
 pub(crate) struct Memory {
     store: Arc<Mutex<Store>>,

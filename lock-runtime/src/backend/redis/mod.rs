@@ -6,6 +6,7 @@ pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;
 
+use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -54,16 +55,22 @@ impl Target for Server {
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
-            let redis = Redis::connect(setup, &self.0).await?;
+            let redis = Redis::connect(setup, self).await?;
             Ok(Box::new(redis) as Box<dyn Backend>)
         })
     }
 }
 
 /// Names the place and never the password.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis at {}", self.0.addr())
+    }
+}
+
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "redis at {}", self.0.addr())
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -82,7 +89,9 @@ struct Redis {
 
 impl Redis {
     /// Opens every connection, or says why it cannot.
-    async fn connect(setup: &Setup, info: &ConnectionInfo) -> Result<Self, LockError> {
+    async fn connect(setup: &Setup, server: &Server) -> Result<Self, LockError> {
+        let info = &server.0;
+        let place = Arc::from(server.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
         // The time allows several attempts.
         let dialer = Dialer::new(info, setup.connect_timeout / 5, sender)
@@ -90,7 +99,8 @@ impl Redis {
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix).map_err(LockError::unavailable)?;
+            let names = KeyNames::new(&setup.prefix)
+                .map_err(|error| LockError::unavailable_at(&place, error))?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {
@@ -112,8 +122,13 @@ impl Redis {
                     format_args!("the server has no database {database}"),
                 ))
             }
-            Ok(Err(trouble)) => Err(trouble.into()),
-            Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
+            Ok(Err(trouble)) => Err(LockError::unavailable_at(&place, trouble.cause())),
+            Err(_) => {
+                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
+                let cause: Box<dyn Error + Send + Sync> =
+                    last.map_or_else(none, |trouble| trouble.cause().into());
+                Err(LockError::unavailable_at(&place, cause))
+            }
         }
     }
 

@@ -54,7 +54,7 @@ impl Acquiring {
         self.refuse(now, error);
     }
 
-    pub(super) fn fail(self, now: Moment, news: News) {
+    pub(super) fn fail(self, now: Moment, news: News, server: &Arc<str>) {
         let waited = now.since(self.started);
         let error = match news {
             News::Held(mut holder) => {
@@ -67,8 +67,10 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble { cause, .. } => LockError::unavailable(cause),
-            News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
+            News::Trouble { cause, .. } => LockError::unavailable_at(server, cause),
+            News::Nothing => {
+                LockError::unavailable_at(server, format!("no answer within {waited:.0?}"))
+            }
         };
         self.refuse(now, error);
     }

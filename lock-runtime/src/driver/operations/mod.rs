@@ -24,7 +24,7 @@ use crate::held::home::Home;
 use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::LockError;
+use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::events::{self, End};
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
@@ -38,6 +38,8 @@ pub(super) struct Operations {
     grace: Duration,
     /// What leases call when they are released; gone when every caller is gone.
     home: Weak<dyn Home>,
+    /// The store's name in errors.
+    server: Arc<str>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
@@ -74,11 +76,17 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(clock: Clock, grace: Duration, home: Weak<dyn Home>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        grace: Duration,
+        home: Weak<dyn Home>,
+        server: Arc<str>,
+    ) -> Self {
         Self {
             clock,
             grace,
             home,
+            server,
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             watchdog: Watchdog::default(),
@@ -160,13 +168,13 @@ impl Operations {
             Outcome::Busy { id, holder } => {
                 if let Some(mut acquiring) = self.finish(id) {
                     acquiring.heard = now;
-                    acquiring.fail(now, News::Held(holder));
+                    acquiring.fail(now, News::Held(holder), &self.server);
                 }
             }
             Outcome::Failed { id, cause } => {
                 if let Some(acquiring) = self.finish(id) {
                     let soon = false;
-                    acquiring.fail(now, News::Trouble { cause, soon });
+                    acquiring.fail(now, News::Trouble { cause, soon }, &self.server);
                 }
             }
             Outcome::Differs { id, permits } => {
@@ -192,7 +200,7 @@ impl Operations {
             Outcome::Released { id, result } => self.released(now, id, result),
             Outcome::Answered { id, result } => {
                 if let Some(answer) = self.asking.remove(&id) {
-                    let result = result.map_err(LockError::unavailable);
+                    let result = result.map_err(|cause| self.unavailable(cause));
                     self.answers.push(Delivery::Query(answer, result));
                 }
             }
@@ -266,6 +274,10 @@ impl Operations {
         let id = QueryId(self.last_query);
         self.asking.insert(id, answer);
         self.requests.push(Request::Query(id, query));
+    }
+
+    pub(super) fn unavailable(&self, cause: Cause) -> LockError {
+        LockError::unavailable_at(&self.server, cause)
     }
 
     /// `None` if every caller is gone.

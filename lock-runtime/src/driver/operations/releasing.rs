@@ -9,7 +9,7 @@ use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::events::{self, End};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
@@ -30,7 +30,7 @@ impl Operations {
             let took = now.since(releasing.since);
             events::released(&releasing.terms, releasing.end, took, &result);
             if let Some(answer) = releasing.answer {
-                let result = result.map_err(LockError::unavailable);
+                let result = result.map_err(|cause| self.unavailable(cause));
                 self.answers.push(Delivery::Release(answer, result));
             }
         }

@@ -80,7 +80,7 @@ impl Operations {
         if let Some(mut acquiring) = self.finish(id) {
             let news = std::mem::replace(&mut acquiring.news, News::Nothing);
             let terms = Arc::clone(&acquiring.terms);
-            acquiring.fail(now, news);
+            acquiring.fail(now, news, &self.server);
             self.abandon(now, terms, End::Withdrawn, None);
         }
     }

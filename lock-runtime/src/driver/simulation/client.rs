@@ -67,7 +67,7 @@ impl Client {
             wakes_at: None,
             guards: Vec::new(),
             waiting: Vec::new(),
-            operations: Operations::new(clock, GRACE, Arc::downgrade(&home)),
+            operations: Operations::new(clock, GRACE, Arc::downgrade(&home), "a server".into()),
             mailbox,
             inbox,
             rng,

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
-use super::call::{Call, Ticket};
+use super::call::{Call, KeyNames, Ticket};
 use super::name;
+use super::scripts;
 use super::token::Token;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
 
 /// What a script answered.
@@ -212,23 +213,32 @@ impl Trouble {
         }
         let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
         let never = is_final(&text);
+        let text = refused_command(&text).unwrap_or(text);
         Self::of(never, Arc::new(ServerSaid(text)))
     }
 
     /// What went wrong while connecting.
-    pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
+    pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
         use redis::ErrorKind;
 
         // The text of an error that the client library knows is without its code.
+        let text = error.to_string();
         let never = error.code().is_some_and(is_final)
-            || is_final(&error.to_string())
+            || is_final(&text)
             || matches!(
                 error.kind(),
                 ErrorKind::AuthenticationFailed
                     | ErrorKind::InvalidClientConfig
                     | ErrorKind::RESP3NotSupported
             );
-        Self::of(never, Arc::new(error))
+        let said = refused_command(&text).or_else(|| refused_channel(&text, names));
+        Self::of(
+            never,
+            match said {
+                Some(text) => Arc::new(ServerSaid(text)),
+                None => Arc::new(error),
+            },
+        )
     }
 
     /// A passing trouble, in our own words.
@@ -257,12 +267,6 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for LockError {
-    fn from(trouble: Trouble) -> Self {
-        Self::unavailable(trouble.cause())
-    }
-}
-
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 
 /// Whether an error will not go away by itself. Inside a script, depending on the
@@ -281,6 +285,22 @@ fn is_final(text: &str) -> bool {
         NO_SUCH_DATABASE,
     ];
     FINAL.iter().any(|code| text.contains(code))
+}
+
+/// Servers before 7.2 say which line of a script was refused, and not its command.
+fn refused_command(text: &str) -> Option<String> {
+    let command = scripts::refused_command(text)?;
+    Some(format!(
+        "NOPERM the user has no right to run {command}, which the scripts do"
+    ))
+}
+
+/// No server says which channel it refuses.
+fn refused_channel(text: &str, names: &KeyNames) -> Option<String> {
+    let (own, common) = (&names.channel, &names.common);
+    let refused = text.contains("permissions") && text.contains("channel");
+    refused
+        .then(|| format!("NOPERM the user has no permissions to the channels {own} and {common}"))
 }
 
 /// An error reply, or what happened to the connection, in words.

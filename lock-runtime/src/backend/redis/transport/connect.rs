@@ -1,13 +1,14 @@
 //! Opens one connection, and prepares it for its first acquire.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
-    RedisError, RedisResult, Value,
+    AsyncConnectionConfig, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
+    RedisResult, Value,
 };
 use tokio::sync::mpsc;
 
@@ -93,7 +94,7 @@ impl Dialer {
         let opening = self.open_unbounded(names, connection, generation, old);
         match tokio::time::timeout(timeout, opening).await {
             Ok(result) => result,
-            Err(_) => Err((ErrorKind::Io, "the server did not answer in time").into()),
+            Err(_) => Err(io::Error::other("the server did not answer in time").into()),
         }
     }
 
@@ -159,7 +160,7 @@ async fn prepare(
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
     answers.pop().unwrap_or(Value::Nil).extract_error()?;
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
-        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+        return Err(io::Error::other("the server does not deliver messages").into());
     }
     // The others are refused if the user has no right to them, and are not needed.
     let ours = match &answers[..] {
@@ -205,5 +206,5 @@ fn event(push: PushInfo) -> Option<PushEvent> {
 
 /// For a connection that ended without an error of its own.
 pub(crate) fn closed() -> RedisError {
-    (ErrorKind::Io, "the server closed the connection").into()
+    io::Error::other("the server closed the connection").into()
 }

@@ -294,7 +294,7 @@ impl Link {
     }
 
     fn dial_failed(&mut self, now: Moment, error: redis::RedisError) -> Trouble {
-        let trouble = Trouble::from_connecting(error);
+        let trouble = Trouble::from_connecting(error, &self.names);
         self.state = State::Down {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };

@@ -1,13 +1,11 @@
-//! A call for a constant.
+//! A constant in place of a literal.
 #![allow(dead_code, unused_variables)]
 
 use lock_runtime::{LockError, distributed_lock};
 
-const fn limit() -> u32 {
-    4
-}
+const KEY: &str = "stock:{id}";
 
-#[distributed_lock(key = "stock:{id}", permits = limit())]
+#[distributed_lock(key = KEY)]
 async fn buy(id: u32) -> Result<u32, LockError> {
     Ok(1)
 }

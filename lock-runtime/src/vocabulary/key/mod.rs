@@ -1,8 +1,9 @@
 //! The names of locks: which are valid, and how values are escaped in them so that
 //! none can imitate the text around it.
 
-use std::cell::Cell;
-use std::fmt::{self, Write as _};
+pub(crate) mod writer;
+
+use std::fmt;
 
 /// The longest name in bytes, after escaping.
 pub(crate) const MAX_BYTES: usize = 1024;
@@ -157,56 +158,6 @@ impl<const N: usize> From<[LockKey; N]> for Keys {
     }
 }
 
-/// Writes a key template: text as it is, values escaped.
-///
-/// Values are wrapped by [`value`](Self::value). A wrapped value is formatted as its
-/// type does, with any format spec; meanwhile a flag tells the writer to escape.
-#[derive(Debug, Default)]
-pub struct KeyWriter {
-    in_value: Cell<bool>,
-}
-
-impl KeyWriter {
-    /// A writer for one key.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Wraps `value`, which is escaped as it is written.
-    pub fn value<'a, T: ?Sized>(&'a self, value: &'a T) -> Value<'a, T> {
-        Value {
-            in_value: &self.in_value,
-            value,
-        }
-    }
-
-    /// The finished key. It is invalid if the formatting of a value fails.
-    pub fn write(&self, text: fmt::Arguments<'_>) -> LockKey {
-        let mut escaper = Escaper {
-            name: String::with_capacity(64),
-            in_value: &self.in_value,
-        };
-        match escaper.write_fmt(text) {
-            Ok(()) => LockKey(escaper.name),
-            Err(fmt::Error) => LockKey(String::new()),
-        }
-    }
-}
-
-struct Escaper<'a> {
-    name: String,
-    in_value: &'a Cell<bool>,
-}
-
-impl fmt::Write for Escaper<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let in_value = self.in_value.get();
-        text.chars()
-            .for_each(|c| push_escaped(&mut self.name, c, in_value));
-        Ok(())
-    }
-}
-
 /// Braces would move or empty the part of a Redis key that chooses its slot,
 /// and a `:` in a value would imitate a separator.
 fn push_escaped(name: &mut String, c: char, in_value: bool) {
@@ -241,26 +192,3 @@ fn unescaped(name: &str) -> Option<String> {
     }
     String::from_utf8(text).ok()
 }
-
-/// A value in a key template; see [`KeyWriter::value`].
-pub struct Value<'a, T: ?Sized> {
-    in_value: &'a Cell<bool>,
-    value: &'a T,
-}
-
-macro_rules! forward {
-    ($($format:ident),*) => {$(
-        impl<T: fmt::$format + ?Sized> fmt::$format for Value<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.in_value.set(true);
-                let result = self.value.fmt(f);
-                self.in_value.set(false);
-                result
-            }
-        }
-    )*};
-}
-
-forward!(
-    Display, Debug, LowerHex, UpperHex, Octal, Binary, LowerExp, UpperExp, Pointer
-);

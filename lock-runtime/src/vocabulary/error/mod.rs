@@ -1,5 +1,10 @@
 //! The errors: what went wrong, and what to do about it.
 
+mod advice;
+pub(crate) mod conversion;
+#[cfg(feature = "testing")]
+mod testing;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
@@ -62,11 +67,15 @@ pub enum LockError {
     },
 
     /// The server did not answer, or answered that it cannot serve.
-    #[error("the lock server is unavailable: {source}")]
+    #[error("{server} is unavailable: {cause}")]
     #[non_exhaustive]
     Unavailable {
-        /// What the server or the connection said.
-        source: Box<dyn Error + Send + Sync>,
+        /// Which server, without the password: `Redis at 127.0.0.1:6379`.
+        server: Arc<str>,
+        /// What the server or the connection said. It is part of the sentence, and
+        /// therefore not the error's [`source`](Error::source): reports that print
+        /// both would say it twice.
+        cause: Box<dyn Error + Send + Sync>,
     },
 
     /// The lease ended while the work was running; the work was stopped.
@@ -126,26 +135,6 @@ impl LockError {
         }
     }
 
-    /// Whether the same call may succeed later without a change to the program.
-    /// It is false for [`Lost`](Self::Lost), since the work has begun.
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
-    }
-
-    /// How long to wait before the next try: at most the rest of the holder's
-    /// lease. `None` if trying again is of no use.
-    pub fn retry_after(&self) -> Option<Duration> {
-        const PAUSE: Duration = Duration::from_secs(1);
-        match self {
-            Self::Contended { holder, .. } => {
-                let rest = holder.as_ref().and_then(|holder| holder.remaining);
-                Some(rest.unwrap_or(PAUSE))
-            }
-            Self::Unavailable { .. } => Some(PAUSE),
-            _ => None,
-        }
-    }
-
     pub(crate) fn invalid(setting: &'static str, reason: impl fmt::Display) -> Self {
         Self::InvalidOptions {
             setting,
@@ -153,9 +142,13 @@ impl LockError {
         }
     }
 
-    pub(crate) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn unavailable_at(
+        server: &Arc<str>,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
         Self::Unavailable {
-            source: source.into(),
+            server: Arc::clone(server),
+            cause: cause.into(),
         }
     }
 }
@@ -200,29 +193,6 @@ fn within(waited: Duration) -> String {
 impl From<Infallible> for LockError {
     fn from(never: Infallible) -> Self {
         match never {}
-    }
-}
-
-/// How a locked function returns an error of its lock.
-///
-/// Implemented for `Result<T, E>` where `E: From<LockError>`. Other return
-/// types name a function with `on_error`, because "not found" and "not locked"
-/// must not merge silently.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say that the lock failed",
-    label = "this return type has no place for a `LockError`",
-    note = "return a `Result` whose error implements `From<LockError>`",
-    note = "or say what to return instead with `on_error = |error| …`"
-)]
-pub trait FromLockError {
-    /// The value to return for `error`.
-    fn from_lock_error(error: LockError) -> Self;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T, E: From<LockError>> FromLockError for Result<T, E> {
-    fn from_lock_error(error: LockError) -> Self {
-        Err(E::from(error))
     }
 }
 

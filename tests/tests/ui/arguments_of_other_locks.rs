@@ -1,10 +1,9 @@
-//! A call for a constant.
+//! Words of other locks.
 #![allow(dead_code, unused_variables)]
 
 use lock_runtime::{LockError, distributed_lock};
-use std::time::Duration;
 
-#[distributed_lock(key = "stock:{id}", ttl = Duration::from_secs(1))]
+#[distributed_lock(name = "stock:{id}", lease = "10s", timeout = "5s")]
 async fn buy(id: u32) -> Result<u32, LockError> {
     Ok(1)
 }
