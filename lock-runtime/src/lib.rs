@@ -34,10 +34,11 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
+//! Five documents stand in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run it;
-//! `expansion.md` what the attribute makes of a function.
+//! `statuses.md` what a service answers when a lock failed; `expansion.md` what
+//! the attribute makes of a function, and which attributes stand beside it.
 //!
 //! # Events
 //!
