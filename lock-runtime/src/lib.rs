@@ -34,11 +34,12 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Five documents are in `docs/` of the repository: `guarantees.md` says what
+//! The documents are in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run the locks;
-//! `watching.md` what can be watched;
-//! `expansion.md` what the attribute makes of a function.
+//! `watching.md` what can be watched; `statuses.md` what a service answers when a
+//! lock failed; `expansion.md` what the attribute makes of a function, and which
+//! attributes stand beside it.
 //!
 //! # Events
 //!
