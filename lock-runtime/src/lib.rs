@@ -62,8 +62,9 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `macros` for [`distributed_lock`] and [`key!`],
-//! `redis` for Redis and Valkey. Without them there is `memory:`.
+//! On by default: `macros` for [`distributed_lock`] and [`key!`], `redis` for Redis
+//! and Valkey. Without them there is `memory:`. Off by default: `testing`, locks for
+//! the tests of programs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,6 +90,48 @@ pub use vocabulary::error::{FromLockError, LockError};
 pub use vocabulary::fence::FencingToken;
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
+
+/// Locks for the tests of programs, with the feature `testing`.
+///
+/// [`Locks`](testing::Locks) is a [`LockManager`] on a store in memory that the test controls.
+/// It keeps to the clock of the test's tokio runtime: with
+/// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
+///
+/// | to see | write |
+/// |---|---|
+/// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
+/// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
+/// | a slow server | `locks.delay(Duration::from_millis(300));` |
+/// | a lock that is taken away | `locks.force_release("stock:lamp").await?;` |
+/// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
+/// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
+///
+/// ```
+/// use lock_runtime::testing::{Event, Locks};
+/// # #[cfg(feature = "macros")] {
+/// use lock_runtime::{LockError, distributed_lock};
+///
+/// #[distributed_lock(key = "stock:{item}", wait = "2s")]
+/// async fn buy(item: &str) -> Result<(), LockError> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), LockError> {
+/// let locks = Locks::new();
+/// locks.scope(buy("lamp")).await?;
+/// let (taken, freed) = (Event::Acquired("stock:lamp".into()), Event::Released("stock:lamp".into()));
+/// assert_eq!(locks.history(), [taken, freed]);
+/// # Ok(()) }
+/// # main().unwrap() }
+/// ```
+///
+/// `docs/testing.md` of the repository has more tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::backend::testing::history::Event;
+    pub use crate::face::testing::Locks;
+}
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.

@@ -1,11 +1,13 @@
 //! What a store of locks has to offer, in words of leases and not of any store.
 
 pub(crate) mod capabilities;
-mod memory;
+pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod setup;
 pub(crate) mod target;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::fmt;
 use std::future::Future;

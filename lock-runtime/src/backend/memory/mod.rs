@@ -78,9 +78,19 @@ struct Interest {
 impl Memory {
     /// The store of that name, or one of its own.
     pub(crate) fn open(name: Option<&str>, clock: Clock) -> Self {
+        Self::on(name.map_or_else(Arc::default, named), clock)
+    }
+
+    /// The same store for another manager.
+    #[cfg(feature = "testing")]
+    pub(crate) fn beside(&self) -> Self {
+        Self::on(Arc::clone(&self.store), self.clock.clone())
+    }
+
+    fn on(store: Arc<Mutex<Store>>, clock: Clock) -> Self {
         let (client, inbox) = mpsc::unbounded_channel();
         Self {
-            store: name.map_or_else(Arc::default, named),
+            store,
             clock,
             client,
             inbox,
