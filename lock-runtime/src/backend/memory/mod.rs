@@ -157,7 +157,11 @@ impl Memory {
             self.interests.remove(&id);
         }
         match outcome {
-            Outcome::Waiting { id, .. } => self.waits(*id, true),
+            Outcome::Waiting { id, .. } => {
+                self.waits(*id, true);
+                // Also where it has waited before: a lock that rests may open sooner.
+                self.sleep = None;
+            }
             Outcome::Granted { id, .. } => self.waits(*id, false),
             _ => {}
         }
