@@ -78,7 +78,7 @@ impl<B: Backend> Backend for Recorded<B> {
             Request::Acquire(terms) => {
                 self.asked.insert(terms.id, terms.key.clone());
             }
-            // Whether the store hears of it or not: the manager has let go.
+            // Also of what was taken away, and whether the store hears of it or not.
             Request::Release(id) | Request::Abandon(id) => {
                 self.asked.remove(id);
                 self.history.released(*id);
@@ -90,20 +90,20 @@ impl<B: Backend> Backend for Recorded<B> {
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let polled = self.store.poll_outcome(cx);
-        match &polled {
-            Poll::Ready(Outcome::Granted { id, .. }) => {
-                // One that nobody waits for any more is not ours.
-                if let Some(key) = self.asked.remove(id) {
-                    self.history.acquired(*id, &key);
+        if let Poll::Ready(outcome) = &polled {
+            match outcome {
+                Outcome::Granted { id, .. } => {
+                    // One that nobody waits for any more is not ours.
+                    if let Some(key) = self.asked.remove(id) {
+                        self.history.acquired(*id, &key);
+                    }
+                }
+                outcome => {
+                    if let Some(id) = outcome.ended() {
+                        self.asked.remove(&id);
+                    }
                 }
             }
-            Poll::Ready(Outcome::NotHeld { id }) => self.history.released(*id),
-            Poll::Ready(outcome) => {
-                if let Some(id) = outcome.ended() {
-                    self.asked.remove(&id);
-                }
-            }
-            Poll::Pending => {}
         }
         polled
     }
