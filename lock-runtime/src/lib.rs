@@ -32,12 +32,13 @@
 //! - [`LockGuard::fencing_token`] is what a database can check to refuse a holder
 //!   that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
-//! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
+//! Five documents stand in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run it;
-//! `expansion.md` what the attribute makes of a function.
+//! `testing.md` how to test a program that uses it; `expansion.md` what the
+//! attribute makes of a function.
 //!
 //! # Events
 //!

@@ -48,7 +48,7 @@ impl Mailbox {
     }
 
     /// One that nobody reads.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "redis"))]
     pub(crate) fn alone() -> (Self, mpsc::UnboundedReceiver<Op>) {
         let (ops, inbox) = mpsc::unbounded_channel();
         let engine = Arc::new(SharedEngine::new(None));
