@@ -12,10 +12,10 @@ use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// How the network is, shared between the store and the test.
 #[derive(Debug, Default)]
-pub(crate) struct Network(Mutex<Weather>);
+pub(crate) struct Network(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Weather {
+struct State {
     is_cut: bool,
     delay: Duration,
     /// Wakes whoever polls the store.
@@ -24,31 +24,31 @@ struct Weather {
 
 impl Network {
     pub(crate) fn set_cut(&self, is_cut: bool) {
-        let mut weather = self.weather();
-        weather.is_cut = is_cut;
-        if let Some(waker) = weather.waker.take() {
-            drop(weather);
+        let mut state = self.state();
+        state.is_cut = is_cut;
+        if let Some(waker) = state.waker.take() {
+            drop(state);
             waker.wake();
         }
     }
 
     /// Each request is on the way for so long.
     pub(crate) fn set_delay(&self, delay: Duration) {
-        self.weather().delay = delay;
+        self.state().delay = delay;
     }
 
     /// Whether it is cut; a change wakes `cx`.
     fn poll_cut(&self, cx: &mut Context<'_>) -> bool {
-        let mut weather = self.weather();
-        weather.waker = Some(cx.waker().clone());
-        weather.is_cut
+        let mut state = self.state();
+        state.waker = Some(cx.waker().clone());
+        state.is_cut
     }
 
     fn delay(&self) -> Duration {
-        self.weather().delay
+        self.state().delay
     }
 
-    fn weather(&self) -> MutexGuard<'_, Weather> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,9 +62,9 @@ pub(crate) struct Remote<B> {
     /// Requests on the way, with their times of arrival.
     on_the_way: VecDeque<(Moment, Request)>,
     sleep: Sleep,
-    /// Who waits for a lock; in line at the store only while the network is whole.
+    /// Acquisitions without an outcome; the store knows them only while the network is whole.
     waiting: BTreeMap<LeaseId, Arc<Terms>>,
-    /// Whose place in line was given up when the network was cut.
+    /// Those that were taken back from the store, and whose last answer is still to come.
     withdrawn: BTreeSet<LeaseId>,
     failures: VecDeque<Outcome>,
 }
@@ -84,8 +84,8 @@ impl<B: Backend> Remote<B> {
         }
     }
 
-    /// Those in line lose their place with the network, and go back when it is whole.
-    fn turn(&mut self, now: Moment, is_cut: bool) {
+    /// Waiters lose their place in line when the network is cut, and ask anew when it is whole.
+    fn adapt(&mut self, now: Moment, is_cut: bool) {
         if std::mem::replace(&mut self.is_cut, is_cut) == is_cut {
             return;
         }
@@ -149,7 +149,7 @@ impl<B: Backend> Backend for Remote<B> {
         loop {
             let now = self.clock.now();
             let is_cut = self.network.poll_cut(cx);
-            self.turn(now, is_cut);
+            self.adapt(now, is_cut);
             while self.on_the_way.front().is_some_and(|(at, _)| *at <= now) {
                 if let Some((_, request)) = self.on_the_way.pop_front() {
                     self.arrive(now, request);
