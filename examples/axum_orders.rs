@@ -61,7 +61,7 @@ impl IntoResponse for Failure {
     }
 }
 
-#[distributed_lock(key = "stock:{item}", wait = "1s", manager = shop.locks)]
+#[distributed_lock(key = "stock:{item}", wait = "2s", manager = shop.locks)]
 async fn order(State(shop): State<Arc<Shop>>, Path(item): Path<String>) -> Result<String, Failure> {
     let left = shop.left(&item);
     if left == 0 {
