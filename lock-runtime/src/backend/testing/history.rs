@@ -11,6 +11,7 @@ use crate::vocabulary::terms::LeaseId;
 
 /// What has happened to a lock; see [`Locks::history`](crate::testing::Locks::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// It was taken.
     Acquired(LockKey),
