@@ -32,11 +32,12 @@
 //! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
 //!   a holder that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
-//! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
 //! The documents are in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
 //! goes over the wire; `operations.md` how to configure and run the locks;
+//! `testing.md` how to test a program that uses them;
 //! `watching.md` what can be watched; `statuses.md` what a service answers when a
 //! lock failed; `expansion.md` what the attribute makes of a function, and which
 //! attributes stand beside it.
@@ -76,9 +77,7 @@
 //! Two are on by default: `macros` for [`distributed_lock`] and [`key!`],
 //! `redis` for Redis and Valkey. `memory:` is always there. The feature `metrics`
 //! counts and measures through the `metrics` facade; `watching.md` lists what.
-//!
-//! For tests: `testing`, with which errors are made by hand,
-//! as with `LockError::contended("order:7")`.
+//! `testing` has locks, and errors made by hand, for the tests of programs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -106,6 +105,48 @@ pub use vocabulary::fence::FencingToken;
 pub use vocabulary::health::{Health, LastError};
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
+
+/// Locks for the tests of programs, with the feature `testing`.
+///
+/// [`Locks`](testing::Locks) is a [`LockManager`] on a store in memory that the test controls.
+/// It keeps to the clock of the test's tokio runtime: with
+/// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
+///
+/// | to see | write |
+/// |---|---|
+/// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
+/// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
+/// | a slow server | `locks.delay(Duration::from_millis(300));` |
+/// | a lock that is taken away | `locks.force_release("stock:lamp").await?;` |
+/// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
+/// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
+///
+/// ```
+/// use lock_runtime::testing::{Event, Locks};
+/// # #[cfg(feature = "macros")] {
+/// use lock_runtime::{LockError, distributed_lock};
+///
+/// #[distributed_lock(key = "stock:{item}", wait = "2s")]
+/// async fn buy(item: &str) -> Result<(), LockError> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), LockError> {
+/// let locks = Locks::new();
+/// locks.scope(buy("lamp")).await?;
+/// let (taken, freed) = (Event::Acquired("stock:lamp".into()), Event::Released("stock:lamp".into()));
+/// assert_eq!(locks.history(), [taken, freed]);
+/// # Ok(()) }
+/// # main().unwrap() }
+/// ```
+///
+/// `docs/testing.md` of the repository has more tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::backend::testing::history::Event;
+    pub use crate::face::testing::Locks;
+}
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.

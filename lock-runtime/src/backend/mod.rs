@@ -2,11 +2,13 @@
 //! every store.
 
 pub(crate) mod capabilities;
-mod memory;
+pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod setup;
 pub(crate) mod target;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::fmt;
 use std::future::Future;

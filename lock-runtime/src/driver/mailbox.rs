@@ -18,6 +18,16 @@ use crate::vocabulary::terms::LeaseId;
 pub(crate) struct Mailbox {
     ops: mpsc::UnboundedSender<Op>,
     engine: Arc<SharedEngine>,
+    poller: Poller,
+}
+
+/// Who polls the engine when no caller does.
+#[derive(Clone, Copy)]
+pub(super) enum Poller {
+    Thread,
+    /// A task, perhaps on the very thread that would wait for it.
+    #[cfg(feature = "testing")]
+    Task,
 }
 
 /// The driver has ended; what was sent is dropped.
@@ -25,16 +35,24 @@ pub(crate) struct Mailbox {
 pub(crate) struct Closed;
 
 impl Mailbox {
-    pub(super) fn new(ops: mpsc::UnboundedSender<Op>, engine: Arc<SharedEngine>) -> Self {
-        Self { ops, engine }
+    pub(super) fn new(
+        ops: mpsc::UnboundedSender<Op>,
+        engine: Arc<SharedEngine>,
+        poller: Poller,
+    ) -> Self {
+        Self {
+            ops,
+            engine,
+            poller,
+        }
     }
 
     /// One that nobody reads.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "redis"))]
     pub(crate) fn alone() -> (Self, mpsc::UnboundedReceiver<Op>) {
         let (ops, inbox) = mpsc::unbounded_channel();
         let engine = Arc::new(SharedEngine::new(None));
-        (Self::new(ops, engine), inbox)
+        (Self::new(ops, engine, Poller::Thread), inbox)
     }
 
     /// Sends an operation that the caller has asked for. It may be done on this thread,
@@ -60,8 +78,14 @@ impl Mailbox {
     pub(crate) fn flush(&self, at_most: Duration) {
         if !polling::is_polling() {
             let (answer, done) = std::sync::mpsc::channel();
-            self.post(Op::Flush(answer));
-            let _ = done.recv_timeout(at_most);
+            match self.poller {
+                Poller::Thread => {
+                    self.post(Op::Flush(answer));
+                    let _ = done.recv_timeout(at_most);
+                }
+                #[cfg(feature = "testing")]
+                Poller::Task => drop(self.send(Op::Flush(answer))),
+            }
         }
     }
 }

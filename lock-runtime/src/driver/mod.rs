@@ -9,9 +9,13 @@ mod operations;
 mod polling;
 #[cfg(all(test, feature = "redis"))]
 mod simulation;
+#[cfg(feature = "testing")]
+mod task;
 mod thread;
 mod watchdog;
 
 pub(crate) use mailbox::Mailbox;
 pub(crate) use op::Op;
+#[cfg(feature = "testing")]
+pub(crate) use task::spawn;
 pub(crate) use thread::start;

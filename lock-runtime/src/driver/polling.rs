@@ -56,9 +56,9 @@ pub(super) struct SharedEngine {
 
 /// Removes the engine when its thread ends, in whichever way, so that callers that wait
 /// for an answer are told.
-pub(super) struct EngineInPlace<'a>(&'a SharedEngine);
+pub(super) struct EngineInPlace(pub(super) Arc<SharedEngine>);
 
-impl Drop for EngineInPlace<'_> {
+impl Drop for EngineInPlace {
     fn drop(&mut self) {
         let engine = self.0.lock().take();
         // Outside of the lock.
@@ -85,9 +85,9 @@ impl SharedEngine {
         }
     }
 
-    pub(super) fn install(&self, engine: Engine) -> EngineInPlace<'_> {
+    pub(super) fn install(self: &Arc<Self>, engine: Engine) -> EngineInPlace {
         *self.lock() = Some(engine);
-        EngineInPlace(self)
+        EngineInPlace(Arc::clone(self))
     }
 
     /// What the driver's thread does: polls the engine whenever there is something to

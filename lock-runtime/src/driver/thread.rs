@@ -9,11 +9,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Engine;
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, Poller};
 use super::operations::Operations;
-use super::polling::SharedEngine;
-use crate::backend::Target;
+use super::polling::{EngineInPlace, SharedEngine};
 use crate::backend::setup::Setup;
+use crate::backend::{Backend, Target};
+use crate::base::clock::Clock;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
@@ -61,17 +62,32 @@ async fn drive(target: &dyn Target, setup: &Setup, grace: Duration, ready: Answe
         Ok(backend) => backend,
         Err(error) => return drop(ready.send(Err(error))),
     };
+    let clock = setup.clock.clone();
+    let (mailbox, in_place) = install(backend, clock, grace, Poller::Thread, name(target));
+    let _ = ready.send(Ok(mailbox));
+    work(in_place).await;
+}
+
+/// An engine that has nothing to do yet, and where callers leave what they want.
+pub(super) fn install(
+    backend: Box<dyn Backend>,
+    clock: Clock,
+    grace: Duration,
+    poller: Poller,
+    server: Arc<str>,
+) -> (Arc<Mailbox>, EngineInPlace) {
     let (ops, inbox) = mpsc::unbounded_channel();
     let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
-    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine)));
+    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine), poller));
     let home: Arc<dyn Home> = mailbox.clone();
-    let clock = setup.clock.clone();
-    let server = name(target);
     let operations = Operations::new(clock.clone(), grace, Arc::downgrade(&home), server);
-    let _in_place = engine.install(Engine::new(inbox, backend, operations, clock));
-    drop(home);
-    let _ = ready.send(Ok(mailbox));
+    let in_place = engine.install(Engine::new(inbox, backend, operations, clock));
+    (mailbox, in_place)
+}
 
+/// Polls the engine until nobody needs it, and takes it out again.
+pub(super) async fn work(in_place: EngineInPlace) {
+    let engine = &in_place.0;
     poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_over)).await;
     let last_releases = poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_idle));
     let _ = tokio::time::timeout(LAST_RELEASES, last_releases).await;

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
 use crate::backend::capabilities::Capabilities;
-use crate::driver::{self, Op};
+use crate::driver::{self, Mailbox, Op};
 use crate::face::config::LockConfig;
 use crate::face::request::LockRequest;
 use crate::face::shared::Shared;
@@ -59,9 +59,13 @@ impl LockManager {
         config.validate()?;
         let target = Arc::clone(&config.target);
         let mailbox = driver::start(target, config.setup(), config.shutdown_grace).await?;
-        Ok(Self {
+        Ok(Self::new(config, mailbox))
+    }
+
+    pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
+        Self {
             shared: Arc::new(Shared::new(config, mailbox)),
-        })
+        }
     }
 
     /// Makes this the manager that annotated functions use.

@@ -11,3 +11,5 @@ mod settings;
 mod several;
 mod shared;
 pub(crate) mod site;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use lock_runtime::testing::Locks;
 use lock_runtime::{LockError, LockManager, LockRequest, distributed_lock};
 use tests::{
     LONG, PATIENCE, Store, in_line, kinds::Kind, on_every_store, poll_once, release, settled,
@@ -254,4 +255,21 @@ async fn who_waits_is_told_that_a_lock_rests(store: Store) {
         left + WAIT / 10 * 9 < LONG && left > LONG / 2,
         "{left:?} left"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_in_memory_is_served_when_the_rest_ends_and_not_later() -> Result<(), LockError> {
+    let locks = Locks::new();
+    let rest = Duration::from_millis(500);
+    let start = tokio::time::Instant::now();
+    let guard = locks.lock("k").min_hold(rest).acquire().await?;
+    let release = async {
+        tokio::time::sleep(rest / 5).await;
+        guard.release();
+    };
+    let (next, ()) = tokio::join!(locks.lock("k").acquire(), release);
+    next?.release();
+    let waited = start.elapsed();
+    assert!((rest..rest * 11 / 10).contains(&waited), "{waited:?}");
+    Ok(())
 }

@@ -85,9 +85,19 @@ struct Interest {
 impl Memory {
     /// The store of that name, or one of its own.
     pub(crate) fn open(name: Option<&str>, clock: Clock) -> Self {
+        Self::on(name.map_or_else(Arc::default, named), clock)
+    }
+
+    /// The same store for another manager.
+    #[cfg(feature = "testing")]
+    pub(crate) fn beside(&self) -> Self {
+        Self::on(Arc::clone(&self.store), self.clock.clone())
+    }
+
+    fn on(store: Arc<Mutex<Store>>, clock: Clock) -> Self {
         let (client, inbox) = mpsc::unbounded_channel();
         Self {
-            store: name.map_or_else(Arc::default, named),
+            store,
             clock,
             client,
             inbox,
@@ -155,7 +165,11 @@ impl Memory {
             self.interests.remove(&id);
         }
         match outcome {
-            Outcome::Waiting { id, .. } => self.waits(*id, true),
+            Outcome::Waiting { id, .. } => {
+                self.waits(*id, true);
+                // Also where it has waited before: a lock that rests may open sooner.
+                self.sleep = None;
+            }
             Outcome::Granted { id, .. } => self.waits(*id, false),
             _ => {}
         }
