@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockManager, distributed_lock};
-use tests::{LONG, PATIENCE, Store, in_line, on_every_store};
+use lock_runtime::{Clock, LockConfig, LockError, LockManager, distributed_lock};
+use tests::{LONG, PATIENCE, Store, on_every_store, in_line};
 use tests::{RedisServer, connect, eventually, release, take, unique, within};
 
 use crate::meter::{measure, value};
@@ -131,6 +131,45 @@ on_every_store! {
     what_is_not_granted_is_counted_by_its_kind,
     a_lease_is_counted_when_it_is_renewed_and_when_it_is_lost,
     values_in_a_key_make_no_new_labels,
+}
+
+#[tokio::test]
+async fn a_renewal_that_comes_late_is_counted_as_late() {
+    let labels = Labels::new("late");
+    let clock = Clock::manual();
+    let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
+    let locks = LockManager::connect(config).await.unwrap();
+    let request = locks.lock("late").template(labels.0);
+    let held = within(PATIENCE, request.ttl(Duration::from_secs(10)).acquire())
+        .await
+        .unwrap();
+    for (pause, late) in [(4, 0.0), (8, 1.0)] {
+        let before = labels.sum("lock_renewals_total");
+        clock.advance(Duration::from_secs(pause));
+        labels.reaches("lock_renewals_total", before + 1.0).await;
+        labels.reaches("lock_renewals_late_total", late).await;
+    }
+    release(held).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_fails_renewals_and_releases() {
+    let labels = Labels::new("failing");
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let key = unique("failing");
+    let ask = || {
+        locks
+            .lock(&key)
+            .template(labels.0)
+            .ttl(Duration::from_secs(1))
+    };
+    let held = within(PATIENCE, ask().acquire()).await.unwrap();
+    drop(server);
+    within(PATIENCE, held.lost()).await;
+    labels.reaches("lock_release_failures_total", 1.0).await;
+    assert!(labels.sum("lock_renewal_failures_total") >= 1.0);
+    labels.reaches("lock_held", 0.0).await;
 }
 
 #[tokio::test]
