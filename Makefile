@@ -56,6 +56,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --no-default-features
 	cargo build -p lock-runtime --no-default-features --features redis
+	cargo build -p lock-runtime --features metrics
 	cargo build -p lock-runtime --features tls
 
 .PHONY: run

@@ -14,3 +14,13 @@ mod crate_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/operations.md")]
 mod operations {}
+
+/// `docs/migrating.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/migrating.md")]
+mod migrating {}
+
+/// `docs/statuses.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/statuses.md")]
+mod statuses {}

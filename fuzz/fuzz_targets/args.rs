@@ -87,7 +87,7 @@ fn print(args: &Args) -> TokenStream {
             let number = Literal::u32_unsuffixed(*number);
             quote!(permits = #number,)
         }
-        Permits::Const(path) => quote!(permits = #path,),
+        Permits::Expr(expr) => quote!(permits = #expr,),
     });
     let reentrant = args.reentrant;
     let reentrant = reentrant.map(|truth| quote!(reentrant = #truth,));
@@ -120,7 +120,7 @@ fn length(length: &Length) -> TokenStream {
             let text = millis.to_string();
             quote!(#text)
         }
-        Length::Const(path) => quote!(#path),
+        Length::Expr(expr) => quote!(#expr),
         Length::Forever(_) => quote!("forever"),
     }
 }

@@ -10,7 +10,12 @@ async fn close(from: u32, bank: &Bank) -> Result<(), BankError> {
     ];
     let lock_request = ::lock_runtime::__private::acquire_with(
         &bank.locks,
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "close") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::close"),
+                )
+                .template("acct:{from}")
+        },
         lock_keys,
     );
     let lock_error = 'locked: {

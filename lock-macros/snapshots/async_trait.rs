@@ -21,7 +21,12 @@ fn f<'life0, 'async_trait>(
                 )
         };
         let lock_request = ::lock_runtime::__private::acquire(
-            const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+            const {
+                &::lock_runtime::__private::Site::new(
+                        ::core::concat!(::core::module_path!(), "::f"),
+                    )
+                    .template("{self.shop}:{a}:{item.id}")
+            },
             lock_key,
         );
         let lock_error = 'locked: {

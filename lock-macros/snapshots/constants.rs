@@ -6,9 +6,9 @@ async fn print() -> io::Result<()> {
     let lock_request = ::lock_runtime::__private::acquire(
         {
             const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::module_path!(),
-                    "print",
+                    ::core::concat!(::core::module_path!(), "::print"),
                 )
+                .template("printer")
                 .ttl(TTL)
                 .min_hold(limits::MIN_HOLD)
                 .max_hold(limits::MAX_HOLD)

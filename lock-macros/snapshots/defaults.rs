@@ -5,7 +5,10 @@ async fn report() -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(::core::module_path!(), "report")
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::report"),
+                )
+                .template("report")
         },
         lock_key,
     );

@@ -20,9 +20,9 @@ where
         &self.locks,
         const {
             &crate::reexport::lock_runtime::__private::Site::new(
-                    ::core::module_path!(),
-                    "f",
+                    ::core::concat!(::core::module_path!(), "::f"),
                 )
+                .template("a:{a + 1}:{self.b}")
                 .ttl(limits::TTL)
                 .wait_forever()
                 .fixed_lease()

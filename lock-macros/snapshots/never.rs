@@ -4,7 +4,12 @@ async fn serve<const N: usize>() -> ! {
         key_writer.write(::core::format_args!("{N}", N = key_writer.value(&N)))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "serve") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::serve"),
+                )
+                .template("{N}")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

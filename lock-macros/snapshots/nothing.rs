@@ -6,7 +6,10 @@ async fn nightly() {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(::core::module_path!(), "nightly")
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::nightly"),
+                )
+                .template("nightly")
                 .wait(Self::WAIT)
         },
         lock_key,

@@ -4,7 +4,12 @@ async fn count(id: u32) -> Result<u32, ShopError> {
         key_writer.write(::core::format_args!("stock:{id}", id = key_writer.value(&id)))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "count") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::count"),
+                )
+                .template("stock:{id}")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

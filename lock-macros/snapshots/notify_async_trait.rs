@@ -32,7 +32,12 @@ fn f<'life0, 'async_trait>(
             },
         ];
         let lock_request = ::lock_runtime::__private::acquire(
-            const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+            const {
+                &::lock_runtime::__private::Site::new(
+                        ::core::concat!(::core::module_path!(), "::f"),
+                    )
+                    .template("{self.shop}:{a}, {self.shop}:{b}")
+            },
             lock_keys,
         );
         let lock_error = 'locked: {

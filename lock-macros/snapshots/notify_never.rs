@@ -4,7 +4,12 @@ async fn lead() -> ! {
         key_writer.write(::core::format_args!("leader"))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "lead") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::lead"),
+                )
+                .template("leader")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

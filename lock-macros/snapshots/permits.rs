@@ -5,7 +5,10 @@ async fn print() -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(::core::module_path!(), "print")
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::print"),
+                )
+                .template("printer")
                 .permits(4)
         },
         lock_key,

@@ -13,7 +13,12 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
             )
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::f"),
+                )
+                .template("{SHOP}:{id}:{r#type:04}:{type}")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

@@ -5,7 +5,10 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(::core::module_path!(), "buy")
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::buy"),
+                )
+                .template("stock:{item.id}")
                 .ttl_ms(10000)
                 .wait_ms(5000)
         },

@@ -25,7 +25,10 @@ async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
     ];
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(::core::module_path!(), "transfer")
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::transfer"),
+                )
+                .template("acct:{from}, acct:{to.id}:{shop}, bank")
         },
         lock_keys,
     );

@@ -6,12 +6,17 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
                 ::core::format_args!(
                     r#"{{"{id}"}}:{type:?}:{id}:{misspelt}"#,
                     id = key_writer.value(&id),
-                    type = key_writer.value(&r#type),
+                    type = key_writer.formatted(&r#type),
                 ),
             )
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new(::core::module_path!(), "f") },
+        const {
+            &::lock_runtime::__private::Site::new(
+                    ::core::concat!(::core::module_path!(), "::f"),
+                )
+                .template("{{\"{id}\"}}:{type:?}:{id}:{misspelt}")
+        },
         lock_key,
     );
     let lock_error = 'locked: {

@@ -59,6 +59,13 @@ const CASES: &[(&str, &str, &str)] = &[
         "async fn print() -> io::Result<()> { Ok(()) }",
     ),
     (
+        "expressions",
+        r#"key = "printer:{id}:{id:?}:{name:>4}", ttl = Duration::from_secs(3), wait = budget,
+           min_hold = limits::MIN_HOLD, max_hold = self.most, permits = count"#,
+        "async fn print(&self, id: u32, name: &str, budget: Duration, count: u32)
+            -> io::Result<()> { Ok(()) }",
+    ),
+    (
         "notify",
         r#"key = "stock:{id}", on_lost = "notify", release = "confirmed", guard = lock"#,
         "async fn count(id: u32) -> Result<u32, ShopError> { count(id, lock).await }",

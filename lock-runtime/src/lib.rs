@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The lock is taken before the body and renewed while it runs, from a thread of
-//! its own. When the body returns, the lock goes to the next in line. If it is
+//! its own. When the body returns, the lock goes to the next waiter. If it is
 //! lost before, the body is dropped where it awaits and the caller gets
 //! [`LockError::Lost`].
 //!
@@ -29,44 +29,58 @@
 //!   use; [`LockConfig`] says with which settings.
 //! - [`LockManager::lock`] takes a lock without the attribute: a [`LockRequest`]
 //!   that gives a [`LockGuard`], or [runs a closure](LockRequest::run).
-//! - [`LockGuard::fencing_token`] is what a database can check to refuse a holder
-//!   that was overtaken.
+//! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
+//!   a holder that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
-//! - [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! Four documents stand in `docs/` of the repository: `guarantees.md` says what
+//! The documents are in `docs/` of the repository: `guarantees.md` says what
 //! holds, under which assumptions, and which test shows it; `protocol.md` what
-//! goes over the wire; `operations.md` how to configure and run it;
-//! `expansion.md` what the attribute makes of a function.
+//! goes over the wire; `operations.md` how to configure and run the locks;
+//! `testing.md` how to test a program that uses them;
+//! `watching.md` what can be watched; `statuses.md` what a service answers when a
+//! lock failed; `expansion.md` what the attribute makes of a function, and which
+//! attributes stand beside it.
 //!
 //! # Events
 //!
-//! Through `tracing`, with the target `lock_runtime`. All that concern one
+//! Through `tracing`, with the target `lock_runtime`. All events of one
 //! acquisition carry its `id`, a number within the process.
 //!
 //! | event | level | other fields | |
 //! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `ttl` | a lock is asked for |
-//! | `wait` | debug | `key` `function` | it is held by somebody else |
-//! | `grant` | debug | `key` `function` `fence` `waited` | it is ours |
-//! | `cancel` | debug | `key` `function` | the caller does not want it any more |
-//! | `refuse` | info | `key` `function` `error` | the caller got this error instead |
-//! | `renew failure` | warn | `key` `function` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `fence` | the lease has ended while it was held |
-//! | `stop` | warn | `key` `function` `fence` | a body was dropped for that |
-//! | `overrun` | warn | `key` `function` `fence` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `key` `function` `held` | a lock was let go, or an acquisition given up; `held` says whether it was ours until then |
-//! | `release failure` | warn | `key` `function` `error` | it stays on the server until its ttl |
+//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
+//! | `wait` | debug | `key` `function` `template` | somebody else holds it |
+//! | `grant` | debug | `key` `function` `template` `fence` `waited_ms` | it is ours |
+//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
+//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
+//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
+//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
+//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
+//! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
+//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that |
+//! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
+//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
+//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
-//! | `disconnect` | warn | `connection` `error` | and down again |
+//! | `disconnect` | warn | `connection` `error` | a connection is down |
+//!
+//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
+//! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
+//! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
+//! values: `stock:{item}`. Times are whole milliseconds.
+//!
+//! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
 //!
 //! # Features
 //!
-//! | feature | on by default | |
+//! | feature | on by default | what it adds |
 //! |---|---|---|
 //! | `macros` | yes | [`distributed_lock`] and [`key!`] |
-//! | `redis` | yes | Redis and Valkey; without it there is `memory:` |
+//! | `redis` | yes | Redis and Valkey; `memory:` is always there |
+//! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
 //! | `serde` | no | [`LockConfig`] as a part of a program's configuration |
+//! | `testing` | no | locks, and errors made by hand, for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://` and `valkeys://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
 
@@ -91,12 +105,56 @@ pub use face::request::LockRequest;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
 pub use vocabulary::credentials::Credentials;
-pub use vocabulary::error::{FromLockError, LockError};
+pub use vocabulary::error::LockError;
+pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::health::{Health, LastError};
 pub use vocabulary::holder::{Holder, Status};
 pub use vocabulary::key::LockKey;
 #[cfg(feature = "tls")]
 pub use vocabulary::tls::Tls;
+
+/// Locks for the tests of programs, with the feature `testing`.
+///
+/// [`Locks`](testing::Locks) is a [`LockManager`] on a store in memory that the test controls.
+/// It keeps to the clock of the test's tokio runtime: with
+/// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
+///
+/// | to see | write |
+/// |---|---|
+/// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
+/// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
+/// | a slow server | `locks.delay(Duration::from_millis(300));` |
+/// | a lock that is taken away | `locks.force_release("stock:lamp").await?;` |
+/// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
+/// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
+///
+/// ```
+/// use lock_runtime::testing::{Event, Locks};
+/// # #[cfg(feature = "macros")] {
+/// use lock_runtime::{LockError, distributed_lock};
+///
+/// #[distributed_lock(key = "stock:{item}", wait = "2s")]
+/// async fn buy(item: &str) -> Result<(), LockError> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), LockError> {
+/// let locks = Locks::new();
+/// locks.scope(buy("lamp")).await?;
+/// let (taken, freed) = (Event::Acquired("stock:lamp".into()), Event::Released("stock:lamp".into()));
+/// assert_eq!(locks.history(), [taken, freed]);
+/// # Ok(()) }
+/// # main().unwrap() }
+/// ```
+///
+/// `docs/testing.md` of the repository has more tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::backend::testing::history::Event;
+    pub use crate::face::testing::Locks;
+}
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
 /// does from the arguments of its function.
@@ -114,21 +172,25 @@ pub use lock_macros::key;
 ///
 /// | argument | form | default |
 /// |---|---|---|
-/// | `key` | a string; in braces expressions over the arguments, with or without a format spec; or several in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
-/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or a constant of type `Duration`; 100 ms to 24 h | [`LockConfig::ttl`] |
+/// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required |
+/// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
-/// | `renew` | `true` or `false`: a fixed lease, the body is stopped at its end | `true` |
-/// | `min_hold` | `"1m"`, a duration as `ttl`: how long the lock stays taken at least, after the body too, also where it panicked or was dropped; the caller does not wait. Of a call that joins it does not count | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: how long the lock is held at most; the body is stopped then, or told with `on_lost = "notify"`. Of a call that joins it stops that call alone | none |
-/// | `mode` | `"exclusive"`, `"read"`: readers share, or `"write"`: alone, as `"exclusive"` | `"exclusive"` |
-/// | `permits` | `4`, or a constant of type `u32`: so many holders at once; not with a `mode` | one holder |
-/// | `reentrant` | `true` or `false`: a call in the body that takes the same lock joins it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
-/// | `release` | `"detached"`, or `"confirmed"`: return after the server's answer | `"detached"` |
-/// | `on_lost` | `"cancel"`: the body is stopped, or `"notify"`: it runs on, and can ask its guard | `"cancel"` |
+/// | `renew` | `true`; `false`: a fixed lease, at whose end the body is stopped | `true` |
+/// | `min_hold` | `"1m"`, a duration as `ttl`: the lock stays taken for at least this long, even if the body ends sooner, panics or is dropped; the caller does not wait. A call that joins ignores it | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or told with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
+/// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
+/// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
+/// | `reentrant` | `true` or `false`: a call from the body that takes the same lock joins it instead of failing with [`LockError::AlreadyHeld`] | `false` |
+/// | `release` | `"detached"`; `"confirmed"`: return after the server has answered | `"detached"` |
+/// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
 /// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
+///
+/// A constant, whose name is in capitals, is checked by the compiler, as texts are.
+/// Any other expression is evaluated once, before the body, and checked then:
+/// [`LockError::InvalidOptions`].
 ///
 /// The values in the key are evaluated once, before the body, and escaped: none
 /// can imitate the text around it. Arguments that the body uses are dropped

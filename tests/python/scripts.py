@@ -6,31 +6,36 @@ from pathlib import Path
 FILES = Path(__file__).parents[2] / "lock-runtime/src/backend/redis/lua"
 
 
-def joined(*parts):
-    return "".join((FILES / part).read_text() if part.endswith(".lua") else f"{part}\n" for part in parts)
+def joined(*files):
+    return "".join((FILES / file).read_text() for file in files)
 
 
-ACQUIRE = ("acquire_fast.lua", "dispatch.lua", "acquire.lua")
-RELEASE = ("release_fast.lua", "dispatch.lua", "release.lua")
+def function(head, text):
+    return f"local function {head}\n{text}end\n"
+
+
+def script(general):
+    return joined("limits.lua", "dispatch.lua", general)
+
+
+def fast_script(fast, general):
+    return function("general(...)", script(general)) + joined("limits.lua", fast)
+
+
+ACQUIRE = fast_script("acquire_fast.lua", "acquire.lua")
+RELEASE = fast_script("release_fast.lua", "release.lua")
 
 TEXTS = {
-    "acquire": joined("limits.lua", *ACQUIRE),
-    "ask": joined("limits.lua", "dispatch.lua", "ask.lua"),
-    "release": joined("limits.lua", *RELEASE),
-    "renew": joined("limits.lua", "renew_fast.lua", "dispatch.lua", "renew.lua"),
-    "many": joined(
-        "limits.lua",
-        "local function acquire(KEYS, ARGV)",
-        *ACQUIRE,
-        "end",
-        "local function release(KEYS, ARGV)",
-        *RELEASE,
-        "end",
-        "many.lua",
-    ),
+    "acquire": ACQUIRE,
+    "ask": script("ask.lua"),
+    "release": RELEASE,
+    "renew": fast_script("renew_fast.lua", "renew.lua"),
+    "many": function("acquire(KEYS, ARGV)", ACQUIRE)
+    + function("release(KEYS, ARGV)", RELEASE)
+    + joined("limits.lua", "many.lua"),
     "open": joined("open.lua"),
-    "status": joined("limits.lua", "dispatch.lua", "status.lua"),
-    "force": joined("limits.lua", "dispatch.lua", "force.lua"),
+    "status": script("status.lua"),
+    "force": script("force.lua"),
 }
 
 HASHES = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}

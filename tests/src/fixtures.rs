@@ -1,14 +1,23 @@
-//! Small helpers of every test: unique names, time limits, and waiting for what sends no event.
+//! Small helpers of every test: unique names, time limits, polls, and waiting for what sends no event.
 
 use std::{
     fmt::Display,
+    future::poll_fn,
     panic::Location,
+    pin::Pin,
     process,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    task::Poll,
+    time::{Duration, Instant},
 };
 
 use tokio::time::{sleep, timeout};
+
+/// No promise is about times as long as this: something hangs.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longer than any test, so that no lease ends by itself.
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// How often [`eventually`] looks.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -41,4 +50,16 @@ pub fn eventually(limit: Duration, condition: impl AsyncFn() -> bool) -> impl Fu
         }
     };
     within(limit, looking)
+}
+
+/// Polls a future once.
+pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}
+
+/// How long a future takes, and its output.
+pub async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
+    let start = Instant::now();
+    let output = within(PATIENCE, future).await;
+    (start.elapsed(), output)
 }

@@ -28,18 +28,23 @@ mod python;
 mod register;
 mod server;
 mod steps;
+mod stores;
 pub mod torture;
 mod worker;
-pub mod world;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;
-pub use fixtures::{eventually, unique, within};
+pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};
+#[doc(hidden)]
+pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{Authority, Identity, RedisServer, RedisServerBuilder};
-pub use steps::{connect, granted, leaves_nothing, queue, release, take, work};
+pub use steps::{
+    connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
+};
+pub use stores::{Home, Memory, Store, Traces};
 pub use worker::Worker;

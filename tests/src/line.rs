@@ -2,7 +2,7 @@
 
 use redis::{FromRedisValue, from_redis_value};
 
-use crate::{RedisServer, eventually, protocol::token_of, server::PATIENCE};
+use crate::{PATIENCE, RedisServer, eventually, protocol::token_of};
 
 impl RedisServer {
     /// The token of the owner of lock `name`.

@@ -9,9 +9,8 @@ use tokio::{
 };
 
 use crate::{
-    RedisServer,
+    PATIENCE, RedisServer,
     fixtures::{unique, within},
-    server::PATIENCE,
 };
 
 /// Hears of every command from [`RedisServer::monitor`] on.

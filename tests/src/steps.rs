@@ -1,18 +1,20 @@
-//! The steps that many tests take: connect, take a lock, wait in its line, work under it, release it.
+//! The steps that tests take: connect, take a lock, wait in its line, work under it, release it.
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockGuard, LockManager};
+use lock_runtime::{Acquire, LockConfig, LockError, LockGuard, LockKey, LockManager, LockRequest};
 use tokio::{task::JoinHandle, time::timeout};
 
-use crate::{Pulse, RedisServer, eventually, within};
-
-/// What takes as long hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{LONG, PATIENCE, Pulse, RedisServer, eventually, poll_once, unique, within};
 
 /// A manager of its own: what another process would be, so to speak.
-pub async fn connect(url: impl AsRef<str>) -> LockManager {
-    LockManager::connect(url.as_ref()).await.expect("connected")
+pub async fn connect<C>(config: C) -> LockManager
+where
+    C: TryInto<LockConfig>,
+    LockError: From<C::Error>,
+{
+    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    connected.unwrap_or_else(|error| panic!("not connected: {error}"))
 }
 
 /// Takes a lock that is free, or soon will be.
@@ -21,7 +23,31 @@ pub async fn take(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
     within(PATIENCE, acquire).await.expect("the lock is free")
 }
 
-/// Begins to wait for a held lock; returns when so many stand in line.
+/// Takes a lock that is free now, and releases it; its fence.
+pub async fn take_turn(locks: &LockManager, key: impl Into<LockKey>) -> u64 {
+    let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
+    let guard = within(PATIENCE, request.acquire())
+        .await
+        .expect("the lock is free");
+    let fence = guard.fencing_token().get();
+    release(guard).await;
+    fence
+}
+
+/// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order.
+pub async fn settled(locks: &LockManager) {
+    take_turn(locks, unique("settled")).await;
+}
+
+/// Begins to wait for a held lock, of any kind and on any store; returns when the waiter stands in line.
+pub async fn in_line(locks: &LockManager, request: LockRequest) -> Acquire {
+    let mut waiter = request.acquire();
+    assert!(poll_once(&mut waiter).await.is_pending());
+    settled(locks).await;
+    waiter
+}
+
+/// Begins to wait for a lock that is held on a server, in a task of its own; returns when so many stand in line.
 pub async fn queue(
     server: &RedisServer,
     locks: &LockManager,

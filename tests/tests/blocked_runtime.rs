@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockManager};
-use tests::{RedisServer, unique, within};
+use tests::{RedisServer, connect, unique, within};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
@@ -37,7 +37,7 @@ fn block(runtime: &Runtime, threads: usize, time: Duration) {
 /// Holds a lock with a body that blocks `threads` of the runtime, while another manager tries to take it.
 async fn stays_locked(runtime: Runtime, threads: usize) {
     let server = RedisServer::start().await;
-    let rival = LockManager::connect(server.url()).await.expect("connected");
+    let rival = connect(server.url()).await;
     let key = unique("blocked");
 
     let (inside, entered) = oneshot::channel();

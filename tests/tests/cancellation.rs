@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockManager};
-use tests::{Proxy, RedisServer, begin, eventually, leaves_nothing, unique, within};
+use tests::{Proxy, RedisServer, begin, eventually, leaves_nothing, settled, unique, within};
 
 /// Far longer than any test: what is gone in time has not just expired.
 const TTL: Duration = Duration::from_secs(60);
@@ -21,15 +21,8 @@ const ROUNDS: u32 = 300;
 
 async fn connect(url: String) -> LockManager {
     let locks = tests::connect(url).await;
-    comes_after_all(&locks).await;
+    settled(&locks).await;
     locks
-}
-
-/// Returns when the server has done everything that was asked before.
-async fn comes_after_all(locks: &LockManager) {
-    let other = locks.lock(unique("other")).acquire().await;
-    let other = other.expect("the lock is free").release_confirmed();
-    assert!(within(SOON, other).await.expect("an answer"));
 }
 
 /// Lets time pass, more exactly than a timer.
@@ -51,7 +44,7 @@ async fn an_acquire_that_was_never_polled_asks_nothing() {
     let locks = connect(server.url()).await;
     let key = unique("unpolled");
     drop(locks.lock(&key).ttl(TTL).acquire());
-    comes_after_all(&locks).await;
+    settled(&locks).await;
     assert_eq!(server.traces(&key).await, [""; 0]);
     // Two for each of the other locks.
     assert_eq!(server.calls("evalsha").await, 4);
@@ -196,7 +189,7 @@ async fn a_waiter_that_leaves_around_its_grant() {
         granted += u32::from(is_ready(acquire).await);
     }
     assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
-    comes_after_all(&waiter).await;
+    settled(&waiter).await;
     leaves_nothing(&server, &key, SOON).await;
 }
 
@@ -212,7 +205,7 @@ async fn an_acquire_of_a_free_lock_dropped_at_any_moment() {
         granted += u32::from(at_once || is_ready(acquire).await);
     }
     assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
-    comes_after_all(&locks).await;
+    settled(&locks).await;
     let nothing = async || server.keys("lock:{*").await.is_empty();
     eventually(SOON, nothing).await;
 }

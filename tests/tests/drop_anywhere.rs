@@ -177,8 +177,7 @@ fn inside_the_body_of_another() {
 #[tokio::test]
 async fn a_body_that_is_dropped() {
     let server = RedisServer::start().await;
-    let locks = LockManager::connect(server.url()).await;
-    let locks = locks.expect("connected");
+    let locks = connect(server.url()).await;
     let key = unique("body");
     let free = async || {
         let free = async || server.traces(&key).await.is_empty();
@@ -217,8 +216,7 @@ async fn a_body_that_is_dropped() {
 #[tokio::test]
 async fn no_renewal_outlives_the_release() {
     let server = RedisServer::start().await;
-    let locks = LockManager::connect(server.url()).await;
-    let locks = locks.expect("connected");
+    let locks = connect(server.url()).await;
     let mut bodies = JoinSet::new();
     for millis in 0..150 {
         // Renewals are due between 90 and 110 ms, and again as much later.
@@ -242,8 +240,7 @@ async fn no_renewal_outlives_the_release() {
 #[tokio::test]
 async fn no_renewal_makes_a_key_again() {
     let server = RedisServer::start().await;
-    let locks = LockManager::connect(server.url()).await;
-    let locks = locks.expect("connected");
+    let locks = connect(server.url()).await;
     let key = unique("gone");
     for expired in [false, true] {
         let guard = locks.lock(&key).ttl(SHORT).acquire().await;

@@ -4,10 +4,8 @@
 use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
-use lock_runtime::{__private::KeyWriter, LockConfig, LockError, LockKey, LockManager, key};
-use tests::{RedisServer, eventually, within};
-
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+use lock_runtime::{__private::KeyWriter, LockConfig, LockError, LockKey, key};
+use tests::{PATIENCE, RedisServer, connect, eventually, within};
 
 /// Whatever has a meaning in a key, what escapes look like, and other text.
 const ALPHABET: [char; 16] = [
@@ -208,7 +206,7 @@ async fn the_keys_on_the_server_have_the_name_for_their_hash_tag() {
     let mut random = Rng::with_seed(seed);
     for prefix in ["lock", "a b:%é"] {
         let config = LockConfig::new(server.url()).unwrap().prefix(prefix);
-        let locks = LockManager::connect(config).await.unwrap();
+        let locks = connect(config).await;
         for _ in 0..20 {
             let name = name(&mut random);
             let guard = locks.lock(name.clone()).acquire();

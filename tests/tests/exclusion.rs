@@ -6,7 +6,7 @@ use std::time::Duration;
 use tests::{RedisServer, Register, Worker, within};
 use tokio::task::JoinSet;
 
-tests::checks_of_kind!(exclusive, Kind::Exclusive);
+tests::checks_of_kind!(exclusive, Kind::Exclusive, []);
 
 const PROCESSES: u64 = 4;
 const TASKS: u64 = 16;

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockGuard};
-use tests::{Proxy, RedisServer, Worker, connect, eventually, take, within};
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use tests::{PATIENCE, Proxy, RedisServer, Worker, connect, eventually, take, within};
 
 /// No lease ends by itself while a test runs.
 const LEASE: Duration = Duration::from_secs(60);

@@ -2,8 +2,7 @@
 
 use std::{env, time::Duration};
 
-use lock_runtime::LockManager;
-use tests::{RedisServer, Worker, boottime, unique, within};
+use tests::{RedisServer, Worker, boottime, connect, unique, within};
 use tokio::task::JoinSet;
 
 const TTL: Duration = Duration::from_millis(300);
@@ -17,7 +16,7 @@ const PAUSES: u32 = 25;
 async fn pause_one(url: String, mut random: fastrand::Rng) -> u32 {
     let mut late = 0;
     let key = unique("paused");
-    let locks = LockManager::connect(&url).await.expect("connected");
+    let locks = connect(&url).await;
     let ttl = TTL.as_millis().to_string();
     let args = ["paused-process", &url, &key, &ttl];
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;

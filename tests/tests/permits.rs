@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use lock_runtime::{LockError, LockGuard, LockManager};
 use tests::{
-    RedisServer, Worker, connect, release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+    LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, on_every_store, poll_once,
+    release, settled, take_turn, timed, within,
 };
 
-tests::checks_of_kind!(three_permits, Kind::Permits(3));
-tests::checks_of_kind!(one_permit, Kind::Permits(1));
+tests::checks_of_kind!(three_permits, Kind::Permits(3), [permits]);
+tests::checks_of_kind!(one_permit, Kind::Permits(1), [permits]);
 
-in_every_world!(
-    a_permit_goes_to_the_fourth_at_a_release,
-    a_try_is_contended_while_all_are_taken,
-    they_are_served_in_order,
-    one_release_lets_one_in,
-    another_number_is_refused_while_the_lock_is_held,
-    another_number_waits_behind_who_waits,
-    no_permits_are_refused,
-);
+on_every_store! {
+    a_permit_goes_to_the_fourth_at_a_release [permits fencing],
+    a_try_is_contended_while_all_are_taken [permits],
+    they_are_served_in_order [permits fair],
+    one_release_lets_one_in [permits fair],
+    another_number_is_refused_while_the_lock_is_held [permits],
+    another_number_waits_behind_who_waits [permits fair],
+    no_permits_are_refused [permits],
+}
 
 const TTL: Duration = Duration::from_secs(2);
 
@@ -31,8 +31,8 @@ async fn permit(locks: &LockManager, most: u32) -> LockGuard {
     within(PATIENCE, acquire).await.expect("a permit is free")
 }
 
-async fn a_permit_goes_to_the_fourth_at_a_release(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_permit_goes_to_the_fourth_at_a_release(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let first = permit(&locks, 3).await;
     let second = permit(&others, 3).await;
     let third = permit(&locks, 3).await;
@@ -50,11 +50,11 @@ async fn a_permit_goes_to_the_fourth_at_a_release(world: World) {
     for guard in [first, third, fourth] {
         release(guard).await;
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_try_is_contended_while_all_are_taken(world: World) {
-    let locks = world.manager().await;
+async fn a_try_is_contended_while_all_are_taken(store: Store) {
+    let locks = store.manager().await;
     let _held = [permit(&locks, 2).await, permit(&locks, 2).await];
     let request = locks.lock("key").permits(2).wait(Duration::ZERO);
     let error = within(PATIENCE, request.acquire()).await.unwrap_err();
@@ -65,8 +65,8 @@ async fn a_try_is_contended_while_all_are_taken(world: World) {
     assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
 }
 
-async fn they_are_served_in_order(world: World) {
-    let managers = [world.manager().await, world.manager().await];
+async fn they_are_served_in_order(store: Store) {
+    let managers = [store.manager().await, store.manager().await];
     let mut holders = vec![permit(&managers[0], 2).await, permit(&managers[1], 2).await];
     let mut waiters = Vec::new();
     for place in 0..6 {
@@ -84,8 +84,8 @@ async fn they_are_served_in_order(world: World) {
     }
 }
 
-async fn one_release_lets_one_in(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn one_release_lets_one_in(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     // The lock is free for all at once, as far as there are permits.
     let writer = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut waiters = Vec::new();
@@ -109,8 +109,8 @@ async fn one_release_lets_one_in(world: World) {
     assert!(poll_once(&mut rest[0]).await.is_pending(), "a fourth one");
 }
 
-async fn another_number_is_refused_while_the_lock_is_held(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn another_number_is_refused_while_the_lock_is_held(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = permit(&locks, 2).await;
     for wait in [Duration::ZERO, LONG] {
         let request = others.lock("key").permits(3).wait(wait);
@@ -127,12 +127,12 @@ async fn another_number_is_refused_while_the_lock_is_held(world: World) {
     release(permit(&others, 2).await).await;
     release(guard).await;
     release(permit(&others, 3).await).await;
-    take(&locks, "key").await;
-    assert_eq!(world.traces().await, [""; 0]);
+    take_turn(&locks, "key").await;
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn another_number_waits_behind_who_waits(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn another_number_waits_behind_who_waits(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let writer = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let two = in_line(
         &locks,
@@ -149,8 +149,8 @@ async fn another_number_waits_behind_who_waits(world: World) {
     assert!(within(PATIENCE, three).await.unwrap().is_held());
 }
 
-async fn no_permits_are_refused(world: World) {
-    let locks = world.manager().await;
+async fn no_permits_are_refused(store: Store) {
+    let locks = store.manager().await;
     let request = locks.lock("key").permits(0);
     let error = within(PATIENCE, request.acquire()).await.unwrap_err();
     let invalid =

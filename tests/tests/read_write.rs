@@ -8,26 +8,24 @@ use std::{
 
 use lock_runtime::{Acquire, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
-    RedisServer, Worker, connect,
-    kinds::Kind,
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+    LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, kinds::Kind, on_every_store,
+    poll_once, release, settled, take_turn, timed, within,
 };
 use tokio::task::JoinSet;
 
-tests::checks_of_kind!(readers, Kind::Reader);
-tests::checks_of_kind!(writers, Kind::Writer);
+tests::checks_of_kind!(readers, Kind::Reader, [read]);
+tests::checks_of_kind!(writers, Kind::Writer, [read]);
 
-in_every_world!(
-    readers_share,
-    readers_who_queue_up_together_enter_together,
-    a_writer_waits_for_all_readers,
-    a_reader_waits_behind_a_writer_who_waits,
-    a_mixed_line_is_served_in_order,
-    a_writer_that_is_dropped_lets_in_the_readers_behind_it,
-    a_writer_that_gives_up_lets_in_the_readers_behind_it,
-    different_kinds_exclude_each_other,
-);
+on_every_store! {
+    readers_share [read fencing],
+    readers_who_queue_up_together_enter_together [read],
+    a_writer_waits_for_all_readers [read fencing],
+    a_reader_waits_behind_a_writer_who_waits [read fair],
+    a_mixed_line_is_served_in_order [read fencing fair],
+    a_writer_that_is_dropped_lets_in_the_readers_behind_it [read fair],
+    a_writer_that_gives_up_lets_in_the_readers_behind_it [read fair],
+    different_kinds_exclude_each_other [read permits],
+}
 
 fn read(locks: &LockManager) -> LockRequest {
     locks.lock("key").read().ttl(LONG).wait_forever()
@@ -50,8 +48,8 @@ async fn all_wait(locks: &LockManager, waiters: &mut [Acquire]) {
     }
 }
 
-async fn readers_share(world: World) {
-    let managers = [world.manager().await, world.manager().await];
+async fn readers_share(store: Store) {
+    let managers = [store.manager().await, store.manager().await];
     let mut readers = Vec::new();
     for number in 0..20 {
         readers.push(take_now(read(&managers[number % 2])).await);
@@ -64,11 +62,11 @@ async fn readers_share(world: World) {
     for reader in readers {
         release(reader).await;
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn readers_who_queue_up_together_enter_together(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn readers_who_queue_up_together_enter_together(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let writer = take_now(write(&locks)).await;
     let mut waiters = Vec::new();
     for number in 0..10 {
@@ -83,8 +81,8 @@ async fn readers_who_queue_up_together_enter_together(world: World) {
     assert!(readers.iter().all(LockGuard::is_held));
 }
 
-async fn a_writer_waits_for_all_readers(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_writer_waits_for_all_readers(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let readers = [&locks, &others, &locks].map(read);
     let mut holders = Vec::new();
     for reader in readers {
@@ -104,8 +102,8 @@ async fn a_writer_waits_for_all_readers(world: World) {
     assert!(took < Duration::from_secs(2), "handed over after {took:?}");
 }
 
-async fn a_reader_waits_behind_a_writer_who_waits(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_reader_waits_behind_a_writer_who_waits(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let reader = take_now(read(&locks)).await;
     let writer = in_line(&others, write(&others)).await;
     // It would fit in, but the writer would wait for ever.
@@ -120,12 +118,12 @@ async fn a_reader_waits_behind_a_writer_who_waits(world: World) {
     release(writer).await;
     let [late] = late;
     release(within(PATIENCE, late).await.unwrap()).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_mixed_line_is_served_in_order(world: World) {
+async fn a_mixed_line_is_served_in_order(store: Store) {
     const LINE: &str = "rrwrwwrrrwrrwwr";
-    let managers = [world.manager().await, world.manager().await];
+    let managers = [store.manager().await, store.manager().await];
     let first = take_now(write(&managers[0])).await;
     // Fences are given out in the order of the grants.
     let served = Arc::new(Mutex::new(Vec::new()));
@@ -155,8 +153,8 @@ async fn a_mixed_line_is_served_in_order(world: World) {
     );
 }
 
-async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _reader = take_now(read(&locks)).await;
     let writer = in_line(&others, write(&others)).await;
     let behind = [
@@ -171,8 +169,8 @@ async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(world: World) {
     }
 }
 
-async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _reader = take_now(read(&locks)).await;
     let wait = Duration::from_millis(300);
     let writer = in_line(&others, write(&others).wait(wait)).await;
@@ -184,8 +182,8 @@ async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(world: World) {
     assert!(took < Duration::from_millis(900), "asked for: {took:?}");
 }
 
-async fn different_kinds_exclude_each_other(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn different_kinds_exclude_each_other(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let kinds = [Kind::Exclusive, Kind::Reader, Kind::Permits(2)];
     for held in kinds {
         for asked in kinds {
@@ -205,7 +203,7 @@ async fn different_kinds_exclude_each_other(world: World) {
             release(within(PATIENCE, next).await.unwrap()).await;
         }
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
 #[tokio::test]
@@ -238,5 +236,5 @@ async fn a_crashed_reader_costs_its_own_ttl_and_no_questions() {
     let (took, writer) = timed(writer).await;
     assert!(took < Duration::from_secs(1), "after {took:?}");
     release(writer.unwrap()).await;
-    take(&locks, "key").await;
+    take_turn(&locks, "key").await;
 }

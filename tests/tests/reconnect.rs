@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError};
 use tests::{
     Proxy, Pulse, RedisServer, connect, eventually, granted, leaves_nothing, queue, release, take,
     unique, within, work,
@@ -58,8 +58,7 @@ async fn a_restart_that_loses_the_data() {
 async fn every_connection_is_killed_again_and_again() {
     let server = RedisServer::start().await;
     let config = LockConfig::new(server.url()).expect("a valid URL");
-    let holder = LockManager::connect(config.pool_size(2)).await;
-    let holder = holder.expect("connected");
+    let holder = connect(config.pool_size(2)).await;
     let other = connect(server.url()).await;
     let key = unique("killed");
     let pulse = Pulse::default();

@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{LockError, LockManager, distributed_lock};
 use redis::from_redis_value;
-use tests::{Proxy, RedisServer, begin, connect, granted, queue, take, unique, within};
+use tests::{LONG, Proxy, RedisServer, begin, connect, granted, queue, take, unique, within};
 use tokio::{sync::Barrier, task::JoinSet, time::sleep};
 
-/// Far longer than any test: what is free in time has not just expired.
-const LONG: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(20);
 
 /// Sooner than a grant that was missed would be found by asking twice.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockError, LockGuard, LockKey, LockManager, LockRequest};
 use tests::{
-    Monitor, Pulse, RedisServer, Worker, connect, eventually, release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+    LONG, Monitor, PATIENCE, Pulse, RedisServer, Store, Worker, connect, eventually, in_line,
+    on_every_store, poll_once, release, settled, take_turn, timed, within,
 };
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -15,32 +15,32 @@ const SHORT: Duration = Duration::from_millis(300);
 
 type Outcome = Result<LockGuard, LockError>;
 
-tests::checks_of_kind!(two_keys, Kind::Several);
+tests::checks_of_kind!(two_keys, Kind::Several, [several_keys]);
 
-in_every_world!(
-    opposite_orders_do_not_deadlock,
-    all_are_held,
-    a_failure_of_the_second_lets_go_of_the_first,
-    a_failure_rests_nothing,
-    a_dropped_acquire_lets_go_of_the_first,
-    a_name_that_is_given_twice_counts_once,
-    none_is_refused,
-    one_wrong_name_takes_none,
-    the_wait_is_for_all_of_them,
-    the_loss_of_one_stops_the_body,
-    what_is_taken_away_meanwhile_is_taken_anew,
-    a_fixed_lease_that_ends_meanwhile_is_taken_anew,
-    what_reaches_its_max_hold_meanwhile_is_taken_anew,
-    nothing_is_taken_anew_once_the_wait_is_over,
-    the_time_waited_counts_for_all_of_them,
-);
+on_every_store! {
+    opposite_orders_do_not_deadlock [several_keys],
+    all_are_held [several_keys fencing],
+    a_failure_of_the_second_lets_go_of_the_first [several_keys],
+    a_failure_rests_nothing [several_keys min_hold],
+    a_dropped_acquire_lets_go_of_the_first [several_keys],
+    a_name_that_is_given_twice_counts_once [several_keys],
+    none_is_refused [several_keys],
+    one_wrong_name_takes_none [several_keys],
+    the_wait_is_for_all_of_them [several_keys],
+    the_loss_of_one_stops_the_body [several_keys force_release],
+    what_is_taken_away_meanwhile_is_taken_anew [several_keys force_release fair],
+    a_fixed_lease_that_ends_meanwhile_is_taken_anew [several_keys],
+    what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys],
+    nothing_is_taken_anew_once_the_wait_is_over [several_keys],
+    the_time_waited_counts_for_all_of_them [several_keys],
+}
 
 fn names(keys: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     keys.into_iter().map(|it| it.as_ref().to_owned()).collect()
 }
 
-async fn opposite_orders_do_not_deadlock(world: World) {
-    let managers = [world.manager().await, world.manager().await];
+async fn opposite_orders_do_not_deadlock(store: Store) {
+    let managers = [store.manager().await, store.manager().await];
     let mut tasks = JoinSet::new();
     for number in 0..64 {
         let locks = managers[number % 2].clone();
@@ -62,16 +62,16 @@ async fn opposite_orders_do_not_deadlock(world: World) {
     for locks in &managers {
         settled(locks).await;
     }
-    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
+    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
     for key in ["a", "b"] {
         let status = managers[0].status(key).await.unwrap();
         assert!(!status.is_held() && status.waiters == 0, "{status:?}");
     }
 }
 
-async fn all_are_held(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
-    let before = take(&others, "a").await;
+async fn all_are_held(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let before = take_turn(&others, "a").await;
     let guard = locks.lock_all(["b", "c", "a"]).ttl(LONG).acquire();
     let guard = within(PATIENCE, guard).await.unwrap();
     assert_eq!(names(guard.keys().map(LockKey::as_str)), ["c", "b", "a"]);
@@ -85,9 +85,9 @@ async fn all_are_held(world: World) {
     }
     release(guard).await;
     for key in ["a", "b", "c"] {
-        assert!(take(&others, key).await > fence);
+        assert!(take_turn(&others, key).await > fence);
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
 /// Nothing but `b` is held, and nobody waits.
@@ -100,8 +100,8 @@ async fn only_b_is_held(locks: &LockManager) {
     }
 }
 
-async fn a_failure_of_the_second_lets_go_of_the_first(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_failure_of_the_second_lets_go_of_the_first(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     for wait in [Duration::ZERO, Duration::from_millis(200)] {
         let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(wait);
@@ -112,8 +112,8 @@ async fn a_failure_of_the_second_lets_go_of_the_first(world: World) {
     }
 }
 
-async fn a_failure_rests_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_failure_rests_nothing(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = locks.lock_all(["a", "b"]).ttl(LONG).min_hold(LONG);
     let error = within(PATIENCE, all.wait(Duration::ZERO).acquire())
@@ -123,8 +123,8 @@ async fn a_failure_rests_nothing(world: World) {
     only_b_is_held(&locks).await;
 }
 
-async fn a_dropped_acquire_lets_go_of_the_first(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_dropped_acquire_lets_go_of_the_first(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let mut all = locks
         .lock_all(["a", "b", "c"])
@@ -148,8 +148,8 @@ async fn a_dropped_acquire_lets_go_of_the_first(world: World) {
     only_b_is_held(&locks).await;
 }
 
-async fn a_name_that_is_given_twice_counts_once(world: World) {
-    let locks = world.manager().await;
+async fn a_name_that_is_given_twice_counts_once(store: Store) {
+    let locks = store.manager().await;
     let all = locks
         .lock_all(["b", "a", "b", "a", "b"])
         .wait(Duration::ZERO);
@@ -160,30 +160,30 @@ async fn a_name_that_is_given_twice_counts_once(world: World) {
     let guard = within(PATIENCE, one.acquire()).await.unwrap();
     assert_eq!(names(guard.keys().map(LockKey::as_str)), ["a"]);
     release(guard).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn none_is_refused(world: World) {
-    let locks = world.manager().await;
+async fn none_is_refused(store: Store) {
+    let locks = store.manager().await;
     let none = locks.lock_all([""; 0]).acquire();
     let error = within(PATIENCE, none).await.unwrap_err();
     assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
 }
 
-async fn one_wrong_name_takes_none(world: World) {
-    let locks = world.manager().await;
+async fn one_wrong_name_takes_none(store: Store) {
+    let locks = store.manager().await;
     for wrong in [String::new(), "x".repeat(1025)] {
         let all = locks.lock_all(["a".to_owned(), wrong, "z".to_owned()]);
         let error = within(PATIENCE, all.ttl(LONG).acquire()).await.unwrap_err();
         assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
-        assert_eq!(world.traces().await, [""; 0]);
+        assert_eq!(store.traces().await, [""; 0]);
     }
-    take(&locks, "a").await;
+    take_turn(&locks, "a").await;
 }
 
-async fn the_wait_is_for_all_of_them(world: World) {
+async fn the_wait_is_for_all_of_them(store: Store) {
     const WAIT: Duration = Duration::from_millis(1500);
-    let (locks, others) = (world.manager().await, world.manager().await);
+    let (locks, others) = (store.manager().await, store.manager().await);
     let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = in_line(&locks, locks.lock_all(["a", "b"]).ttl(LONG).wait(WAIT)).await;
@@ -196,11 +196,11 @@ async fn the_wait_is_for_all_of_them(world: World) {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     assert!(took < WAIT * 5 / 3, "waited {took:?}, each key anew");
     settled(&locks).await;
-    take(&others, "a").await;
+    take_turn(&others, "a").await;
 }
 
-async fn the_loss_of_one_stops_the_body(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_loss_of_one_stops_the_body(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for lost in ["a", "b", "c"] {
         let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(PATIENCE);
         let guard = all.acquire().await.unwrap();
@@ -220,10 +220,10 @@ async fn the_loss_of_one_stops_the_body(world: World) {
         // The others are let go with it.
         settled(&locks).await;
         for key in ["a", "b", "c"] {
-            take(&others, key).await;
+            take_turn(&others, key).await;
         }
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
 /// Begins to take `a` and `b`; returns when it has `a` and stands in line for `b`.
@@ -234,8 +234,8 @@ async fn waits_for_b(others: &LockManager, request: LockRequest) -> JoinHandle<O
     all
 }
 
-async fn what_is_taken_away_meanwhile_is_taken_anew(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn what_is_taken_away_meanwhile_is_taken_anew(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let request = locks.lock_all(["a", "b"]).ttl(LONG).wait_forever();
     let all = waits_for_b(&others, request).await;
@@ -251,50 +251,57 @@ async fn what_is_taken_away_meanwhile_is_taken_anew(world: World) {
     let all = within(PATIENCE, all).await.unwrap().unwrap();
     assert!(all.is_held());
     release(all).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
 /// Takes `a` for [`SHORT`] again and again until `b` is free.
-async fn is_taken_anew(world: World, request: impl Fn(LockRequest) -> LockRequest) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn is_taken_anew(store: Store, request: impl Fn(LockRequest) -> LockRequest) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = request(locks.lock_all(["a", "b"]).wait(PATIENCE));
     let all = waits_for_b(&others, all).await;
     tokio::time::sleep(3 * SHORT).await;
     assert!(!all.is_finished());
     release(b).await;
-    release(within(PATIENCE, all).await.unwrap().unwrap()).await;
+    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    // On a slow machine it may have ended by now.
+    all.release_confirmed().await.unwrap();
 
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = request(locks.lock_all(["a", "b"]).wait(3 * SHORT));
     let (took, outcome) = timed(all.acquire()).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    assert!((3 * SHORT..3 * SHORT + PATIENCE / 10).contains(&took));
+    assert!((3 * SHORT..PATIENCE).contains(&took), "{took:?}");
     only_b_is_held(&locks).await;
 }
 
-async fn a_fixed_lease_that_ends_meanwhile_is_taken_anew(world: World) {
-    is_taken_anew(world, |request| request.ttl(SHORT).renew(false)).await;
+async fn a_fixed_lease_that_ends_meanwhile_is_taken_anew(store: Store) {
+    is_taken_anew(store, |request| request.ttl(SHORT).renew(false)).await;
 }
 
-async fn what_reaches_its_max_hold_meanwhile_is_taken_anew(world: World) {
-    is_taken_anew(world, |request| request.ttl(LONG).max_hold(SHORT)).await;
+async fn what_reaches_its_max_hold_meanwhile_is_taken_anew(store: Store) {
+    is_taken_anew(store, |request| request.ttl(LONG).max_hold(SHORT)).await;
 }
 
-async fn nothing_is_taken_anew_once_the_wait_is_over(world: World) {
-    let locks = world.manager().await;
-    let moment = Duration::from_nanos(1);
+async fn nothing_is_taken_anew_once_the_wait_is_over(store: Store) {
+    const WAIT: Duration = Duration::from_millis(200);
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
+    let moment = Duration::from_millis(10);
     let all = locks.lock_all(["a", "b"]).max_hold(moment);
-    let all = all.wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, all).await.unwrap_err();
-    assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    assert_eq!(error.key().unwrap().as_str(), "a");
+    let error = within(PATIENCE, all.wait(WAIT).acquire())
+        .await
+        .unwrap_err();
+    let LockError::Contended { waited, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(waited >= WAIT, "{waited:?}");
 }
 
-async fn the_time_waited_counts_for_all_of_them(world: World) {
+async fn the_time_waited_counts_for_all_of_them(store: Store) {
     const WAIT: Duration = Duration::from_secs(1);
-    let (locks, others) = (world.manager().await, world.manager().await);
+    let (locks, others) = (store.manager().await, store.manager().await);
     let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = in_line(&locks, locks.lock_all(["a", "b"]).wait(WAIT)).await;

@@ -82,9 +82,13 @@ impl Format<'_> {
                 continue;
             };
             let value = self.resolve(&value);
-            let name = Ident::new(name, literal.span());
             let span = shown_at(literal);
-            tokens.extend(quote_spanned! {span=> , #name = key_writer.value(&#value)});
+            let mut uses = template
+                .placeholders()
+                .filter(|one| one.name() == Some(name));
+            let wrap = wrapper(uses.all(Placeholder::is_displayed), span);
+            let name = Ident::new(name, literal.span());
+            tokens.extend(quote_spanned! {span=> , #name = key_writer.#wrap(&#value)});
         }
         tokens
     }
@@ -98,9 +102,11 @@ impl Format<'_> {
         let mut format = Literal::string(&self.numbered());
         format.set_span(self.span());
         let span = shown_at(&self.key.literal);
-        let values = values.iter().map(|value| {
+        let placeholders = self.key.template.placeholders();
+        let values = values.iter().zip(placeholders).map(|(value, placeholder)| {
             let value = self.borrowed(&value.expr);
-            quote_spanned! {span=> , key_writer.value(#value)}
+            let wrap = wrapper(placeholder.is_displayed(), span);
+            quote_spanned! {span=> , key_writer.#wrap(#value)}
         });
         quote_spanned! {Span::mixed_site()=> #format #(#values)*}
     }
@@ -168,4 +174,9 @@ impl Format<'_> {
     fn span(&self) -> Span {
         self.key.literal.span().resolved_at(Span::call_site())
     }
+}
+
+/// The method for a value: one that has to be displayed gets an error of its own where it cannot.
+fn wrapper(displayed: bool, span: Span) -> Ident {
+    Ident::new(if displayed { "value" } else { "formatted" }, span)
 }

@@ -102,7 +102,7 @@ impl Expansion<'_> {
     /// borrows must not live across the await.
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
-        let site = site::expand(self.lock.args, &self.lock.function.sig.ident, krate);
+        let site = site::expand(self.lock, krate);
         let keys = key::variable(self.lock.keys);
         match &self.lock.args.manager {
             None => quote_spanned! {Span::mixed_site()=>

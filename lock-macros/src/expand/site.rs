@@ -1,39 +1,72 @@
-//! The constant that tells the runtime what is known about the function at compile time.
+//! What is known about the function at compile time, as a constant for the runtime; and the settings
+//! whose values are not, which are added when it runs.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
-use syn::{ExprPath, Path};
+use syn::{Expr, ExprPath, Path};
 
 use crate::expand::pieces::{crate_at, shown_at};
 use crate::parse::args::Args;
+use crate::parse::function::Function;
+use crate::parse::keys::Keys;
 use crate::parse::length::Length;
 use crate::parse::values::{Mode, Permits};
+use crate::validate::Lock;
 
 // Input:
-//     #[distributed_lock(key = "…", ttl = "10s", wait = WAIT)]
+//     #[distributed_lock(key = "stock:{id}", ttl = "10s", wait = WAIT, max_hold = self.most)]
 //     async fn f
 //
 // Output:
-//     const LOCK_SITE: &Site = &Site::new(module_path!(), "f").ttl_ms(10000).wait(WAIT);
-//     LOCK_SITE
-/// An expression of type `&'static Site`, for a function of this name.
-pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream {
-    let constants: Vec<_> = args.constants().collect();
+//     &{
+//         const LOCK_SITE: &Site = &Site::new(concat!(module_path!(), "::f"))
+//             .template("stock:{id}").ttl_ms(10000).wait(WAIT);
+//         LOCK_SITE
+//     }
+//     .with_max_hold(self.most)
+/// An expression of type `&Site`, for this function.
+pub(crate) fn expand(lock: &Lock<'_>, krate: &Path) -> TokenStream {
+    let mut constants = Vec::new();
+    let mut later = Vec::new();
+    for (name, expr) in lock.args.expressions() {
+        match constant_path(expr, lock.function) {
+            Some(path) => constants.push(path),
+            None => later.push(at_run_time(name, expr)),
+        }
+    }
+    let site = known(lock, &constants, krate);
+    if later.is_empty() {
+        return site;
+    }
+    quote_spanned!(Span::mixed_site()=> &#site #(#later)*)
+}
+
+/// `.with_ttl(self.ttl)`
+fn at_run_time(name: &str, expr: &Expr) -> TokenStream {
+    let span = shown_at(expr);
+    let setter = Ident::new(&format!("with_{name}"), span);
+    quote_spanned!(span=> .#setter(#expr))
+}
+
+/// The constant, of type `&'static Site`.
+fn known(lock: &Lock<'_>, constants: &[&ExprPath], krate: &Path) -> TokenStream {
     // With several constants, it is not known which one an error will be about.
-    let span = match *constants {
-        [(_, path)] => end_of(path),
+    let span = match constants {
+        [path] => end_of(path),
         _ => Span::mixed_site(),
     };
     let krate = crate_at(krate, span);
-    let name = function.unraw().to_string();
-    let settings = settings(args);
+    let name = format!("::{}", lock.function.sig.ident.unraw());
+    let template = template(lock.keys);
+    let settings = settings(lock.args, lock.function);
     let site = quote_spanned! {span=>
-        &#krate::__private::Site::new(::core::module_path!(), #name) #settings
+        &#krate::__private::Site::new(::core::concat!(::core::module_path!(), #name))
+            .template(#template) #settings
     };
     // `cargo check` evaluates every constant item, but no `const` block of a function that is never
     // called. An item therefore checks the user's constants; where there are none, a block is shorter.
-    if constants.is_empty() || constants.iter().any(|(_, path)| may_be_generic(path)) {
+    if constants.is_empty() || constants.iter().any(|path| may_be_generic(path)) {
         return quote_spanned!(Span::mixed_site()=> const { #site });
     }
     quote_spanned! {span=>
@@ -44,33 +77,57 @@ pub(crate) fn expand(args: &Args, function: &Ident, krate: &Path) -> TokenStream
     }
 }
 
-/// The calls for settings that differ from the defaults of `Site::new`.
-fn settings(args: &Args) -> TokenStream {
-    let ttl = args.ttl.as_ref().map(|ttl| length("ttl", ttl));
-    let wait = args.wait.as_ref().map(|wait| length("wait", wait));
+/// The keys as they are written: the same text for all values.
+fn template(keys: &Keys) -> String {
+    let templates = keys.as_slice().iter().map(|key| key.template.to_string());
+    templates.collect::<Vec<_>>().join(", ")
+}
+
+/// The path of a constant, which the compiler checks where it stands. By convention, its name has
+/// no small letters; and it is no argument of the function.
+fn constant_path<'a>(expr: &'a Expr, function: &Function) -> Option<&'a ExprPath> {
+    let Expr::Path(path) = expr else { return None };
+    let name = &path.path.segments.last()?.ident;
+    let in_capitals = !name.unraw().to_string().contains(char::is_lowercase);
+    let is_argument = path
+        .path
+        .get_ident()
+        .is_some_and(|name| function.bindings.contains(name));
+    (in_capitals && !is_argument).then_some(path)
+}
+
+/// The calls for settings that are known and differ from the defaults of `Site::new`.
+fn settings(args: &Args, function: &Function) -> TokenStream {
+    let length = |name, value: &Option<Length>| {
+        let value = value.as_ref()?;
+        length(name, value, function)
+    };
+    let ttl = length("ttl", &args.ttl);
+    let wait = length("wait", &args.wait);
     let renew = (args.renew == Some(false)).then(|| quote!(.fixed_lease()));
-    let min_hold = args.min_hold.as_ref().map(|hold| length("min_hold", hold));
-    let max_hold = args.max_hold.as_ref().map(|hold| length("max_hold", hold));
+    let min_hold = length("min_hold", &args.min_hold);
+    let max_hold = length("max_hold", &args.max_hold);
     let mode = (args.mode == Some(Mode::Read)).then(|| quote!(.read()));
-    let permits = args.permits.as_ref().map(|permits| match permits {
-        Permits::Number(number, _) => literal("permits", &Literal::u32_unsuffixed(*number)),
-        Permits::Const(path) => constant("permits", path),
+    let permits = args.permits.as_ref().and_then(|permits| match permits {
+        Permits::Number(number, _) => Some(literal("permits", &Literal::u32_unsuffixed(*number))),
+        Permits::Expr(expr) => Some(constant("permits", constant_path(expr, function)?)),
     });
     let reentrant = (args.reentrant == Some(true)).then(|| quote!(.reentrant()));
     quote!(#ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant)
 }
 
 /// `.ttl_ms(10000)`, `.ttl(TTL)`, or `.wait_forever()`.
-fn length(setter: &str, length: &Length) -> TokenStream {
+fn length(setter: &str, length: &Length, function: &Function) -> Option<TokenStream> {
     match length {
-        Length::Millis(millis, _) => {
-            literal(&format!("{setter}_ms"), &Literal::u64_unsuffixed(millis.0))
-        }
-        Length::Const(path) => constant(setter, path),
+        Length::Millis(millis, _) => Some(literal(
+            &format!("{setter}_ms"),
+            &Literal::u64_unsuffixed(millis.0),
+        )),
         Length::Forever(_) => {
             let setter = Ident::new(&format!("{setter}_forever"), Span::mixed_site());
-            quote!(.#setter())
+            Some(quote!(.#setter()))
         }
+        Length::Expr(expr) => Some(constant(setter, constant_path(expr, function)?)),
     }
 }
 

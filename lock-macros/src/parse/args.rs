@@ -3,12 +3,12 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{End, ParseStream, Parser as _};
-use syn::{Error, Expr, ExprPath, Lit, Path, Result, Token};
+use syn::{Error, Expr, Lit, Path, Result, Token};
 
 use crate::errors::Errors;
 use crate::parse::keys::Keys;
 use crate::parse::length::{Length, length};
-use crate::parse::spelling::similar;
+use crate::parse::spelling::{other_word, similar};
 use crate::parse::values::{self, Mode, OnLost, Permits, Release};
 
 /// Every argument with an example of its value. A new argument is a line here, a field of
@@ -77,15 +77,15 @@ impl Args {
         args
     }
 
-    /// The values that are paths of constants, with the names of their arguments.
-    pub(crate) fn constants(&self) -> impl Iterator<Item = (&'static str, &ExprPath)> {
+    /// The settings that are expressions, with their names.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = (&'static str, &Expr)> {
         let permits = match &self.permits {
-            Some(Permits::Const(path)) => Some(("permits", path)),
+            Some(Permits::Expr(expr)) => Some(("permits", expr)),
             Some(Permits::Number(..)) | None => None,
         };
         self.lengths()
             .filter_map(|(name, length)| match length {
-                Length::Const(path) => Some((name, path)),
+                Length::Expr(expr) => Some((name, expr)),
                 Length::Millis(..) | Length::Forever(_) => None,
             })
             .chain(permits)
@@ -173,7 +173,10 @@ fn example(name: &Ident, names: &mut Vec<Ident>) -> Result<&'static str> {
         return Ok(example);
     }
     let known = ARGUMENTS.iter().map(|(known, _)| *known);
-    let advice = if let Some(meant) = similar(&written, known.clone()) {
+    let advice = if let Some((meant, advice)) = other_word(&written) {
+        names.push(Ident::new(meant, name.span()));
+        advice.to_owned()
+    } else if let Some(meant) = similar(&written, known.clone()) {
         names.push(Ident::new(meant, name.span()));
         format!("did you mean `{meant}`?")
     } else {

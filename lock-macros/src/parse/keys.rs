@@ -1,6 +1,7 @@
 //! The value of `key`: the template of one key, or of several that are locked together.
 
 use proc_macro2::TokenStream;
+use quote::ToTokens as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::token::Bracket;
 use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token, bracketed};
@@ -37,10 +38,7 @@ impl Keys {
         }
         match input.fork().parse() {
             Ok(Lit::Str(_)) => Key::new(input.parse()?).map(Keys::One),
-            _ => refuse(
-                input,
-                "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`",
-            ),
+            _ => refuse(input, &not_a_literal(input)),
         }
     }
 
@@ -110,6 +108,19 @@ impl Value {
 pub(crate) fn identifier(name: &str) -> Option<Ident> {
     let plain = syn::parse_str(name);
     plain.or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
+}
+
+/// A constant might hold a template, whose braces nobody would read: its value alone is no key.
+fn not_a_literal(input: ParseStream<'_>) -> String {
+    match input.fork().parse() {
+        Ok(Expr::Path(path)) => {
+            let name = path.to_token_stream().to_string().replace(' ', "");
+            format!(
+                "`key` is one string literal, in whose braces the compiler reads expressions: write `key = \"{{{name}}}\"` for the value of `{name}`, or the text itself"
+            )
+        }
+        _ => "`key` is one string literal, with expressions in braces, or an array of them: write `key = \"stock:{id}\"`".to_owned(),
+    }
 }
 
 fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {

@@ -1,4 +1,62 @@
-//! Finds the name that a misspelt one was meant to be.
+//! Finds the argument that a misspelt or another word was meant to be.
+
+/// Words that other locks use, the argument that they mean here, and how it is written.
+const OTHER_WORDS: &[(&[&str], &str, &str)] = &[
+    (
+        &["name", "id", "lock", "resource"],
+        "key",
+        "the lock's name is `key = \"stock:{id}\"`",
+    ),
+    (
+        &[
+            "lease",
+            "lease_time",
+            "expire",
+            "expires",
+            "expiry",
+            "expiration",
+            "duration",
+        ],
+        "ttl",
+        "how long the lock outlives a holder that crashed is `ttl = \"10s\"`",
+    ),
+    (
+        &[
+            "timeout",
+            "wait_time",
+            "wait_timeout",
+            "retry",
+            "retries",
+            "block",
+        ],
+        "wait",
+        "how long to wait for a held lock is `wait = \"5s\"`",
+    ),
+    (
+        &[
+            "blocking", "try", "try_once", "try_lock", "nowait", "no_wait",
+        ],
+        "wait",
+        "`wait = \"0s\"` tries once, and `wait = \"forever\"` waits for as long as it takes",
+    ),
+    (
+        &["limit", "max", "concurrency", "semaphore"],
+        "permits",
+        "how many hold the lock at once is `permits = 4`",
+    ),
+    (
+        &["read", "write", "shared", "exclusive"],
+        "mode",
+        "who shares the lock is `mode = \"read\"`, `\"write\"` or `\"exclusive\"`",
+    ),
+];
+
+/// The argument that means what another word says, and what to tell of it.
+pub(crate) fn other_word(written: &str) -> Option<(&'static str, &'static str)> {
+    let of = |(words, ..): &&(&[&str], _, _)| words.contains(&written);
+    let (_, meant, advice) = OTHER_WORDS.iter().find(of)?;
+    Some((meant, advice))
+}
 
 /// The name that has the same letters, or differs by at most a third of them.
 pub(crate) fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {

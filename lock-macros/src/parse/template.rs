@@ -51,6 +51,12 @@ impl Placeholder {
         let is_path = matches!(&*self.expr, "_" | "self" | "Self" | "super" | "crate");
         (is_name && !is_path).then_some(&self.expr)
     }
+
+    /// Whether its format is that of `{}`, with or without width, fill and precision.
+    pub(crate) fn is_displayed(&self) -> bool {
+        let other = |c: char| c == '?' || c.is_alphabetic();
+        !self.spec.trim_end().ends_with(other)
+    }
 }
 
 impl FromStr for Template {

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span};
 use syn::parse::ParseStream;
-use syn::{Error, Expr, ExprLit, ExprPath, Lit, LitStr, Path, Result, UnOp};
+use syn::{Error, Expr, ExprLit, Lit, LitStr, Path, Result, UnOp};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -14,7 +14,7 @@ pub(crate) enum Mode {
 /// How many may hold the lock at once.
 pub(crate) enum Permits {
     Number(u32, Span),
-    Const(ExprPath),
+    Expr(Expr),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,6 @@ pub(crate) fn on_lost(input: ParseStream<'_>) -> Result<OnLost> {
 pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
     let value = expression(input)?;
     let message = match &value {
-        Expr::Path(path) => return Ok(Permits::Const(path.clone())),
         Expr::Lit(ExprLit {
             lit: Lit::Int(number),
             ..
@@ -108,20 +107,9 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
         }
         Expr::Lit(_) => "`permits` is a number: write for example `permits = 4`".to_owned(),
         Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => TOO_FEW_PERMITS.to_owned(),
-        _ => not_constant("permits"),
+        _ => return Ok(Permits::Expr(value)),
     };
     Err(Error::new_spanned(value, message))
-}
-
-/// The message about a value that is known only at run time.
-pub(crate) fn not_constant(name: &str) -> String {
-    let (example, ty) = match name {
-        "permits" => ("4", "u32"),
-        _ => ("\"10s\"", "Duration"),
-    };
-    format!(
-        "`{name}` must be known when the program is compiled: write `{name} = {example}`, or the name of a constant of type `{ty}`"
-    )
 }
 
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {

@@ -7,7 +7,6 @@ use syn::{Error, Result, Type};
 use crate::errors::Errors;
 use crate::parse::args::Args;
 use crate::parse::function::Function;
-use crate::parse::values::not_constant;
 
 /// The body, if the function has one and can wait for a lock.
 pub(crate) fn body(function: &Function) -> Result<&Group> {
@@ -58,7 +57,6 @@ pub(crate) fn check(function: &Function, args: &Args, errors: &mut Errors) {
         errors.ok(output(function));
     }
     errors.ok(guard(function, args));
-    constants(function, args, errors);
 }
 
 /// Refuses types that surely cannot carry the failure. The trait `FromLockError` decides about all
@@ -86,16 +84,5 @@ fn guard(function: &Function, args: &Args) -> Result<()> {
             guard.span(),
             format!("`guard = {guard}` would hide the argument `{guard}`: choose another name"),
         )),
-    }
-}
-
-/// Refuses arguments of the function in place of constants: their values are not known at compile
-/// time.
-fn constants(function: &Function, args: &Args, errors: &mut Errors) {
-    for (name, path) in args.constants() {
-        let argument = path.path.get_ident();
-        if argument.is_some_and(|argument| function.bindings.contains(argument)) {
-            errors.push(Error::new_spanned(path, not_constant(name)));
-        }
     }
 }

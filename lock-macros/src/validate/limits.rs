@@ -14,8 +14,8 @@ const ZERO: Millis = Millis(0);
 const MIN_TTL: Millis = Millis(100);
 const MAX: Millis = Millis(24 * 3_600_000);
 
-/// Returns the names of the refused arguments. The values of constants are not known yet: the
-/// compiler checks them.
+/// Returns the names of the refused arguments. The values of expressions are not known yet: the
+/// compiler checks constants, and the runtime all others.
 pub(crate) fn check(args: &Args, errors: &mut Errors) -> Vec<&'static str> {
     let lengths = args
         .lengths()
@@ -38,7 +38,7 @@ fn length_of(name: &'static str, length: &Length) -> Option<Refusal> {
     let (span, message) = match length {
         Length::Millis(millis, span) => (span, out_of_limits(name, *millis)?),
         Length::Forever(span) => (span, not_forever(name)?.to_owned()),
-        Length::Const(_) => return None,
+        Length::Expr(_) => return None,
     };
     Some((name, *span, message))
 }

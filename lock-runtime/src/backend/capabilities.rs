@@ -1,8 +1,8 @@
-//! What a store can do.
+//! The capabilities of a store.
 
 use crate::vocabulary::error::LockError;
 
-/// What the locks of a store can do. A request for what they cannot is refused with
+/// What the locks of a store support. A request for anything else is refused with
 /// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything
 /// is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct Capabilities {
     pub store: &'static str,
     /// Readers share a lock.
     pub read: bool,
-    /// Several holders have a permit each.
+    /// A lock can be shared by a number of holders with a permit each.
     pub permits: bool,
     /// Several keys are taken all or none.
     pub several_keys: bool,
-    /// A lock can stay closed after its release.
+    /// A lock can rest after its release.
     pub min_hold: bool,
     /// The locks that are held can be listed.
     pub list: bool,
@@ -33,15 +33,15 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The error for an argument or a call that the store has no capability for.
+    /// The error for an argument or a call that the store does not support.
     pub(crate) fn lacks(&self, name: &'static str) -> LockError {
         LockError::invalid(
             name,
-            format_args!("the store `{}` has no capability for it", self.store),
+            format_args!("the store `{}` does not support it", self.store),
         )
     }
 
-    /// Of a store that can do everything.
+    /// Those of a store that supports everything.
     pub(crate) const fn all(store: &'static str) -> Self {
         Self {
             store,
@@ -56,7 +56,7 @@ impl Capabilities {
         }
     }
 
-    /// Of a store that can do nothing but lock.
+    /// Those of a store that can do nothing but lock.
     #[cfg(test)]
     pub(crate) const fn none(store: &'static str) -> Self {
         Self {

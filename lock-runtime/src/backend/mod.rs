@@ -1,11 +1,14 @@
-//! What a store of locks has to offer, in words of leases and not of any store.
+//! What the driver asks of a store and what a store answers, in terms that hold for
+//! every store.
 
 pub(crate) mod capabilities;
-mod memory;
+pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod setup;
 pub(crate) mod target;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::fmt;
 use std::future::Future;
@@ -22,18 +25,19 @@ use crate::vocabulary::holder::Holder;
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
-/// A store of locks that a URL names, before it is connected.
-pub(crate) trait Target: fmt::Debug + Send + Sync {
-    /// What its locks can do.
+/// A store of locks that a URL names, before it is connected. Errors name it as it
+/// is displayed.
+pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
+    /// What its locks support.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether the way to it is encrypted.
+    /// Whether connections to it are encrypted.
     #[cfg(feature = "tls")]
     fn uses_tls(&self) -> bool {
         false
     }
 
-    /// Connects, or says why that cannot be done.
+    /// Connects, or says why it cannot.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }
 
@@ -46,19 +50,21 @@ pub(crate) enum Request {
     /// Take the lock, waiting in line unless it is a try. Goes on until it is
     /// granted, fails, or is abandoned.
     Acquire(Arc<Terms>),
-    /// Nobody wants this acquisition any more: leave the line, and let go of a
-    /// grant that raced, which does not rest. Answered with [`Outcome::Released`].
+    /// Nobody wants this acquisition any more: leave the queue, and release a grant
+    /// that came at the same time, which does not rest. Answered with
+    /// [`Outcome::Released`].
     Abandon(LeaseId),
     /// Extend the lease to its full ttl.
     Renew(LeaseId),
-    /// Let go, if it is still ours. Answered with [`Outcome::Released`].
+    /// Release the lock, if it is still ours; it rests if its terms say so. Answered
+    /// with [`Outcome::Released`].
     Release(LeaseId),
     /// Answered with [`Outcome::Answered`].
     Query(QueryId, Query),
 }
 
-/// What a backend answers. Every moment called `since` lies before the command
-/// was sent that the answer rests on, so that deadlines count from there.
+/// What a backend answers. Every `since` is a moment before the command was sent that
+/// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
 #[cfg_attr(not(feature = "redis"), allow(dead_code))]
@@ -71,7 +77,7 @@ pub(crate) enum Outcome {
         since: Moment,
         ttl: Duration,
     },
-    /// In line, and the server answers.
+    /// In the queue, and the server answers.
     Waiting {
         id: LeaseId,
         holder: Option<Box<Holder>>,
@@ -86,12 +92,12 @@ pub(crate) enum Outcome {
         id: LeaseId,
         permits: u32,
     },
-    /// Cannot be asked at the moment; the backend keeps trying.
+    /// The store cannot be asked at the moment; the backend keeps trying.
     Trouble {
         id: LeaseId,
         cause: Cause,
-        /// Whether the answer may come soon all the same: the connection has broken
-        /// just now, and is being made anew.
+        /// Whether the answer may still come soon: the connection has broken just now,
+        /// and is being opened again.
         soon: bool,
     },
     /// Will never be granted.
@@ -107,17 +113,17 @@ pub(crate) enum Outcome {
     NotHeld {
         id: LeaseId,
     },
-    /// It is not known whether the renewal was done.
+    /// It is not known whether the renewal succeeded.
     RenewFailed {
         id: LeaseId,
         cause: Cause,
     },
-    /// The lock is not ours any more; `Ok(true)` where it was until now.
+    /// The lock is not ours any more; `Ok(true)` if it was until now.
     Released {
         id: LeaseId,
         result: Result<bool, Cause>,
     },
-    /// What a question has found.
+    /// The answer to a query.
     Answered {
         id: QueryId,
         result: Result<Found, Cause>,
@@ -125,7 +131,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The acquisition that ends with this outcome: nothing more is heard of it.
+    /// The acquisition that ends with this outcome; none follows about it.
     pub(crate) fn ended(&self) -> Option<LeaseId> {
         match self {
             Self::Busy { id, .. }
@@ -147,11 +153,11 @@ pub(crate) trait Backend: Send {
     /// all others.
     fn submit(&mut self, now: Moment, request: Request);
 
-    /// The next outcome. Sends what was submitted.
+    /// The next outcome. Sends what was submitted before.
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome>;
 
-    /// Whether a request that is sent now would not be better sent with others:
-    /// no answer is waited for that will make room for them.
+    /// Whether a request should be sent at once. It is `false` while answers are
+    /// awaited, since more requests can be sent together when they arrive.
     fn is_quiet(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a store needs of the configuration.
+//! The part of the configuration that a store needs.
 
 use std::time::Duration;
 

@@ -2,39 +2,28 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "redis")]
-use crate::backend::redis;
-use crate::backend::{Target, memory};
+use crate::backend::{self, Target};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
+#[cfg(feature = "redis")]
+use crate::backend::redis;
+#[cfg(feature = "tls")]
+use crate::backend::redis::tls;
+
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
-/// The schemes of the stores, how their URLs begin, and who reads the rest.
-const STORES: &[(&str, &str, Parse)] = &[
-    ("memory", "memory:", memory::target),
-    ("redis", "redis://", REDIS),
-    ("valkey", "valkey://", REDIS),
-    ("rediss", "rediss://", REDIS_TLS),
-    ("valkeys", "valkeys://", REDIS_TLS),
-    ("redis+unix", "redis+unix://", REDIS_UNIX),
+/// How the URLs of a store begin, and what reads them.
+const STORES: &[(&str, Parse)] = &[
+    ("memory:", backend::memory::target),
+    ("redis://", redis::tcp),
+    ("valkey://", redis::tcp),
+    ("rediss://", tls),
+    ("valkeys://", tls),
+    ("redis+unix://", redis::unix),
 ];
 
-#[cfg(feature = "redis")]
-const REDIS: Parse = redis::tcp;
-#[cfg(not(feature = "redis"))]
-const REDIS: Parse = |_| left_out("redis");
-#[cfg(feature = "redis")]
-const REDIS_UNIX: Parse = redis::unix;
-#[cfg(not(feature = "redis"))]
-const REDIS_UNIX: Parse = |_| left_out("redis");
-
-#[cfg(feature = "tls")]
-const REDIS_TLS: Parse = redis::tls;
-#[cfg(not(feature = "tls"))]
-const REDIS_TLS: Parse = |_| left_out("tls");
-
-/// What others write, and what to do instead.
+/// Schemes that other libraries know, and what to write instead.
 const UNSUPPORTED: &[(&[&str], &str)] = &[
     (
         &[
@@ -53,7 +42,7 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
             "rediss-cluster",
             "rediss+cluster",
         ],
-        "Redis Cluster is not supported: name one server that is no part of a cluster, with `redis://`",
+        "Redis Cluster is not supported: name one server that is not part of a cluster, with `redis://`",
     ),
     (
         &["redis+tls", "redis+ssl", "redis-tls"],
@@ -65,9 +54,38 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Stands in for a store whose feature is off.
+#[cfg(not(feature = "redis"))]
+mod redis {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
+    pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
+    let reason = format!(
+        "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"
+    );
+    Err(LockError::invalid("url", reason))
+}
+
 /// Where the locks of a URL are kept; takes the store's own parameters out of it.
 pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    if let Some((.., parse)) = STORES.iter().find(|(scheme, ..)| *scheme == url.scheme) {
+    let scheme = |start: &'static str| start.split(':').next();
+    let named = Some(&*url.scheme);
+    if let Some((_, parse)) = STORES.iter().find(|(start, _)| scheme(start) == named) {
         return parse(url);
     }
     // The scheme is not shown: in a URL without one, it is a user's name.
@@ -83,15 +101,7 @@ pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 fn unknown() -> String {
     let starts: Vec<_> = STORES
         .iter()
-        .map(|(_, start, _)| format!("`{start}`"))
+        .map(|(start, _)| format!("`{start}`"))
         .collect();
     format!("it must begin with one of {}", starts.join(", "))
-}
-
-#[cfg(not(feature = "tls"))]
-fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
-    let reason = format!(
-        "lock-runtime was built without its feature `{feature}`: name it in `features` of the dependency"
-    );
-    Err(LockError::invalid("url", reason))
 }

@@ -1,4 +1,4 @@
-//! The one clock that leases are measured with, which tests can move.
+//! The clock that measures leases, which tests can move.
 
 use std::fmt;
 use std::future::Future;
@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+#[cfg(feature = "testing")]
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
+#[cfg(feature = "testing")]
+use tokio::time::Instant;
 
 /// The longest uninterrupted sleep: timers do not count suspend, the clock
 /// does, so a sleeper looks at the clock again at least this often.
@@ -18,7 +22,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 /// suspended (`CLOCK_BOOTTIME`) on Linux and Android. Elsewhere it is
 /// [`std::time::Instant`]. Never wall-clock time.
 ///
-/// Tests take a [`Clock::manual`] and let time pass as they like:
+/// Tests use a [`Clock::manual`] and move the time themselves:
 ///
 /// ```
 /// # async fn example() -> Result<(), lock_runtime::LockError> {
@@ -33,7 +37,16 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Default)]
-pub struct Clock(Option<Arc<Manual>>);
+pub struct Clock(Source);
+
+#[derive(Clone, Default)]
+enum Source {
+    #[default]
+    Machine,
+    Manual(Arc<Manual>),
+    #[cfg(feature = "testing")]
+    Runtime(Handle, Instant),
+}
 
 #[derive(Default)]
 struct Manual {
@@ -48,18 +61,24 @@ pub(crate) struct Moment(u64);
 impl Clock {
     /// The clock of the machine.
     pub fn machine() -> Self {
-        Self(None)
+        Self(Source::Machine)
     }
 
     /// A clock that stands still until [`advance`](Self::advance) moves it.
     pub fn manual() -> Self {
-        Self(Some(Arc::default()))
+        Self(Source::Manual(Arc::default()))
+    }
+
+    /// The clock of the tokio runtime that this is called in, which may be paused.
+    #[cfg(feature = "testing")]
+    pub(crate) fn of_this_runtime() -> Self {
+        Self(Source::Runtime(Handle::current(), Instant::now()))
     }
 
     /// Lets `time` pass on a manual clock; the machine's clock cannot be moved
     /// and ignores it.
     pub fn advance(&self, time: Duration) {
-        if let Some(manual) = &self.0 {
+        if let Source::Manual(manual) = &self.0 {
             manual.now.fetch_add(nanos(time), Ordering::SeqCst);
             manual.moved.notify_waiters();
         }
@@ -68,44 +87,50 @@ impl Clock {
     pub(crate) fn now(&self) -> Moment {
         match &self.0 {
             // Not zero: a deadline of zero says that a lease has ended.
-            Some(manual) => Moment(1 + manual.now.load(Ordering::SeqCst)),
-            None => Moment(machine_nanos()),
+            Source::Manual(manual) => Moment(1 + manual.now.load(Ordering::SeqCst)),
+            Source::Machine => Moment(machine_nanos()),
+            #[cfg(feature = "testing")]
+            Source::Runtime(runtime, start) => {
+                let _runtime = runtime.enter();
+                Moment(1 + nanos(start.elapsed()))
+            }
         }
     }
 
     /// Returns when the clock has reached `moment`. Needs a tokio runtime.
     pub(crate) async fn sleep_until(&self, moment: Moment) {
-        match &self.0 {
-            Some(manual) => loop {
+        if let Source::Manual(manual) = &self.0 {
+            loop {
                 let moved = manual.moved.notified();
                 if self.now() >= moment {
                     return;
                 }
                 moved.await;
-            },
-            None => loop {
-                let rest = moment.since(self.now());
-                if rest.is_zero() {
-                    return;
-                }
-                tokio::time::sleep(rest.min(LONGEST_NAP)).await;
-            },
+            }
+        }
+        loop {
+            let rest = moment.since(self.now());
+            if rest.is_zero() {
+                return;
+            }
+            tokio::time::sleep(rest.min(LONGEST_NAP)).await;
         }
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "Clock::manual"
-        } else {
-            "Clock::machine"
+        f.write_str(match self.0 {
+            Source::Machine => "Clock::machine",
+            Source::Manual(_) => "Clock::manual",
+            #[cfg(feature = "testing")]
+            Source::Runtime(..) => "Clock::of_this_runtime",
         })
     }
 }
 
-/// A sleep that can be asked again with another end. Where that is later the
-/// timer stays and wakes for nothing: to set one anew wakes the thread too.
+/// A sleep whose end can change between polls. If the new end is later, the old timer
+/// stays and wakes for nothing: setting a new one would wake the thread as well.
 #[derive(Default)]
 pub(crate) struct Sleep(Option<(Moment, Nap)>);
 

@@ -1,4 +1,4 @@
-//! The waker of whoever polled last.
+//! The waker of the last poll.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

@@ -1,4 +1,4 @@
-//! The ground floor: time, tables and wakers. It knows nothing of locks.
+//! The ground floor: clock, tables and wakers. Nothing here knows of locks.
 
 pub(crate) mod clock;
 pub(crate) mod last_waker;

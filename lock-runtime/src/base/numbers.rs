@@ -1,5 +1,5 @@
-//! Tables of what we have numbered or drawn ourselves: nobody chooses the keys,
-//! so that a cheap hash will do.
+//! Hash tables for numbers that this crate chooses itself. Nobody else can provoke
+//! collisions, so a cheap hash is enough.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

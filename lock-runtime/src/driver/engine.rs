@@ -1,5 +1,5 @@
-//! Everything in flight, one turn at a time: the engine takes in what callers want and what the backend has
-//! to say, decides, and sends.
+//! The engine: in each turn it takes in the operations of callers and the outcomes
+//! of the backend, decides, and sends.
 
 use std::task::{Context, Poll};
 
@@ -9,9 +9,11 @@ use super::op::Op;
 use super::operations::Operations;
 use crate::backend::Backend;
 use crate::base::clock::{Clock, Sleep};
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
-/// How many operations or answers are taken in at once.
-const BATCH: usize = 1024;
+/// How many operations or outcomes one turn takes in.
+const AT_ONCE: usize = 1024;
 
 /// Everything that the manager has in flight.
 pub(super) struct Engine {
@@ -41,9 +43,10 @@ impl Engine {
         }
     }
 
-    /// Does all there is to do. Whatever brings more wakes `cx`, also where it
-    /// has come already.
+    /// Does everything that is to be done now. `cx` is woken when there is more.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
+        #[cfg(feature = "metrics")]
+        let _turn = metrics::Turn::begin(self.inbox.len());
         let mut all = self.take(cx);
         loop {
             self.submit();
@@ -60,12 +63,12 @@ impl Engine {
         }
     }
 
-    /// Nothing is on its way to the backend.
+    /// Nothing is in flight.
     pub(super) fn is_quiet(&self) -> bool {
         self.backend.is_quiet()
     }
 
-    /// No more will come, or be taken.
+    /// No more operations will come, or be accepted.
     pub(super) fn is_over(&self) -> bool {
         !self.open || self.operations.has_shut_down()
     }
@@ -75,10 +78,10 @@ impl Engine {
         self.operations.is_idle()
     }
 
-    /// Takes in what the callers want; `false` where there may be more of it.
+    /// Takes in operations; `false` if there may be more of them.
     fn take(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.clock.now();
-        for _ in 0..BATCH {
+        for _ in 0..AT_ONCE {
             match self.inbox.poll_recv(cx) {
                 Poll::Ready(Some(op)) => self.operations.take(now, op),
                 Poll::Ready(None) => {
@@ -91,10 +94,10 @@ impl Engine {
         false
     }
 
-    /// Sends what was submitted, and takes in what has been answered; `false`
-    /// where there may be more of it.
+    /// Sends what was submitted, and takes in outcomes; `false` if there may be more
+    /// of them.
     fn settle(&mut self, cx: &mut Context<'_>) -> bool {
-        for _ in 0..BATCH {
+        for _ in 0..AT_ONCE {
             match self.backend.poll_outcome(cx) {
                 Poll::Ready(outcome) => self.operations.settle(self.clock.now(), outcome),
                 Poll::Pending => return true,

@@ -1,5 +1,5 @@
-//! Where callers leave what they want; where nothing else is in flight they poll
-//! the engine for it themselves, once.
+//! The mailbox for operations. A caller that finds nothing in flight polls the engine
+//! itself, once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +18,16 @@ use crate::vocabulary::terms::LeaseId;
 pub(crate) struct Mailbox {
     ops: mpsc::UnboundedSender<Op>,
     engine: Arc<SharedEngine>,
+    poller: Poller,
+}
+
+/// Who polls the engine when no caller does.
+#[derive(Clone, Copy)]
+pub(super) enum Poller {
+    Thread,
+    /// A task, perhaps on the very thread that would wait for it.
+    #[cfg(feature = "testing")]
+    Task,
 }
 
 /// The driver has ended; what was sent is dropped.
@@ -25,20 +35,28 @@ pub(crate) struct Mailbox {
 pub(crate) struct Closed;
 
 impl Mailbox {
-    pub(super) fn new(ops: mpsc::UnboundedSender<Op>, engine: Arc<SharedEngine>) -> Self {
-        Self { ops, engine }
+    pub(super) fn new(
+        ops: mpsc::UnboundedSender<Op>,
+        engine: Arc<SharedEngine>,
+        poller: Poller,
+    ) -> Self {
+        Self {
+            ops,
+            engine,
+            poller,
+        }
     }
 
     /// One that nobody reads.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "redis"))]
     pub(crate) fn alone() -> (Self, mpsc::UnboundedReceiver<Op>) {
         let (ops, inbox) = mpsc::unbounded_channel();
         let engine = Arc::new(SharedEngine::new(None));
-        (Self::new(ops, engine), inbox)
+        (Self::new(ops, engine, Poller::Thread), inbox)
     }
 
-    /// For what is called, and not merely dropped: it may be done on this
-    /// thread, with the answers of others.
+    /// Sends an operation that the caller has asked for. It may be done on this thread,
+    /// together with operations of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.engine.caller_turn();
@@ -49,27 +67,33 @@ impl Mailbox {
         sent.map_err(|_| Closed)
     }
 
-    /// Leaves it to the driver's thread. A destructor may run where nothing of
-    /// what others have registered may be called any more.
+    /// Leaves the operation to the driver's thread. A destructor may run where wakers of
+    /// others must not be called any more.
     pub(crate) fn post(&self, op: Op) {
         let _ = self.ops.send(op);
     }
 
-    /// Waits until the releases that were handed in have been done, for so long at
-    /// the most; not on a thread that polls the engine, which has to do them.
+    /// Waits until all releases sent so far are done, for at most this long. On a thread
+    /// that is polling the engine it returns at once, since that thread has to do them.
     pub(crate) fn flush(&self, at_most: Duration) {
         if !polling::is_polling() {
             let (answer, done) = std::sync::mpsc::channel();
-            self.post(Op::Flush(answer));
-            let _ = done.recv_timeout(at_most);
+            match self.poller {
+                Poller::Thread => {
+                    self.post(Op::Flush(answer));
+                    let _ = done.recv_timeout(at_most);
+                }
+                #[cfg(feature = "testing")]
+                Poller::Task => drop(self.send(Op::Flush(answer))),
+            }
         }
     }
 }
 
 impl Home for Mailbox {
     fn release(&self, id: LeaseId, answer: Option<Answer<bool>>) {
-        // The driver outlives every lease; were it gone, the server's ttl would free
-        // the lock.
+        // The driver outlives every lease. If it is gone all the same, the ttl frees the
+        // lock.
         let _ = self.send(Op::Release { id, answer });
     }
 

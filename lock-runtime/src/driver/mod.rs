@@ -1,17 +1,23 @@
-//! The thread that owns the backend and every operation in flight, so that a
-//! body that blocks its runtime does not starve the renewals and a caller that
-//! is cancelled does not cancel the protocol.
+//! The driver: a thread that owns the backend and everything in flight, so that a body
+//! that blocks its runtime does not starve the renewals, and a caller that is
+//! cancelled does not interrupt the protocol.
 
 mod engine;
+mod limits;
 mod mailbox;
 mod op;
 mod operations;
 mod polling;
 #[cfg(all(test, feature = "redis"))]
 mod simulation;
+#[cfg(feature = "testing")]
+mod task;
 mod thread;
 mod watchdog;
 
+pub(crate) use limits::Limits;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use op::Op;
+#[cfg(feature = "testing")]
+pub(crate) use task::spawn;
 pub(crate) use thread::start;

@@ -1,4 +1,4 @@
-//! What callers put into the driver's mailbox.
+//! The operations that callers send to the driver.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub(crate) enum Op {
         answer: Option<Answer<bool>>,
     },
     Query(Query, Answer<Found>),
-    /// A call has joined a lock, and is to end with this.
+    /// A call has joined a lock, and this lease limits it.
     Limit(Arc<Lease>),
-    /// Answered when every release that was handed in before it has been done.
+    /// Answered when every release that was sent before it is done.
     Flush(std::sync::mpsc::Sender<()>),
-    /// Answered when no lock is held and every release has been done.
+    /// Answered when no lock is held and every release is done.
     ShutDown(oneshot::Sender<()>),
 }

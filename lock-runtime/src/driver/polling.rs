@@ -37,7 +37,7 @@ thread_local! {
     static IN_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in the middle of a turn, as a waker is that is called there.
+/// Whether this thread is in the middle of a turn; a waker that is called there is.
 pub(super) fn is_polling() -> bool {
     IN_TURN.try_with(Cell::get).unwrap_or_default()
 }
@@ -50,15 +50,15 @@ pub(super) struct SharedEngine {
     quiet: AtomicBool,
     flag: Arc<WakeFlag>,
     waker: Waker,
-    /// Where timers and sockets belong, whoever polls them.
+    /// The runtime that timers and sockets belong to, whichever thread polls them.
     runtime: Option<Handle>,
 }
 
-/// Takes the engine out again when its thread ends, in whichever way: callers who
-/// wait for an answer are told then.
-pub(super) struct EngineInPlace<'a>(&'a SharedEngine);
+/// Removes the engine when its thread ends, in whichever way, so that callers that wait
+/// for an answer are told.
+pub(super) struct EngineInPlace(pub(super) Arc<SharedEngine>);
 
-impl Drop for EngineInPlace<'_> {
+impl Drop for EngineInPlace {
     fn drop(&mut self) {
         let engine = self.0.lock().take();
         // Outside of the lock.
@@ -85,9 +85,9 @@ impl SharedEngine {
         }
     }
 
-    pub(super) fn install(&self, engine: Engine) -> EngineInPlace<'_> {
+    pub(super) fn install(self: &Arc<Self>, engine: Engine) -> EngineInPlace {
         *self.lock() = Some(engine);
-        EngineInPlace(self)
+        EngineInPlace(Arc::clone(self))
     }
 
     /// What the driver's thread does: polls the engine whenever there is something to
@@ -110,8 +110,8 @@ impl SharedEngine {
         }
     }
 
-    /// A turn for a caller, unless somebody polls or a request is in flight: then more
-    /// of them go together. From here on wake-ups are left to that turn.
+    /// A turn for a caller, unless somebody polls or a request is in flight: then it is
+    /// better to send more of them together. From here on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self) -> Option<CallerTurn<'_>> {
         if !self.quiet.load(Ordering::Acquire) {
             return None;
@@ -137,7 +137,7 @@ impl SharedEngine {
         let mut cx = Context::from_waker(&self.waker);
         for _ in 0..TURNS_IN_A_ROW {
             self.flag.begin();
-            // A caller's budget is for its own work.
+            // The caller's tokio budget is for its own work.
             let turn = unconstrained(poll_fn(|cx| {
                 engine.turn(cx);
                 Poll::Ready(())
@@ -186,7 +186,7 @@ const POLLING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl WakeFlag {
-    /// Wake-ups from here on are left to whoever polls.
+    /// From here on whoever polls sees all wake-ups.
     fn begin(&self) {
         self.state.store(POLLING, Ordering::SeqCst);
     }
@@ -216,8 +216,7 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Goes off when a turn has ended, and makes the driver's thread see one that has
-/// panicked.
+/// Ends a turn, and wakes the driver's thread for one that has panicked.
 struct Alarm<'a>(&'a WakeFlag);
 
 impl Drop for Alarm<'_> {

@@ -1,7 +1,7 @@
-//! The driver's thread: connects the store and polls until nobody needs it.
+//! The driver's thread: connects the store, and polls the engine until nobody needs it.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -9,76 +9,85 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Engine;
-use super::mailbox::Mailbox;
+use super::limits::Limits;
+use super::mailbox::{Mailbox, Poller};
 use super::operations::Operations;
-use super::polling::SharedEngine;
-use crate::backend::Target;
+use super::polling::{EngineInPlace, SharedEngine};
 use crate::backend::setup::Setup;
+use crate::backend::{Backend, Target};
+use crate::base::clock::Clock;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::terms::Wait;
+#[cfg(feature = "metrics")]
+use crate::vocabulary::metrics;
 
-/// How long the thread goes on to deliver releases when nobody has a handle to
-/// it any more.
+/// How long the thread goes on to deliver releases after the last handle is gone.
 const LAST_RELEASES: Duration = Duration::from_secs(5);
 
 /// Starts the driver's thread; returns its mailbox once the store is connected.
-/// After a shutdown, locks are held for `grace` at the most; while the store cannot be
-/// asked, acquisitions go on for `unavailable_wait`.
 pub(crate) async fn start(
     target: Arc<dyn Target>,
     setup: Setup,
-    grace: Duration,
-    unavailable_wait: Wait,
+    limits: Limits,
 ) -> Result<Arc<Mailbox>, LockError> {
+    #[cfg(feature = "metrics")]
+    metrics::describe();
     let (ready, connected) = oneshot::channel();
+    let server = name(&*target);
     thread::Builder::new()
         .name("lock-driver".into())
-        .spawn(move || {
-            let operations =
-                |home| Operations::new(setup.clock.clone(), grace, unavailable_wait, home);
-            run(&*target, &setup, operations, ready);
-        })
-        .map_err(LockError::unavailable)?;
+        .spawn(move || run(&*target, &setup, limits, ready))
+        .map_err(|error| LockError::unavailable_at(&server, error))?;
     connected.await.unwrap_or(Err(LockError::ShutDown))
 }
 
-fn run(
-    target: &dyn Target,
-    setup: &Setup,
-    operations: impl FnOnce(Weak<dyn Home>) -> Operations,
-    ready: Answer<Arc<Mailbox>>,
-) {
+fn run(target: &dyn Target, setup: &Setup, limits: Limits, ready: Answer<Arc<Mailbox>>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(drive(target, setup, operations, ready)),
-        Err(error) => drop(ready.send(Err(LockError::unavailable(error)))),
+        Ok(runtime) => runtime.block_on(drive(target, setup, limits, ready)),
+        Err(error) => drop(ready.send(Err(LockError::unavailable_at(&name(target), error)))),
     }
 }
 
-async fn drive(
-    target: &dyn Target,
-    setup: &Setup,
-    operations: impl FnOnce(Weak<dyn Home>) -> Operations,
-    ready: Answer<Arc<Mailbox>>,
-) {
+/// The store's name in errors.
+fn name(target: &dyn Target) -> Arc<str> {
+    target.to_string().into()
+}
+
+async fn drive(target: &dyn Target, setup: &Setup, limits: Limits, ready: Answer<Arc<Mailbox>>) {
     let backend = match target.connect(setup).await {
         Ok(backend) => backend,
         Err(error) => return drop(ready.send(Err(error))),
     };
+    let clock = setup.clock.clone();
+    let (mailbox, in_place) = install(backend, clock, limits, Poller::Thread, name(target));
+    let _ = ready.send(Ok(mailbox));
+    work(in_place).await;
+}
+
+/// An engine that has nothing to do yet, and where callers leave what they want.
+pub(super) fn install(
+    backend: Box<dyn Backend>,
+    clock: Clock,
+    limits: Limits,
+    poller: Poller,
+    server: Arc<str>,
+) -> (Arc<Mailbox>, EngineInPlace) {
     let (ops, inbox) = mpsc::unbounded_channel();
     let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
-    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine)));
+    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine), poller));
     let home: Arc<dyn Home> = mailbox.clone();
-    let clock = setup.clock.clone();
-    let operations = operations(Arc::downgrade(&home));
-    let _in_place = engine.install(Engine::new(inbox, backend, operations, clock));
-    drop(home);
-    let _ = ready.send(Ok(mailbox));
+    let operations = Operations::new(clock.clone(), limits, Arc::downgrade(&home), server);
+    let in_place = engine.install(Engine::new(inbox, backend, operations, clock));
+    (mailbox, in_place)
+}
 
+/// Polls the engine until nobody needs it, and takes it out again.
+pub(super) async fn work(in_place: EngineInPlace) {
+    let engine = &in_place.0;
     poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_over)).await;
     let last_releases = poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_idle));
     let _ = tokio::time::timeout(LAST_RELEASES, last_releases).await;

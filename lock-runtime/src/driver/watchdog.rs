@@ -1,4 +1,5 @@
-//! When to renew and when a lease ends: a state machine without I/O.
+//! The watchdog: when to renew, and when a lease has lapsed. A state machine without
+//! I/O.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,8 +57,8 @@ impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
         let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
-            // Granted for less than was asked for. Half of what remains is
-            // enough for short bodies to end without any renewal.
+            // Granted for less than was asked for. Within half of the rest, short
+            // bodies end without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
@@ -65,7 +66,7 @@ impl Watchdog {
         self.add(Watched::new(lease, renew_at));
     }
 
-    /// Watches a lease that only ends.
+    /// Watches a lease that is not renewed, but only ends.
     pub(crate) fn limit(&mut self, lease: Arc<Lease>) {
         self.add(Watched::new(lease, None));
     }
@@ -83,23 +84,30 @@ impl Watchdog {
         Some(watched.lease)
     }
 
-    /// A renewal that was sent after `since` has succeeded. A lease that has
-    /// lapsed meanwhile stays lapsed: its body may have been stopped.
-    pub(crate) fn renewed(&mut self, id: LeaseId, now: Moment, since: Moment) {
-        let Some(watched) = self.leases.get_mut(&id) else {
-            return;
-        };
+    /// A renewal that was sent after `since` has succeeded; returns the lease and
+    /// how much was left of it. A lease that has lapsed meanwhile stays lapsed: its
+    /// body may have been stopped.
+    pub(crate) fn renewed(
+        &mut self,
+        id: LeaseId,
+        now: Moment,
+        since: Moment,
+    ) -> Option<(&Lease, Duration)> {
+        let watched = self.leases.get_mut(&id)?;
         let terms = &watched.lease.terms;
-        if now < watched.lease.deadline() {
+        let left = watched.lease.deadline().since(now);
+        if !left.is_zero() {
             watched.lease.extend(deadline(since, terms.ttl));
             let goes_on = terms.renew && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, terms.ttl));
         }
         self.enter(id);
+        let lease = &self.leases.get(&id)?.lease;
+        (!left.is_zero()).then_some((lease, left))
     }
 
-    /// A renewal has failed or was not answered: again soon, until the lease's
-    /// own deadline.
+    /// A renewal has failed or was not answered: it is tried again soon, until the
+    /// lease's own deadline.
     pub(crate) fn retry(&mut self, id: LeaseId, now: Moment) -> Option<&Lease> {
         let watched = self.leases.get_mut(&id)?;
         watched.renew_at = Some(now.after(watched.lease.terms.ttl / 20));
@@ -134,7 +142,7 @@ impl Watchdog {
         self.leases.is_empty()
     }
 
-    /// Everything that is watched, which then is no longer.
+    /// Forgets all leases, and returns them.
     pub(crate) fn forget_all(&mut self) -> Vec<Arc<Lease>> {
         self.agenda.clear();
         self.leases
@@ -153,8 +161,8 @@ impl Watchdog {
     }
 }
 
-/// A third of the ttl, give or take a tenth of that, so that locks that were
-/// taken together are not renewed together for ever.
+/// After a third of the ttl, give or take a tenth of that, so that locks that were taken
+/// together are not renewed together for ever.
 fn next_renewal(since: Moment, ttl: Duration) -> Moment {
     since.after((ttl / 3).mul_f64(0.9 + 0.2 * fastrand::f64()))
 }
@@ -179,7 +187,7 @@ mod tests {
         };
         let ends = deadline(now, granted);
         let home = Arc::new(Nowhere);
-        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let lease = Arc::new(Lease::new(terms.into(), 1, now, ends, clock, home));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease, now)
@@ -257,7 +265,7 @@ mod tests {
         };
         let ends = deadline(start, TTL);
         let home = Arc::new(Nowhere);
-        let lease = Arc::new(Lease::new(terms.into(), 1, ends, clock, home));
+        let lease = Arc::new(Lease::new(terms.into(), 1, start, ends, clock, home));
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), start, start, TTL);
         let at = watchdog.next_wakeup().unwrap();

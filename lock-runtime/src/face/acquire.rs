@@ -1,4 +1,4 @@
-//! The future of an acquisition: joins what the caller holds, or asks the driver.
+//! The future of an acquisition: joins a lock that the caller holds, or asks the driver.
 
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,8 @@ use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::Keys;
+use crate::vocabulary::key::{Keys, LockKey};
+use crate::vocabulary::spans::Traced;
 use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// The future of an acquisition; see
@@ -24,6 +25,7 @@ use crate::vocabulary::terms::{LeaseId, Terms};
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
     progress: Progress,
+    span: Traced,
 }
 
 enum Progress {
@@ -39,7 +41,7 @@ enum Progress {
     Answered,
 }
 
-/// What is going to be asked for.
+/// An acquisition before its first poll.
 struct Ask {
     shared: Arc<Shared>,
     terms: Arc<Terms>,
@@ -61,28 +63,34 @@ impl Acquire {
                 several,
                 reentrant: settings.reentrant,
             }),
+            span: Traced::default(),
         }
     }
 
     pub(crate) fn refused(error: LockError) -> Self {
         Self {
             progress: Progress::Refused(error),
+            span: Traced::default(),
         }
     }
 }
 
 impl Ask {
-    /// Joins what the caller holds already, or sends the first question.
+    fn keys(&self) -> impl Iterator<Item = &LockKey> + Clone {
+        let rest = self.several.iter().flat_map(|several| several.rest());
+        std::iter::once(&self.terms.key).chain(rest)
+    }
+
+    /// Joins a lock that the caller holds already, or asks for the first key.
     fn send(self) -> Result<Progress, Result<LockGuard, LockError>> {
+        let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), self.terms.kind);
         let Self {
             shared,
             terms,
             mut several,
             reentrant,
         } = self;
-        let rest = several.iter().flat_map(|several| several.rest());
-        let keys = std::iter::once(&terms.key).chain(rest);
-        match current::coverage(&*shared.mailbox, &keys, terms.kind) {
+        match coverage {
             Coverage::Free => {}
             Coverage::Covered(lease) if reentrant => {
                 return Err(Ok(join(&shared, lease, terms)));
@@ -106,7 +114,7 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
         return LockGuard::joined(joined);
     }
     let limit = Lease::limit(&joined, terms);
-    // Were the driver gone, the lease that was joined would have ended.
+    // If the driver is gone, the joined lease has ended too.
     let _ = shared.mailbox.send(Op::Limit(Arc::clone(&limit)));
     LockGuard::limited(limit)
 }
@@ -131,7 +139,7 @@ impl Future for Acquire {
 
     /// # Panics
     ///
-    /// Where it is polled again after it has returned, as async functions do.
+    /// If it is polled again after it has returned, as async functions do.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let answer = match &mut self.progress {
@@ -159,13 +167,22 @@ impl Future for Acquire {
                     step.map(|terms| Progress::ask(shared, terms, Some(several)))
                 }
                 (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
-                (Progress::Unasked(ask), _) => ask.send(),
+                (Progress::Unasked(ask), _) => {
+                    self.span = Traced::wait(&ask.terms, ask.keys());
+                    ask.send()
+                }
                 (Progress::Refused(error), _) => Err(Err(error)),
                 _ => panic!("`Acquire` was polled after it had returned"),
             };
             match next {
                 Ok(next) => self.progress = next,
-                Err(answer) => return Poll::Ready(answer),
+                Err(answer) => {
+                    match &answer {
+                        Ok(guard) => self.span.granted(guard.fencing_token().get()),
+                        Err(error) => self.span.fails(error),
+                    }
+                    return Poll::Ready(answer);
+                }
             }
         }
     }
@@ -173,8 +190,8 @@ impl Future for Acquire {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        // A guard that was answered meanwhile is dropped with the receiver,
-        // which releases it.
+        // A guard that arrived meanwhile is dropped with the receiver, and so is
+        // its lock released.
         if let Progress::Asked { shared, id, .. } = &self.progress {
             shared.mailbox.post(Op::Cancel(*id));
         }

@@ -1,4 +1,4 @@
-//! The bounds of times, checked by the compiler in constants and at run time.
+//! The bounds of durations, checked in constants by the compiler, and at run time.
 
 use std::time::Duration;
 
@@ -6,10 +6,14 @@ use crate::vocabulary::error::LockError;
 
 /// The shortest lease.
 pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
-/// The longest lease, and the longest that a lock is held or closed on purpose.
+/// The longest lease, `min_hold` and `max_hold`.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A setting that cannot be, and the rule that it breaks.
+/// The shortest `max_hold`: with less, a request for several keys would begin again
+/// without end.
+pub(crate) const MIN_HOLD: Duration = Duration::from_millis(10);
+
+/// A setting out of bounds, and the rule that it breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) setting: &'static str,

@@ -1,4 +1,4 @@
-//! The settings of a manager, checked when one is made of them.
+//! The settings of a manager, checked before it connects.
 
 use std::error::Error;
 use std::fmt;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::backend::Target;
 use crate::backend::setup::Setup;
 use crate::base::clock::Clock;
+use crate::driver::Limits;
 use crate::face::bounds;
 use crate::vocabulary::credentials::{Credentials, Provider};
 use crate::vocabulary::error::LockError;
@@ -16,8 +17,7 @@ use crate::vocabulary::terms::Wait;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
 
-/// How to reach the locks, and what an acquisition asks for where it does not
-/// say itself.
+/// How to reach the locks, and the defaults of acquisitions.
 ///
 /// The scheme of the URL chooses the backend:
 ///
@@ -30,13 +30,12 @@ use crate::vocabulary::tls::Tls;
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
-/// Every setting may stand in the
-/// URL, named as its setter, and in an environment variable:
-/// `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A setter goes before
-/// a variable, and a variable before the URL. Durations are written as in the
-/// attribute.
+/// Every setting can also be given in the URL, named as its setter, and in an
+/// environment variable: `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A
+/// setter overrides a variable, and a variable overrides the URL. Durations are written
+/// as in the attribute.
 ///
-/// The setters take any value: [`connect`](crate::LockManager::connect) and
+/// The setters accept any value: [`connect`](crate::LockManager::connect) and
 /// [`init`](crate::init()) check them with [`validate`](Self::validate) before
 /// they open a connection.
 ///
@@ -91,28 +90,28 @@ impl LockConfig {
         }
     }
 
-    /// What every key on the server begins with, `lock` by default: the locks
-    /// of different prefixes are different locks. 1 to 128 bytes, no braces and
-    /// no control characters.
+    /// What every key on the server begins with, `lock` by default: locks of
+    /// different prefixes are different locks. 1 to 128 bytes, no braces and no
+    /// control characters.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into_boxed_str();
         self
     }
 
-    /// The lease of acquisitions that name none, 100 ms to 24 h; 10 s by default.
+    /// The lease of acquisitions that set none, 100 ms to 24 h; 10 s by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long acquisitions that do not say wait for a held lock; 5 s by
+    /// How long acquisitions wait for a held lock if they do not say; 5 s by
     /// default, zero tries once.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Wait::AtMost(wait);
         self
     }
 
-    /// Acquisitions that do not say wait for as long as it takes, while the server
+    /// Acquisitions that do not say how long wait without a limit, while the server
     /// answers.
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
@@ -170,11 +169,12 @@ impl LockConfig {
         self
     }
 
-    /// Where user and password come from, in place of those in the URL: asked before
-    /// each connection, and before what it gave [expires](Credentials::expires_in).
-    /// Where the server does not know the password, it is asked once more.
+    /// Where the user and the password come from, in place of those in the URL. The
+    /// provider is asked before each connection, and before what it gave
+    /// [expires](Credentials::expires_in). If the server does not know the password, it
+    /// is asked once more.
     ///
-    /// It is polled on the thread that keeps the leases, within a runtime of tokio, and
+    /// It is polled on the thread that renews the leases, within a runtime of tokio, and
     /// must not block.
     ///
     /// ```
@@ -200,16 +200,15 @@ impl LockConfig {
         self
     }
 
-    /// How `rediss://` and `valkeys://` encrypt; in place of what the URL or the
-    /// environment says of that.
+    /// How `rediss://` and `valkeys://` encrypt, in place of what the URL or the
+    /// environment says about it.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Whether a manager can be made of these settings, found out without
-    /// connecting.
+    /// Checks the settings without connecting.
     ///
     /// # Errors
     ///
@@ -240,7 +239,7 @@ impl LockConfig {
         Ok(())
     }
 
-    /// What a store needs of it.
+    /// The part of it that a store needs.
     pub(crate) fn setup(&self) -> Setup {
         Setup {
             prefix: self.prefix.clone(),
@@ -251,6 +250,14 @@ impl LockConfig {
             credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
+        }
+    }
+
+    /// The part of it that the driver needs.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            shutdown_grace: self.shutdown_grace,
+            unavailable_wait: self.unavailable_wait,
         }
     }
 }

@@ -1,9 +1,10 @@
-//! What the attribute's expansion calls; no part of the public interface.
+//! The functions that expanded code calls; not part of the public interface.
 
 use std::sync::Arc;
 
 pub use crate::face::site::Site;
-pub use crate::vocabulary::key::{KeyWriter, Keys, Value};
+pub use crate::vocabulary::key::Keys;
+pub use crate::vocabulary::key::writer::{Displayed, KeyValue, KeyWriter, Value};
 
 use crate::face::acquire::Acquire;
 use crate::face::manager::LockManager;
@@ -11,7 +12,7 @@ use crate::vocabulary::error::LockError;
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
-pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+pub fn acquire(site: &Site, keys: impl Into<Keys>) -> Acquire {
     match LockManager::current() {
         Ok(manager) => acquire_with(&manager, site, keys),
         Err(error) => Acquire::refused(error),
@@ -19,18 +20,18 @@ pub fn acquire(site: &'static Site, keys: impl Into<Keys>) -> Acquire {
 }
 
 /// The same from `manager`.
-pub fn acquire_with(manager: &LockManager, site: &'static Site, keys: impl Into<Keys>) -> Acquire {
+pub fn acquire_with(manager: &LockManager, site: &Site, keys: impl Into<Keys>) -> Acquire {
     Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
 }
 
-/// Calls what `on_error` names; a closure there learns the type of its argument
-/// from this signature.
+/// Calls the handler that `on_error` names; from this signature a closure gets the
+/// type of its argument.
 pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T {
     handler(error)
 }
 
-/// Gives the body's block the type of the function: an early return of it comes
-/// first and is never reached.
+/// Gives the body's block the return type of the function: the block begins with an
+/// early return of this, which is never reached.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The handle to one set of locks: connects, installs, hands out requests.
+//! The handle to one set of locks: connects, installs, makes requests.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,11 +13,12 @@ use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
 use crate::backend::capabilities::Capabilities;
-use crate::driver::{self, Op};
+use crate::driver::{self, Mailbox, Op};
 use crate::face::config::LockConfig;
 use crate::face::request::LockRequest;
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::query::{Found, Pattern, Query};
@@ -32,11 +33,10 @@ thread_local! {
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
 ///
-/// Dropping the last clone waits for the releases that are on their way to the
-/// server, for a second at the most, so that a program that ends then leaves no
-/// lock behind. It blocks its thread for that; [`shutdown`](Self::shutdown) waits
-/// without blocking. A guard that is dropped later is released only if the program
-/// goes on.
+/// Dropping the last clone waits for the releases that are in flight, for a second
+/// at most, so that a program that ends then leaves no lock behind. It blocks its
+/// thread meanwhile; [`shutdown`](Self::shutdown) waits without blocking. A guard
+/// that is dropped later is released only if the program goes on.
 #[derive(Clone)]
 pub struct LockManager {
     shared: Arc<Shared>,
@@ -47,9 +47,9 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the configuration is wrong, or names a
-    /// database that the server does not have, [`LockError::Unavailable`] where the server refuses us or cannot be
-    /// reached within the connect timeout.
+    /// [`LockError::InvalidOptions`] if the configuration is wrong, or names a
+    /// database that the server does not have; [`LockError::Unavailable`] if the
+    /// server refuses the connection or cannot be reached within the connect timeout.
     pub async fn connect<C>(config: C) -> Result<Self, LockError>
     where
         C: TryInto<LockConfig>,
@@ -58,23 +58,21 @@ impl LockManager {
         let config = config.try_into()?;
         config.validate()?;
         let target = Arc::clone(&config.target);
-        let mailbox = driver::start(
-            target,
-            config.setup(),
-            config.shutdown_grace,
-            config.unavailable_wait,
-        )
-        .await?;
-        Ok(Self {
+        let mailbox = driver::start(target, config.setup(), config.limits()).await?;
+        Ok(Self::new(config, mailbox))
+    }
+
+    pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
+        Self {
             shared: Arc::new(Shared::new(config, mailbox)),
-        })
+        }
     }
 
     /// Makes this the manager that annotated functions use.
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where one has been installed before.
+    /// [`LockError::InvalidOptions`] if one has been installed before.
     pub fn install(&self) -> Result<(), LockError> {
         INSTALLED.set(self.clone()).map_err(|_| {
             LockError::invalid(
@@ -91,35 +89,35 @@ impl LockManager {
     }
 
     /// A request for several locks, all or none. They are taken in the order of
-    /// their names, whatever the order here, so that requests for the same ones
-    /// never wait for each other; a name that is given twice counts once.
+    /// their names, whatever the order here, so that two requests never wait for
+    /// each other; a name that is given twice counts once.
     pub fn lock_all<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
         let keys = Keys::several(keys.into_iter().map(Into::into));
         LockRequest::new(Arc::clone(&self.shared), keys)
     }
 
-    /// Who holds a lock, since when, and how many wait for it; or after whom it
-    /// [rests](Status::is_resting).
+    /// Who holds a lock, since when, and how many wait for it; or whose release left
+    /// it [resting](Status::is_resting).
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
         match self.ask(Query::Status(key.into())).await? {
             Found::Status(status) => Ok(status),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
     }
 
     /// The names of the locks that are held, or [rest](Status::is_resting), and match
-    /// a pattern, in which `*` stands for any text and `?` for any character. The server is searched in
-    /// steps that block nobody: what is taken or let go meanwhile may be missing
-    /// or listed.
+    /// a pattern, in which `*` stands for any text and `?` for any character. The
+    /// server is searched in steps that block nobody, so locks that are taken or
+    /// released meanwhile may be missing or listed.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
         if !self.shared.capabilities.list {
@@ -127,20 +125,20 @@ impl LockManager {
         }
         match self.ask(Query::List(Pattern::new(pattern))).await? {
             Found::List(keys) => Ok(keys),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
     }
 
-    /// Takes a lock away from whoever holds it, foreign clients included, and
-    /// hands it to the next in line; returns how many held it, those after whom it
-    /// [rests](Status::is_resting) included. Holders that can be reached are told, and their work is stopped at once: until they hear of
-    /// it, and where they cannot be reached until their next renewal or the end of a
-    /// lease that is not renewed, they work
-    /// on beside the next holder, whose fencing token is larger.
+    /// Takes a lock away from its holders, foreign clients included, and hands it to
+    /// the next waiter. Returns how many held it, including those whose release left
+    /// it [resting](Status::is_resting). Holders that can be reached are told, and
+    /// their work is stopped. Until the message arrives they work on beside the next
+    /// holder, whose fencing token is larger; holders that cannot be reached do so
+    /// until their next renewal, or the end of a lease that is not renewed.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server cannot be asked at the moment,
+    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
         if !self.shared.capabilities.force_release {
@@ -148,8 +146,21 @@ impl LockManager {
         }
         match self.ask(Query::ForceRelease(key.into())).await? {
             Found::ForceRelease(holders) => Ok(holders),
-            _ => Err(mismatch()),
+            _ => Err(self.mismatch()),
         }
+    }
+
+    /// Whether the server answers, for a readiness probe. It is asked over one of the
+    /// connections, in turn, or over one that is broken. The answer takes about a
+    /// second at the most, and is never an error: a server that cannot be reached, and
+    /// a manager that was shut down, are not [`connected`](Health::connected).
+    pub async fn health(&self) -> Health {
+        let error = match self.ask(Query::Health).await {
+            Ok(Found::Health(health)) => return health,
+            Ok(_) => self.mismatch(),
+            Err(error) => error,
+        };
+        Health::unreachable(LastError::now(&error))
     }
 
     async fn ask(&self, query: Query) -> Result<Found, LockError> {
@@ -158,13 +169,18 @@ impl LockManager {
         answered.await.unwrap_or(Err(LockError::ShutDown))
     }
 
+    fn mismatch(&self) -> LockError {
+        let server = self.shared.config.target.to_string().into();
+        LockError::unavailable_at(&server, "the reply did not match its request")
+    }
+
     /// What the locks of this store can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.shared.capabilities
     }
 
-    /// Runs `future` with this manager in place of the installed one. Holds
-    /// while the future is polled, and so not in tasks that it spawns.
+    /// Runs `future` with this manager in place of the installed one. Tasks that the
+    /// future spawns are not affected.
     pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
         Scope {
             manager: self.clone(),
@@ -172,9 +188,9 @@ impl LockManager {
         }
     }
 
-    /// Takes no new locks and answers no more questions, lets locked work go on (and renews it) for the grace
-    /// time of the configuration, then stops it; returns when every release has
-    /// been delivered.
+    /// Takes no new locks and answers no more questions. Locked work goes on and is
+    /// renewed for the grace time of the configuration, then it is stopped. Returns
+    /// when every release has been answered, or its lease would have ended.
     pub async fn shutdown(&self) {
         let (answer, done) = oneshot::channel();
         if self.shared.mailbox.send(Op::ShutDown(answer)).is_ok() {
@@ -182,7 +198,7 @@ impl LockManager {
         }
     }
 
-    /// The manager of the scope that is being polled, else the installed one.
+    /// The manager of the current scope, else the installed one.
     pub(crate) fn current() -> Result<Self, LockError> {
         SCOPE
             .with_borrow(Clone::clone)
@@ -193,10 +209,6 @@ impl LockManager {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
-}
-
-fn mismatch() -> LockError {
-    LockError::unavailable("the reply did not match its request")
 }
 
 impl fmt::Debug for LockManager {
@@ -234,7 +246,7 @@ pub async fn shutdown() {
 }
 
 /// The manager that [`init`] has installed.
-#[must_use = "keep it until the end of `main`, it delivers the last releases"]
+#[must_use = "keep it until the end of `main`: dropping it delivers the last releases"]
 #[derive(Debug)]
 pub struct Installed {
     manager: LockManager,

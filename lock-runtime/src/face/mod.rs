@@ -1,5 +1,5 @@
-//! What users see: configuration, manager, requests, and what the attribute's
-//! expansion calls.
+//! What programs call: configuration, manager, requests, and the functions that
+//! expanded code calls.
 
 pub(crate) mod acquire;
 mod bounds;
@@ -15,3 +15,5 @@ mod several;
 mod shared;
 pub(crate) mod site;
 mod sources;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;

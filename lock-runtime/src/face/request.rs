@@ -1,4 +1,4 @@
-//! What one acquisition asks for, while it can still be shaped.
+//! A request for a lock, which is configured before the lock is taken.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::vocabulary::key::Keys;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::Wait;
 
-/// An acquisition that can still be shaped; made by
+/// A request for a lock, with setters for everything that has a default; made by
 /// [`LockManager::lock`](crate::LockManager::lock) and
 /// [`lock_all`](crate::LockManager::lock_all).
 #[must_use = "nothing is locked before `acquire` or `run`"]
@@ -22,8 +22,6 @@ pub struct LockRequest {
     shared: Arc<Shared>,
     keys: Option<Keys>,
     settings: Settings,
-    /// Split and checked when the lock is taken.
-    function: Option<&'static str>,
 }
 
 impl LockRequest {
@@ -33,7 +31,6 @@ impl LockRequest {
             shared,
             keys,
             settings: Settings::DEFAULT,
-            function: None,
         }
     }
 
@@ -43,9 +40,8 @@ impl LockRequest {
         self
     }
 
-    /// How long to wait for a held lock; zero tries once. An answer that the server
-    /// owes is waited for up to 750 ms beyond that; without a connection there is
-    /// nothing to wait for, and a try fails at once.
+    /// How long to wait for a held lock; zero tries once. The server's first answer
+    /// may take up to 750 ms longer; without a connection a try fails at once.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(Wait::AtMost(wait));
         self
@@ -56,7 +52,7 @@ impl LockRequest {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits for as long as it takes, while the server answers: see
+    /// Waits without a limit while the server answers: see
     /// [`unavailable_wait`](crate::LockConfig::unavailable_wait).
     pub fn wait_forever(mut self) -> Self {
         self.settings.wait = Some(Wait::Forever);
@@ -76,82 +72,88 @@ impl LockRequest {
         self
     }
 
-    /// Takes the lock alone, which is what a request does that asks for nothing
-    /// else.
+    /// Takes the lock alone, which is the default.
     pub fn write(mut self) -> Self {
         self.settings.kind = Kind::Exclusive;
         self
     }
 
-    /// Shares the lock among at most so many holders. The number counts until
-    /// nobody holds the lock: meanwhile another one is refused with
-    /// [`LockError::InvalidOptions`].
+    /// Shares the lock among up to this many holders. The number counts until
+    /// nobody holds the lock: meanwhile requests with another number are refused
+    /// with [`LockError::InvalidOptions`].
     pub fn permits(mut self, permits: u32) -> Self {
         self.settings.kind = Kind::Permits(permits);
         self
     }
 
-    /// Joins the lock where the work that asks for it runs under it already,
-    /// instead of failing with [`LockError::AlreadyHeld`]. The guard is another
-    /// one for the same lease, which ends with the first one. Who holds the
-    /// lock as a reader cannot join as a writer.
+    /// Joins the lock if the caller already runs under it, instead of failing with
+    /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends
+    /// with the first guard. A reader cannot join as a writer.
     ///
-    /// Of the settings of a request that joins, [`max_hold`](Self::max_hold) and a
-    /// fixed lease count: its guard ends then, and the lock goes on for the work
-    /// around it. [`min_hold`](Self::min_hold) and a `ttl` that is renewed do not:
-    /// they belong to the request that took the lock.
+    /// A request that joins keeps its own [`max_hold`](Self::max_hold) or fixed
+    /// lease: its guard ends then, and the lock goes on for the work around it. Its
+    /// [`min_hold`](Self::min_hold) and a `ttl` that is renewed are ignored: they
+    /// belong to the request that took the lock.
     pub fn reentrant(mut self) -> Self {
         self.settings.reentrant = true;
         self
     }
 
-    /// Keeps the lock closed until so long after the grant, also when it is
-    /// released before: for work that must not run twice in a row. It rests then,
-    /// also where the work has panicked or was dropped half-way; nobody waits for
-    /// that here. A crash frees the lock after its ttl all the same, and a lock that
-    /// was lost does not rest. At most 24 h.
+    /// Keeps the lock closed for at least this long after the grant, even if it is
+    /// released before: for work that must not run twice in a row. A lock that is
+    /// released early rests, also when the work has panicked or was dropped
+    /// half-way; the release does not wait for the end of the rest. A crash still
+    /// frees the lock after its ttl, and a lock that was lost does not rest. At
+    /// most 24 h.
     pub fn min_hold(mut self, time: Duration) -> Self {
         self.settings.min_hold = Some(time);
         self
     }
 
-    /// Ends the lease at the latest so long after the grant, and with it the
-    /// work under it, except under [`hold_unstopped`](LockGuard::hold_unstopped) or
-    /// `on_lost = "notify"`: that work is told, and runs on without the lock. At most
-    /// 24 h. Of several keys each counts from its own grant, as a fixed lease does:
-    /// choose it longer than the wait for the others, which begins anew where it
-    /// ends meanwhile.
+    /// Ends the lease this long after the grant at the latest, and stops the work
+    /// under it. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
+    /// `on_lost = "notify"` is told instead, and runs on without the lock. 10 ms
+    /// to 24 h. With several keys, the time of each key counts from its own grant, as
+    /// a fixed lease does: choose it longer than the wait for the other keys, since
+    /// the request begins again if a key is lost meanwhile.
     pub fn max_hold(mut self, time: Duration) -> Self {
         self.settings.max_hold = Some(time);
         self
     }
 
-    /// The function that takes the lock, for events and for those who ask who
+    /// The function that takes the lock, shown in events and to those who ask who
     /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
-    /// most 256 bytes without whitespace and control characters. Events have what
-    /// follows the last `::`. Annotated functions are named by themselves.
+    /// most 256 bytes without whitespace and control characters. The attribute names
+    /// its function itself.
     pub fn function(mut self, path: &'static str) -> Self {
-        self.function = Some(path);
+        self.settings.function = Some(path);
         self
     }
 
-    /// Takes the lock; of several keys all or none. Dropping the future gives
-    /// it up: no key and no place in a queue are left behind.
+    /// What the key is made from, for events and metrics: `"stock:{item}"`. Locks of
+    /// one template are counted together. Annotated functions give that of their
+    /// attribute, several keys joined by a comma.
+    pub fn template(mut self, template: &'static str) -> Self {
+        self.settings.template = Some(template);
+        self
+    }
+
+    /// Takes the lock, or several locks all or none. Dropping the future gives the
+    /// acquisition up: no key and no place in a queue are left behind.
     ///
-    /// Several keys are taken one after the other. Where one that was taken is lost
-    /// while the next is waited for, whatever the reason, the request lets go of all
-    /// and begins again with the first key, as long as its wait lasts.
+    /// Several keys are taken one after the other. If one is lost while the request
+    /// waits for the next, for whatever reason, the request releases the others and
+    /// begins again with the first key, as long as its wait lasts.
     ///
-    /// Prefer [`wait`](Self::wait) to a timeout around this: it keeps to the same
-    /// clock as the leases. The paused clock of tokio jumps ahead whenever its
-    /// runtime has nothing to do, as while a server is asked, and a timeout of
-    /// tokio's elapses at once there.
+    /// Prefer [`wait`](Self::wait) to a timeout around this: it uses the same clock
+    /// as the leases. The paused clock of tokio jumps ahead whenever its runtime is
+    /// idle, as it is while a server works, so that a timeout elapses at once.
     ///
     /// # Errors
     ///
-    /// [`LockError::Contended`] where the lock stayed held,
-    /// [`LockError::Unavailable`] where the server could not be asked,
-    /// [`LockError::InvalidKey`] and [`LockError::InvalidOptions`] where the
+    /// [`LockError::Contended`] if the lock stayed held,
+    /// [`LockError::Unavailable`] if the server could not be asked,
+    /// [`LockError::InvalidKey`] and [`LockError::InvalidOptions`] if the
     /// request makes no sense, [`LockError::AlreadyHeld`] under
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
@@ -166,8 +168,8 @@ impl LockRequest {
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] where the
-    /// lease ended while the body ran, which has been dropped then.
+    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease
+    /// ended while the body ran; the body has been dropped then.
     pub async fn run<T>(self, body: impl AsyncFnOnce(&LockGuard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
         let output = guard.hold(body(&guard)).await?;
@@ -179,15 +181,12 @@ impl LockRequest {
         let keys = self.keys.ok_or(LockError::InvalidKey {
             reason: "there is none: name at least one",
         })?;
-        let settings = Settings {
-            function: self.function.map(module_and_name).transpose()?,
-            ..self.settings
-        };
-        Ok((self.shared, settings, keys))
+        self.settings.function.map_or(Ok(()), check_function)?;
+        Ok((self.shared, self.settings, keys))
     }
 }
 
-fn module_and_name(path: &'static str) -> Result<(&'static str, &'static str), LockError> {
+fn check_function(path: &str) -> Result<(), LockError> {
     const MAX_BYTES: usize = 256;
     if path.len() > MAX_BYTES || !holder::is_one_word(path) {
         return Err(LockError::invalid(
@@ -195,7 +194,7 @@ fn module_and_name(path: &'static str) -> Result<(&'static str, &'static str), L
             "it must have 1 to 256 bytes, no whitespace and no control characters",
         ));
     }
-    Ok(path.rsplit_once("::").unwrap_or(("", path)))
+    Ok(())
 }
 
 impl fmt::Debug for LockRequest {
@@ -204,20 +203,5 @@ impl fmt::Debug for LockRequest {
             .field("keys", &self.keys)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_have_the_name_without_its_module() {
-        for (path, split) in [
-            ("shop::stock::restock", ("shop::stock", "restock")),
-            ("restock", ("", "restock")),
-        ] {
-            assert_eq!(module_and_name(path).expect("valid"), split);
-        }
     }
 }

@@ -1,17 +1,17 @@
-//! What one acquisition asks for beside its keys: the one place where the attribute
-//! and requests get their defaults and checks.
+//! The settings of one acquisition: the one place where the attribute and requests
+//! get their defaults and checks.
 
 use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
-use crate::face::bounds::{Fault, MAX_TTL, check_ttl, fault, longer};
+use crate::face::bounds::{Fault, MAX_TTL, MIN_HOLD, check_ttl, fault, longer};
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::{Keys, LockKey};
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{Terms, Wait};
 
-/// Where there is no value, the configuration's holds.
+/// A setting without a value is taken from the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) ttl: Option<Duration>,
@@ -21,8 +21,8 @@ pub(crate) struct Settings {
     pub(crate) reentrant: bool,
     pub(crate) min_hold: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name.
-    pub(crate) function: Option<(&'static str, &'static str)>,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Settings {
@@ -35,6 +35,7 @@ impl Settings {
         min_hold: None,
         max_hold: None,
         function: None,
+        template: None,
     };
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
@@ -56,6 +57,9 @@ impl Settings {
         }
         match self.max_hold {
             Some(Duration::ZERO) => return fault!("max_hold", "must be more than 0s"),
+            Some(time) if longer(MIN_HOLD, time) => {
+                return fault!("max_hold", "must be at least 10ms");
+            }
             Some(time) if longer(time, MAX_TTL) => {
                 return fault!("max_hold", "must be at most 24h");
             }
@@ -90,11 +94,12 @@ impl Settings {
             min_hold: self.min_hold,
             max_hold: self.max_hold,
             function: self.function,
+            template: self.template,
         };
         Ok((terms, keys.rest))
     }
 
-    /// Whether a store that can do this can do what is asked for.
+    /// Refuses settings that the store does not support.
     fn check_against(&self, can: &Capabilities, keys: &Keys) -> Result<(), LockError> {
         let needs = [
             ("mode", self.kind == Kind::Read, can.read),
@@ -158,7 +163,7 @@ mod tests {
             renew: false,
             reentrant: true,
             max_hold: Some(MAX_TTL),
-            function: Some(("shop", "buy")),
+            function: Some("shop::buy"),
             ..Settings::DEFAULT
         };
         let nothing = Capabilities::none("chalkboard");

@@ -12,20 +12,20 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
-/// What to ask for next, or what came of it all.
+/// The next key to ask for, or the result.
 type Step = Result<Arc<Terms>, Result<LockGuard, LockError>>;
 
-/// Where the acquisition of several keys stands. What is taken already is
+/// The progress of an acquisition of several keys. Keys that are taken already are
 /// renewed like every lock, and released when this is dropped.
 pub(crate) struct Several {
-    /// Those of the first key.
+    /// The terms of the first key.
     terms: Arc<Terms>,
     /// The other keys, the next one last.
     rest: Vec<LockKey>,
     /// How many of them have not been asked for.
     left: usize,
     taken: Option<LockGuard>,
-    /// Its place among those who watch what is taken.
+    /// Its slot among the watchers of what is taken.
     slot: Option<u64>,
     /// When the first key was asked for.
     started: Moment,
@@ -53,8 +53,8 @@ impl Several {
         self.started = now;
     }
 
-    /// Whether something that was taken has ended while the next key is waited
-    /// for; wakes `cx` when it does.
+    /// Whether a key that was taken has been lost while the next is waited for;
+    /// wakes `cx` when that happens.
     pub(crate) fn poll_lost(&mut self, cx: &Context<'_>) -> bool {
         let Some(taken) = &self.taken else {
             return false;
@@ -63,7 +63,7 @@ impl Several {
         !taken.is_held()
     }
 
-    /// Where `answer` leads; without one, the question `id` is taken back.
+    /// What follows from `answer`; without one, the acquisition `id` is cancelled.
     pub(crate) fn step(
         &mut self,
         shared: &Shared,
@@ -102,8 +102,8 @@ impl Several {
         Ok(self.ask(shared, now, self.rest[left].clone()))
     }
 
-    /// Something that was taken has ended: lets go of the rest, and begins with
-    /// the first key again if there is time.
+    /// A key that was taken has been lost: releases the others, and begins with the
+    /// first key again if there is time.
     fn start_over(&mut self, shared: &Shared, now: Moment) -> Step {
         let taken = self.take();
         if self.wait(now).is_try() {
@@ -135,7 +135,7 @@ impl Several {
         }
     }
 
-    /// What is taken, which nobody watches any more.
+    /// Gives out what is taken, and stops watching it.
     fn take(&mut self) -> Option<LockGuard> {
         let taken = self.taken.take()?;
         taken.lease().unwatch(self.slot);

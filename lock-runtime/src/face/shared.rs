@@ -1,4 +1,4 @@
-//! What all handles to one manager share.
+//! The state that all handles to one manager share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What is known at compile time about one annotated function.
+//! What is known about one annotated function, most of it at compile time.
 
 use std::time::Duration;
 
@@ -11,12 +11,18 @@ use crate::vocabulary::terms::Wait;
 pub struct Site(pub(crate) Settings);
 
 impl Site {
-    /// A function that takes every setting from the configuration.
-    pub const fn new(module: &'static str, function: &'static str) -> Self {
+    /// A function, with its module, that takes every setting from the configuration.
+    pub const fn new(function: &'static str) -> Self {
         Self(Settings {
-            function: Some((module, function)),
+            function: Some(function),
             ..Settings::DEFAULT
         })
+    }
+
+    /// The text of the keys, before their values.
+    pub const fn template(mut self, template: &'static str) -> Self {
+        self.0.template = Some(template);
+        self
     }
 
     /// `ttl = "…"`, in milliseconds.
@@ -114,6 +120,42 @@ impl Site {
     pub const fn max_hold(mut self, time: Duration) -> Self {
         self.0.max_hold = Some(time);
         self.checked()
+    }
+
+    /// `ttl = …`, of a value that is not a constant: checked when the lock is taken.
+    #[must_use]
+    pub fn with_ttl(&self, ttl: Duration) -> Self {
+        self.with(|settings| settings.ttl = Some(ttl))
+    }
+
+    /// `wait = …`, in the same way.
+    #[must_use]
+    pub fn with_wait(&self, wait: Duration) -> Self {
+        self.with(|settings| settings.wait = Some(Wait::AtMost(wait)))
+    }
+
+    /// `min_hold = …`, in the same way.
+    #[must_use]
+    pub fn with_min_hold(&self, time: Duration) -> Self {
+        self.with(|settings| settings.min_hold = Some(time))
+    }
+
+    /// `max_hold = …`, in the same way.
+    #[must_use]
+    pub fn with_max_hold(&self, time: Duration) -> Self {
+        self.with(|settings| settings.max_hold = Some(time))
+    }
+
+    /// `permits = …`, in the same way.
+    #[must_use]
+    pub fn with_permits(&self, permits: u32) -> Self {
+        self.with(|settings| settings.kind = Kind::Permits(permits))
+    }
+
+    fn with(&self, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = self.0.clone();
+        set(&mut settings);
+        Self(settings)
     }
 
     #[track_caller]

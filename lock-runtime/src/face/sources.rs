@@ -13,7 +13,7 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where the URL is none, its scheme names no
+    /// [`LockError::InvalidOptions`] if the URL is malformed, its scheme names no
     /// backend, or one of its parts or parameters is wrong.
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
         let mut url = Url::parse(url.as_ref())?;
@@ -21,19 +21,19 @@ impl LockConfig {
         named::from_url(config, url)
     }
 
-    /// The settings in the environment: `LOCK_URL`, and where they are set
-    /// `LOCK_PREFIX`, `LOCK_TTL` and so on, which go before those in the URL.
+    /// The settings from the environment: `LOCK_URL`, and `LOCK_PREFIX`, `LOCK_TTL` and
+    /// so on if they are set, which override those in the URL.
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] where `LOCK_URL` is missing, or it or another
+    /// [`LockError::InvalidOptions`] if `LOCK_URL` is missing, or it or another
     /// variable is invalid.
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
-            // What it holds is not shown, there may be a password in it.
+            // The value is not shown, since there may be a password in it.
             LockError::invalid(
                 "LOCK_URL",
-                "it is not set, or no text; set it to a URL such as redis://127.0.0.1:6379",
+                "it is not set, or not UTF-8 text; set it to a URL such as redis://127.0.0.1:6379",
             )
         })?;
         let config = named::from_env(Self::new(url)?)?;

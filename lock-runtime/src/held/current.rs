@@ -1,5 +1,5 @@
-//! Under which locks the code runs that is being polled, so that a task that asks
-//! for a lock of its own is told so instead of waiting for itself.
+//! The locks under which the current code runs, so that work that asks for its own
+//! lock is told so instead of waiting for itself.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ thread_local! {
     static LEASES: RefCell<Vec<Arc<Lease>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The body of `lease` is polled until the value is dropped, also by a panic.
+/// Until the value is dropped, also by a panic, the body of `lease` is being polled.
 pub(crate) fn enter(lease: &Arc<Lease>) -> Entered {
     LEASES.with_borrow_mut(|leases| leases.push(Arc::clone(lease)));
     Entered
@@ -24,23 +24,23 @@ pub(crate) struct Entered;
 impl Drop for Entered {
     fn drop(&mut self) {
         let left = LEASES.with_borrow_mut(Vec::pop);
-        // Dropped when the list is free again, as it may run other drops.
+        // Dropped after the list is free again, since it may run other drops.
         drop(left);
     }
 }
 
-/// The lease of the innermost lock under which the code runs that is being polled.
+/// The lease of the innermost lock under which the current code runs.
 pub(crate) fn innermost() -> Option<Arc<Lease>> {
     LEASES.with_borrow(|leases| leases.last().cloned())
 }
 
-/// What the code that is being polled has of the locks that it asks for.
+/// Which of the locks that the current code asks for it already holds.
 pub(crate) enum Coverage {
     /// None of them.
     Free,
     /// All of them, in a kind that allows what is asked for.
     Covered(Arc<Lease>),
-    /// This one, for which it would wait for ever.
+    /// This one, but not all: it would wait for itself.
     InTheWay(LockKey),
 }
 

@@ -1,4 +1,4 @@
-//! What the holder of a lock has in its hands.
+//! The guard of a lock, by which its holder keeps and releases it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use crate::vocabulary::key::LockKey;
 #[derive(Debug)]
 pub struct LockGuard {
     lease: Arc<Lease>,
-    /// How many of the lease and those under it this lets go of.
+    /// How many leases this guard releases, from the top one down.
     owned: usize,
 }
 
@@ -32,13 +32,13 @@ impl LockGuard {
         Self { lease, owned }
     }
 
-    /// Another guard for a lease that is held and let go by somebody else.
+    /// Another guard for a lease that another guard releases.
     pub(crate) fn joined(lease: Arc<Lease>) -> Self {
         let owned = 0;
         Self { lease, owned }
     }
 
-    /// The same with a limit on top of that lease, which this guard lets go of.
+    /// The same with a limit on top of that lease; this guard releases the limit.
     pub(crate) fn limited(limit: Arc<Lease>) -> Self {
         let owned = 1;
         Self {
@@ -51,18 +51,18 @@ impl LockGuard {
         &self.lease
     }
 
-    /// What this lets go of.
+    /// The leases that this guard releases.
     fn owned(&self) -> impl Iterator<Item = &Lease> {
         self.lease.all().take(self.owned)
     }
 
-    /// The caller gets it now.
+    /// Notes that the caller has the guard now.
     pub(crate) fn arrive(self) -> Self {
         self.lease.all().for_each(Lease::arrive);
         self
     }
 
-    /// One guard for what both hold; `under` was taken before.
+    /// One guard for the leases of both; `under` was taken before.
     pub(crate) fn on_top_of(self, under: Option<Self>) -> Self {
         if let Some(mut under) = under {
             under.owned = 0;
@@ -71,36 +71,36 @@ impl LockGuard {
         self
     }
 
-    /// The lock's name; of several the last one in order.
+    /// The lock's name, or the last in order of several names.
     pub fn key(&self) -> &LockKey {
-        &self.lease.terms.key
+        // A limit has the first one.
+        self.keys().next().unwrap_or(&self.lease.terms.key)
     }
 
     /// The names of everything that is held, the last one in order first.
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
-        let locks = self.lease.all().filter(|lease| !lease.is_limit());
-        locks.map(|lease| &lease.terms.key)
+        self.lease.keys()
     }
 
-    /// The token that fences this acquisition; of several keys it is the one of
-    /// the last, and larger than all that were given out for any of them before.
+    /// The fencing token of this acquisition. With several keys it is that of the
+    /// last, and larger than all earlier tokens of any of them.
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
 
-    /// How long the lock is surely ours if no further renewal succeeds.
+    /// How long the lock is surely held if no further renewal succeeds.
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
 
-    /// Whether the lock is surely ours at this moment. A guard that has joined says
-    /// so of the lock that it has joined: no longer when the guard that took it has
-    /// let go, or when a limit of its own has passed.
+    /// Whether the lock is surely held at this moment. For a guard that has joined, it
+    /// is false once the guard that took the lock has released it, or a limit of its
+    /// own has passed.
     pub fn is_held(&self) -> bool {
         self.lease.is_held()
     }
 
-    /// Resolves when the lock is no longer surely ours.
+    /// Resolves when the lock is no longer surely held.
     pub fn lost(&self) -> Lost<'_> {
         Lost {
             lease: &self.lease,
@@ -108,18 +108,18 @@ impl LockGuard {
         }
     }
 
-    /// Runs `body` for as long as the lock is surely ours.
+    /// Runs `body` for as long as the lock is surely held.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the lease ended first; the body has been
-    /// dropped then, at one of its await points.
+    /// [`LockError::Lost`] if the lease ended first; the body has then been dropped at
+    /// one of its await points.
     pub fn hold<F: Future>(&self, body: F) -> Hold<'_, F> {
         Hold::new(&self.lease, body)
     }
 
-    /// Runs `body` to its end whatever becomes of the lock; the body looks at its
-    /// guard, or at [`current`](crate::held::current()), to learn whether it still has it.
+    /// Runs `body` to its end whatever becomes of the lock. The body can ask its guard,
+    /// or [`current`](crate::current()), whether the lock is still held.
     pub fn hold_unstopped<F: Future>(&self, body: F) -> HoldUnstopped<'_, F> {
         HoldUnstopped::new(&self.lease, body)
     }
@@ -129,18 +129,17 @@ impl LockGuard {
         self.owned().for_each(Lease::release);
     }
 
-    /// Releases and waits for the server's answer: `true` where the lock was
-    /// still ours; `false` also where a release whose answer was lost has been
-    /// done. Dropping the future does not take the release back. A guard that has
-    /// joined releases nothing, and says whether the lock is held.
+    /// Releases and waits for the server's answer: `true` if the lock was still held;
+    /// `false` also if an earlier release succeeded whose answer was lost. Dropping
+    /// the future does not take the release back. A guard that has joined releases
+    /// nothing, and says whether the lock is held.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server did not answer before the
-    /// lease ended by itself, and at once where it answers that it will not, as
-    /// for want of a right. The release is sent again all the same until the
-    /// lease would have ended; [`shutdown`](crate::LockManager::shutdown) does
-    /// not wait for that.
+    /// [`LockError::Unavailable`] if the server did not answer before the lease ended
+    /// by itself, and at once if the server refuses, because a right is missing for
+    /// instance. The release is still sent again until the lease would have ended;
+    /// [`shutdown`](crate::LockManager::shutdown) does not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.is_held();
         let answers: Vec<_> = if self.owned < usize::MAX {
@@ -159,11 +158,10 @@ impl LockGuard {
     }
 }
 
-/// The lock under which the code runs that is being polled, the innermost of
-/// several: what a function deep below a locked one needs to send the fencing
-/// token along.
+/// A guard of the lock under which the current code runs, the innermost of several:
+/// with it, a function deep below a locked one can send the fencing token along.
 ///
-/// It is another guard for the same lease: dropping or releasing it lets go of
+/// It is another guard for the same lease: dropping or releasing it releases
 /// nothing. `None` outside [`hold`](LockGuard::hold), annotated functions and
 /// [`run`](crate::LockRequest::run), and in tasks that were spawned from there,
 /// unless the body itself polls them, as a local executor inside it does.
@@ -191,7 +189,7 @@ impl Future for Lost<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.lease.watch(&mut this.slot, cx.waker());
-        // Looked at after the waker is known, so that an end in between wakes.
+        // Checked after the waker is known, so that an end in between wakes it.
         if this.lease.is_held() {
             Poll::Pending
         } else {

@@ -1,4 +1,4 @@
-//! Runs a body only while its lease is surely ours.
+//! Runs a body only while its lock is surely held.
 
 use std::fmt;
 use std::future::Future;
@@ -13,23 +13,25 @@ use crate::held::lease::Lease;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::events;
 use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::spans::Traced;
 
 pin_project! {
     /// The future of [`LockGuard::hold`](crate::LockGuard::hold).
     ///
-    /// Looks at the lease clock before every poll of the body: a timer cannot
-    /// do, since after a pause of the process the body may be polled before the
-    /// timer is. The driver wakes it when the lease ends.
+    /// Reads the clock before every poll of the body. A timer would not do, since
+    /// after a pause of the process the body may be polled before the timer is. The
+    /// driver wakes it when the lease ends.
     #[must_use = "futures do nothing unless polled"]
     pub struct Hold<'g, F> {
         lease: &'g Arc<Lease>,
         watch: Watch<'g>,
         #[pin]
         body: Option<F>,
+        span: Traced,
     }
 }
 
-/// Takes the waker back when the future is dropped.
+/// Removes the waker when the future is dropped.
 struct Watch<'g> {
     lease: &'g Lease,
     slot: Option<u64>,
@@ -41,6 +43,7 @@ impl<'g, F: Future> Hold<'g, F> {
             lease,
             watch: Watch { lease, slot: None },
             body: Some(body),
+            span: lease.traced(),
         }
     }
 }
@@ -50,26 +53,35 @@ impl<F: Future> Future for Hold<'_, F> {
 
     /// # Panics
     ///
-    /// Where it is polled again after it has returned, as async functions do.
+    /// If it is polled again after it has returned, as async functions do.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some(lost) = this.lease.first_lost() {
+            let entered = this.span.enter();
             this.body.set(None);
-            events::stopped(&lost.terms, lost.fence);
-            return Poll::Ready(Err(LockError::Lost {
+            events::stopped(&lost.terms, lost.fence, lost.age());
+            drop(entered);
+            let error = LockError::Lost {
                 key: lost.terms.key.clone(),
                 fence: FencingToken::new(this.lease.fence),
-            }));
+            };
+            this.span.fails(&error);
+            return Poll::Ready(Err(error));
         }
         let body = this.body.as_mut().as_pin_mut();
         let body = body.expect("a future is not polled after it has returned");
-        let entered = current::enter(this.lease);
+        let entered = (this.span.enter(), current::enter(this.lease));
         let polled = body.poll(cx);
         drop(entered);
         if let Poll::Ready(output) = polled {
             this.body.set(None);
-            if !this.lease.is_held() {
-                events::overran(&this.lease.terms, this.lease.fence);
+            if this.lease.is_held() {
+                this.span.ends("finished");
+            } else {
+                let entered = this.span.enter();
+                events::overran(&this.lease.terms, this.lease.fence, this.lease.age());
+                drop(entered);
+                this.span.ends("overrun");
             }
             return Poll::Ready(Ok(output));
         }
@@ -105,12 +117,17 @@ pin_project! {
         lease: &'g Arc<Lease>,
         #[pin]
         body: F,
+        span: Traced,
     }
 }
 
 impl<'g, F: Future> HoldUnstopped<'g, F> {
     pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
-        Self { lease, body }
+        Self {
+            lease,
+            body,
+            span: lease.traced(),
+        }
     }
 }
 
@@ -119,8 +136,18 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let _entered = current::enter(this.lease);
-        this.body.poll(cx)
+        let entered = (this.span.enter(), current::enter(this.lease));
+        let polled = this.body.poll(cx);
+        drop(entered);
+        if polled.is_ready() && this.span.is_listened_to() {
+            let outcome = if this.lease.is_held() {
+                "finished"
+            } else {
+                "lost"
+            };
+            this.span.ends(outcome);
+        }
+        polled
     }
 }
 
@@ -153,7 +180,14 @@ mod tests {
         let terms = Terms::of(LeaseId(1), "k", TTL);
         let ends = deadline(clock.now(), TTL);
         let home = Arc::new(Nowhere);
-        Arc::new(Lease::new(terms.into(), 1, ends, clock.clone(), home))
+        Arc::new(Lease::new(
+            terms.into(),
+            1,
+            clock.now(),
+            ends,
+            clock.clone(),
+            home,
+        ))
     }
 
     fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Woken>) -> Poll<F::Output> {

@@ -1,17 +1,17 @@
-//! Where a lease goes when it is let go.
+//! What a lease calls when it is released.
 
 use std::fmt;
 
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::terms::LeaseId;
 
-/// Whoever keeps leases alive and lets them go.
+/// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// Lets a lease go; the answer says whether it was held until then.
+    /// Releases a lease; the answer says whether it was still held.
     fn release(&self, id: LeaseId, answer: Option<Answer<bool>>);
 
-    /// The same from a destructor, which may run where nothing of what others
-    /// have registered may be called any more.
+    /// The same from a destructor, which may run where wakers of others must not be
+    /// called any more.
     fn release_from_destructor(&self, id: LeaseId);
 }
 

@@ -1,5 +1,7 @@
-//! One lease: until when the lock is surely ours, and who wants to know when it
-//! ends.
+//! One lease: until when its lock is surely held, and who is woken when it ends.
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,29 +17,32 @@ use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::spans::Traced;
 use crate::vocabulary::terms::Terms;
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
+    pub(crate) granted: Moment,
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
     deadline: AtomicU64,
-    /// The deadline that no renewal moves: the end of what may be held at most.
+    /// The latest deadline that a renewal can reach, set by `max_hold` or a fixed lease.
     latest: Moment,
-    /// The lease of the key that was taken before this one, of several.
+    /// The lease under this one: that of the key that was taken before, or the one
+    /// that was joined.
     under: OnceCell<Arc<Lease>>,
-    /// Whether who asked for it has it.
+    /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
-    /// Whether it only limits the one under it, for a call that has joined.
+    /// Whether it only limits the lease under it, for a call that has joined.
     limit: bool,
     home: Arc<dyn Home>,
     watchers: Mutex<Watchers>,
 }
 
-/// The number of whoever watches a lease next.
+/// The number of the next watcher.
 static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
 
 type Watchers = Vec<(u64, Waker)>;
@@ -46,18 +51,20 @@ impl Lease {
     pub(crate) fn new(
         terms: Arc<Terms>,
         fence: u64,
+        granted: Moment,
         deadline: Moment,
         clock: Clock,
         home: Arc<dyn Home>,
     ) -> Self {
         let latest = match terms.longest() {
-            Some(most) => clock.now().after(most),
+            Some(most) => granted.after(most),
             None => Moment::from_nanos(u64::MAX),
         };
         let deadline = deadline.min(latest);
         Self {
             terms,
             fence,
+            granted,
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
@@ -77,7 +84,7 @@ impl Lease {
         let never = Moment::from_nanos(u64::MAX);
         let lease = Self {
             limit: true,
-            ..Self::new(terms, joined.fence, never, clock, home)
+            ..Self::new(terms, joined.fence, clock.now(), never, clock, home)
         };
         lease.put_on(joined);
         Arc::new(lease)
@@ -109,22 +116,38 @@ impl Lease {
         std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
     }
 
-    /// Whether all of it is surely ours.
+    /// Whether all of them are surely held.
     pub(crate) fn is_held(&self) -> bool {
         self.first_lost().is_none()
     }
 
-    /// The lease among all that is not surely ours.
+    /// The first lease among them that is not surely held.
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
         self.all().find(|lease| now >= lease.deadline())
+    }
+
+    /// The names of what is held, the last one that was taken first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        let locks = self.all().filter(|lease| !lease.is_limit());
+        locks.map(|lease| &lease.terms.key)
+    }
+
+    /// A span for work under it.
+    pub(crate) fn traced(&self) -> Traced {
+        Traced::hold(&self.terms, self.keys(), self.fence)
     }
 
     pub(crate) fn locks(&self, key: &LockKey) -> bool {
         self.all().any(|lease| lease.terms.key == *key)
     }
 
-    /// How long all of it is surely ours.
+    /// How long ago it was granted.
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.now().since(self.granted)
+    }
+
+    /// How long all of them are surely held.
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.clock.now();
         let left = self.all().map(|lease| lease.deadline().since(now));
@@ -135,15 +158,15 @@ impl Lease {
         std::ptr::addr_eq(Arc::as_ptr(&self.home), home)
     }
 
-    /// Moves the deadline on. Only the driver calls it, before the old one has
-    /// passed: a lease that has lapsed stays so.
+    /// Moves the deadline on. Only the driver calls it, before the old deadline has
+    /// passed: a lapsed lease stays lapsed.
     pub(crate) fn extend(&self, deadline: Moment) {
         let deadline = deadline.min(self.latest);
         self.deadline
             .fetch_max(deadline.as_nanos(), Ordering::SeqCst);
     }
 
-    /// The lock is no longer ours: no poll of the body starts from here on.
+    /// The lock is no longer held: no poll of the body starts from here on.
     pub(crate) fn end(&self) {
         self.deadline.store(0, Ordering::SeqCst);
         let watchers = std::mem::take(&mut *self.watchers());
@@ -152,12 +175,12 @@ impl Lease {
         }
     }
 
-    /// Who asked for it gets it now.
+    /// Notes that the caller has its guard now.
     pub(crate) fn arrive(&self) {
         self.arrived.store(true, Ordering::SeqCst);
     }
 
-    /// A lock that nobody has got was of no use, and does not rest.
+    /// A lock whose caller never got its guard was of no use, and does not rest.
     pub(crate) fn has_arrived(&self) -> bool {
         self.arrived.load(Ordering::SeqCst)
     }
@@ -174,7 +197,7 @@ impl Lease {
         }
     }
 
-    /// The same, and its answer.
+    /// The same, with the answer.
     pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
         let (answer, answered) = oneshot::channel();
         self.hand_over(Some(answer));
@@ -191,8 +214,8 @@ impl Lease {
         !self.released.swap(true, Ordering::SeqCst)
     }
 
-    /// Wakes `waker` when one of the leases ends. `slot` remembers the place
-    /// between polls, so that a waker that changes replaces its predecessor.
+    /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that
+    /// a new waker replaces the old one.
     pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
         let place = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
         for lease in self.all() {
@@ -226,95 +249,5 @@ impl fmt::Debug for Lease {
             .field("fence", &self.fence)
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::held::home::Nowhere;
-    use crate::vocabulary::deadline::deadline;
-    use crate::vocabulary::terms::LeaseId;
-
-    fn lease(clock: &Clock) -> Lease {
-        let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
-        let ends = deadline(clock.now(), terms.ttl);
-        Lease::new(terms.into(), 1, ends, clock.clone(), Arc::new(Nowhere))
-    }
-
-    #[test]
-    fn what_remains_grows_less_and_ends_with_the_lease() {
-        let clock = Clock::manual();
-        let lease = lease(&clock);
-        let all = lease.remaining();
-        assert_eq!(all, Duration::from_millis(10_000 - 102 - 200));
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(lease.remaining() + Duration::from_secs(1), all);
-        lease.end();
-        assert_eq!(lease.remaining(), Duration::ZERO);
-    }
-
-    #[test]
-    fn everybody_who_watches_is_woken_once() {
-        struct Count(AtomicU64);
-        impl std::task::Wake for Count {
-            fn wake(self: Arc<Self>) {
-                self.0.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-
-        let lease = lease(&Clock::manual());
-        let count = Arc::new(Count(AtomicU64::new(0)));
-        let waker = Waker::from(Arc::clone(&count));
-        let mut slots = [None; 4];
-        for slot in &mut slots {
-            lease.watch(slot, &waker);
-        }
-        lease.watch(&mut slots[1], &waker);
-        lease.unwatch(slots[3]);
-        lease.end();
-        assert_eq!(count.0.load(Ordering::SeqCst), 3);
-    }
-
-    fn of(key: &str, max_hold: Option<Duration>) -> Arc<Lease> {
-        let clock = Clock::manual();
-        let terms = Terms {
-            max_hold,
-            ..Terms::of(LeaseId(1), key, Duration::from_secs(10))
-        };
-        let ends = deadline(clock.now(), terms.ttl);
-        let home = Arc::new(Nowhere);
-        Arc::new(Lease::new(terms.into(), 1, ends, clock, home))
-    }
-
-    #[test]
-    fn leases_of_several_keys_are_one() {
-        let (under, top) = (of("a", None), of("b", None));
-        top.put_on(&under);
-        for (key, locked) in [("a", true), ("b", true), ("c", false)] {
-            assert_eq!(top.locks(&LockKey::from(key)), locked, "{key}");
-        }
-        assert!(top.is_held());
-        under.end();
-        let lost = top.first_lost().expect("one of them has ended");
-        assert_eq!(lost.terms.key, LockKey::from("a"));
-    }
-
-    #[test]
-    fn what_may_be_held_at_most_is_the_last_deadline() {
-        assert!(!of("k", None).is_final());
-        let lease = of("k", Some(Duration::from_secs(1)));
-        assert!(lease.is_final());
-        let end = lease.deadline();
-        lease.extend(end.after(Duration::from_secs(5)));
-        assert_eq!(lease.deadline(), end);
-    }
-
-    #[test]
-    fn a_lease_knows_whether_its_caller_has_got_it() {
-        let lease = of("k", None);
-        assert!(!lease.has_arrived());
-        lease.arrive();
-        assert!(lease.has_arrived());
     }
 }

@@ -1,5 +1,5 @@
-//! What a holder has in its hands: the lease, the guard, and the body that runs
-//! only while the lease lasts.
+//! What a holder has: the lease, the guard, and the body that runs only while the
+//! lease lasts.
 
 pub(crate) mod current;
 pub(crate) mod guard;

@@ -1,8 +1,8 @@
-//! Where the answer to a caller goes.
+//! The channel for the answer to a caller.
 
 use tokio::sync::oneshot;
 
 use super::error::LockError;
 
-/// A caller awaits the other end.
+/// The caller awaits the other end.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, LockError>>;

@@ -1,4 +1,4 @@
-//! Until when a lock is surely ours.
+//! The deadline of a lease: until when its holder is sure of the lock.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::base::clock::Moment;
 /// The last moment at which a lock is surely ours, given the moment **before**
 /// the command was sent that set its `ttl` on the server.
 ///
-/// The server starts to count later than `sent`, so its clock may run faster
-/// than ours by the drift (1 % of the ttl + 2 ms, as in the Redlock algorithm)
-/// and the body still has the margin in which to stop.
+/// The server starts to count later than `sent`. Its clock may run faster than ours
+/// by the drift (1 % of the ttl + 2 ms, as in the Redlock algorithm), and the body
+/// still has the margin in which to stop.
 pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     let drift = ttl / 100 + Duration::from_millis(2);
     let margin = (ttl / 50).max(Duration::from_millis(50)).min(ttl / 4);

@@ -1,11 +1,11 @@
-//! The number that tells a later acquisition from an earlier one.
+//! Fencing tokens: numbers that tell a later acquisition from an earlier one.
 
 use std::fmt;
 
 /// A number that is larger for every later acquisition of the same lock.
 ///
-/// Send it along with every write; a database that rejects numbers lower than
-/// the highest it has seen accepts no write of a holder that was overtaken.
+/// Send it along with every write: a database that rejects numbers lower than the
+/// highest it has seen accepts no write of a holder that was overtaken.
 /// See Martin Kleppmann, *How to do distributed locking* (2016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);

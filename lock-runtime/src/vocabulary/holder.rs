@@ -1,6 +1,6 @@
-//! Who holds a lock: the name that stands on the server, and what it says.
+//! Who holds a lock, and what is known of the holders.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use once_cell::sync::Lazy;
@@ -13,25 +13,25 @@ use crate::vocabulary::terms::Terms;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value that identifies the acquisition on the server: a token, or what
-    /// a foreign client wrote.
+    /// The value that identifies the acquisition on the server: a token, or the
+    /// value that a foreign client wrote.
     pub id: Box<str>,
-    /// How long the holder's lease lasts without a renewal; `None` where a
-    /// foreign client set no expiry.
+    /// How long the holder's lease lasts without a renewal; `None` if a foreign
+    /// client set no expiry.
     pub remaining: Option<Duration>,
     /// The number of its process.
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module and name of the annotated function, or what
+    /// Module and name of the annotated function, or the name that
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
-    /// Since when it holds the lock. Only a [`Status`] tells it, and only where
-    /// the holder's process answers and has not let go.
+    /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
+    /// holder's process answers and has not released the lock.
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions.
     pub fence: Option<FencingToken>,
-    /// Whether it has let go, and the lock is closed until its `min_hold` ends.
+    /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
 }
 
@@ -41,91 +41,75 @@ pub struct Holder {
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
-    /// Who holds it: nobody, one, or those who share it; and who has let go while
-    /// the lock [rests](Holder::resting).
+    /// The holders: none, one, or those who share the lock; and those whose release
+    /// left it [resting](Holder::resting).
     pub holders: Vec<Holder>,
-    /// How many wait for it. On Redis a waiter whose process has been silent for
-    /// three seconds is left out, if it is among the first thousand.
+    /// How many wait for it. Redis leaves out a waiter whose process has been silent
+    /// for three seconds, if it is among the first thousand.
     pub waiters: usize,
 }
 
 impl Status {
-    /// Whether somebody holds the lock, and may be at work under it.
+    /// Whether somebody holds the lock and may be working under it.
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.resting)
     }
 
-    /// Whether nobody holds the lock, and it is closed until its `min_hold` ends.
+    /// Whether nobody holds the lock, but it stays closed until its `min_hold` ends.
     pub fn is_resting(&self) -> bool {
         !self.is_held() && !self.holders.is_empty()
     }
 }
 
-/// This process, as others see it.
-static HERE: Lazy<String> = Lazy::new(|| {
-    let host: String = host()
-        .chars()
-        .map(|c| if ends_a_word(c) { '-' } else { c })
-        .collect();
-    format!("{}@{host}", std::process::id())
+/// A process that can hold locks.
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    /// The name of its machine, in one word.
+    pub(crate) host: String,
+}
+
+/// This process.
+pub(crate) static THIS_PROCESS: Lazy<Process> = Lazy::new(|| Process {
+    id: std::process::id(),
+    host: host().replace(ends_a_word, "-"),
 });
 
-/// The number of this process and the name of its machine.
-#[cfg(feature = "redis")]
-pub(crate) fn here() -> &'static str {
-    &HERE
-}
-
-/// Names stand on the server as words in a line.
-fn ends_a_word(c: char) -> bool {
-    c.is_whitespace() || c.is_control()
-}
-
+/// Hosts and functions are named by one word, so that stores can write a holder
+/// as words in a line.
 pub(crate) fn is_one_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(ends_a_word)
 }
 
-/// The name of an acquisition: who has it, after what tells it from all others.
-pub(crate) fn name(id: impl fmt::Display, terms: &Terms) -> String {
-    let mut name = String::with_capacity(128);
-    // Writing into a text does not fail.
-    let _ = write!(name, "{id} {}", *HERE);
-    match terms.function {
-        Some(("", function)) => _ = write!(name, " {function}"),
-        Some((module, function)) => _ = write!(name, " {module}::{function}"),
-        None => {}
-    }
-    name
+fn ends_a_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
 }
 
 impl Holder {
-    /// Reads a name, or the value of a foreign client.
-    pub(crate) fn parse(name: &str, remaining: Option<Duration>) -> Self {
-        let (resting, name) = match name.strip_prefix('-') {
-            Some(name) => (true, name),
-            None => (false, name),
-        };
-        let mut words = name.split(' ');
-        let id = words.next().unwrap_or_default();
-        let place = words.next().and_then(|word| word.split_once('@'));
-        let (process, host) = match place {
-            Some((process, host)) => (process.parse().ok(), Some(host.into())),
-            None => (None, None),
-        };
-        let ours = process.is_some();
+    /// A holder of which nothing is known but its `id`.
+    pub(crate) fn unknown(id: impl Into<Box<str>>, remaining: Option<Duration>) -> Self {
         Self {
-            id: if ours { id } else { name }.into(),
+            id: id.into(),
             remaining,
-            process,
-            host: host.filter(|_| ours),
-            function: words.next().filter(|_| ours).map(Into::into),
+            process: None,
+            host: None,
+            function: None,
             since: None,
             fence: None,
-            resting: resting && ours,
+            resting: false,
         }
     }
 
-    /// It was heard of so long ago: a rest is not renewed, and has gone on.
+    /// A holder in this process.
+    pub(crate) fn here(terms: &Terms, remaining: Duration) -> Self {
+        Self {
+            process: Some(THIS_PROCESS.id),
+            host: Some(THIS_PROCESS.host.as_str().into()),
+            function: terms.function.map(Into::into),
+            ..Self::unknown(terms.id.0.to_string(), Some(remaining))
+        }
+    }
+
+    /// Accounts for the time since it was heard of: a rest is not renewed, and goes on.
     pub(crate) fn heard_before(&mut self, time: Duration) {
         if self.resting {
             self.remaining = self.remaining.map(|it| it.saturating_sub(time));
@@ -165,34 +149,20 @@ mod tests {
     use crate::vocabulary::terms::LeaseId;
 
     #[test]
-    fn a_name_says_who_where_and_what_for() {
+    fn a_holder_in_this_process_says_where_and_what_for() {
         let terms = Terms {
-            function: Some(("shop::stock", "buy")),
-            ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
+            function: Some("shop::stock::buy"),
+            ..Terms::of(LeaseId(4), "k", Duration::from_secs(1))
         };
-        let holder = Holder::parse(&name("4f", &terms), None);
-        assert_eq!((&*holder.id, holder.resting), ("4f", false));
+        let holder = Holder::here(&terms, Duration::ZERO);
+        assert_eq!((&*holder.id, holder.resting), ("4", false));
         assert_eq!(holder.process, Some(std::process::id()));
-        assert_eq!(holder.host.as_deref(), Some(host().as_str()));
+        assert!(holder.host.as_deref().is_some_and(is_one_word));
         assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));
-
-        let bare = Terms {
-            function: Some(("", "buy")),
-            ..terms.clone()
-        };
-        let holder = Holder::parse(&name("4f", &bare), None);
-        assert_eq!(holder.function.as_deref(), Some("buy"));
-
-        let resting = Holder::parse(&format!("-{}", name("4f", &terms)), None);
-        assert_eq!((&*resting.id, resting.resting), ("4f", true));
-    }
-
-    #[test]
-    fn a_foreign_value_is_shown_whole() {
-        for value in ["", "somebody", "me @ home", "-1 x", "a b@c d"] {
-            let holder = Holder::parse(value, None);
-            assert_eq!(&*holder.id, value.strip_prefix('-').unwrap_or(value));
-            assert_eq!(holder.to_string(), "somebody else");
-        }
+        assert_eq!(
+            Holder::unknown("4", None).to_string(),
+            "somebody else",
+            "nobody else knows"
+        );
     }
 }

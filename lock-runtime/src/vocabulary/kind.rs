@@ -7,17 +7,17 @@ pub(crate) enum Kind {
     Exclusive,
     /// Any number of them.
     Read,
-    /// So many at once.
+    /// Up to this many at once.
     Permits(u32),
 }
 
 impl Kind {
-    /// Whether who holds the lock in this kind may do what `other` allows too.
+    /// Whether a holder of this kind may also do what `other` allows.
     pub(crate) fn covers(self, other: Self) -> bool {
         self == Self::Exclusive || self == other
     }
 
-    /// Whether another one of this kind may join so many holders.
+    /// Whether this many holders of this kind admit another one.
     pub(crate) fn admits(self, holders: usize) -> bool {
         match self {
             Self::Exclusive => holders == 0,

@@ -1,5 +1,5 @@
-//! The words that all floors above share: what a lock is named, who may hold it
-//! for how long, and what can go wrong.
+//! The values that all floors above share: names and kinds of locks, terms, errors,
+//! events.
 
 pub(crate) mod answer;
 pub(crate) mod credentials;
@@ -9,10 +9,14 @@ pub(crate) mod error;
 mod escaped;
 pub(crate) mod events;
 pub(crate) mod fence;
+pub(crate) mod health;
 pub(crate) mod holder;
 pub(crate) mod key;
 pub(crate) mod kind;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
 pub(crate) mod query;
+pub(crate) mod spans;
 pub(crate) mod terms;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

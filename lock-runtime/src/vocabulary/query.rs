@@ -1,31 +1,35 @@
-//! Questions about locks that take none.
+//! Queries about locks: their status, which there are, and taking them away.
 
+use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 
-/// Names a question within one manager.
+/// Identifies a query within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct QueryId(pub(crate) u64);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Query {
     Status(LockKey),
-    /// The names of the locks that are held and match a pattern.
+    /// The names of the held locks that match a pattern.
     List(Pattern),
     /// Take the lock from its holders.
     ForceRelease(LockKey),
+    /// Whether the store answers.
+    Health,
 }
 
-/// The answer to a question of the same name.
+/// The answer to the query of the same name.
 #[derive(Debug)]
 pub(crate) enum Found {
     Status(Status),
     List(Vec<LockKey>),
     /// How many held it.
     ForceRelease(usize),
+    Health(Health),
 }
 
-/// Names with a `*` for any text and a `?` for any character.
+/// A pattern for names: `*` stands for any text, `?` for any character.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(LockKey);
 
@@ -34,7 +38,7 @@ impl Pattern {
         Self(LockKey::from(text))
     }
 
-    /// As it was given, escaped like a name.
+    /// The pattern, escaped like a name.
     #[cfg(feature = "redis")]
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
@@ -44,7 +48,7 @@ impl Pattern {
         let pattern: Vec<char> = self.0.as_str().chars().collect();
         let name: Vec<char> = key.as_str().chars().collect();
         let (mut at, mut to) = (0, 0);
-        // Where the last `*` stands, and how far it reaches.
+        // The position of the last `*`, and how far it reaches.
         let mut star = None;
         while to < name.len() {
             match pattern.get(at) {

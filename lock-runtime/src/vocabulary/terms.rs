@@ -1,4 +1,4 @@
-//! What is settled when an acquisition begins.
+//! The terms of an acquisition: everything that is settled when it begins.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
-/// Names an acquisition, and the lease that comes of it, within one manager.
+/// Identifies an acquisition, and then its lease, within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LeaseId(pub(crate) u64);
 
@@ -33,13 +33,14 @@ pub(crate) struct Terms {
     pub(crate) wait: Wait,
     pub(crate) renew: bool,
     pub(crate) kind: Kind,
-    /// How long the lock stays closed at least, counted from the grant.
+    /// The shortest time for which the lock stays closed, from the grant on.
     pub(crate) min_hold: Option<Duration>,
-    /// How long it is held at most, counted from the grant.
+    /// The longest time for which it is held, from the grant on.
     pub(crate) max_hold: Option<Duration>,
-    /// Module and name of the function that takes the lock, where they are known;
-    /// the module may be empty.
-    pub(crate) function: Option<(&'static str, &'static str)>,
+    /// The function that takes the lock, with its module, if it is known.
+    pub(crate) function: Option<&'static str>,
+    /// What the key was made from: the same for all values in it.
+    pub(crate) template: Option<&'static str>,
 }
 
 impl Terms {
@@ -56,25 +57,26 @@ impl Terms {
             min_hold: None,
             max_hold: None,
             function: None,
+            template: None,
         }
     }
 
-    /// How long the lease lasts at the longest. A fixed one lasts for its ttl, also
-    /// where it was granted in two parts.
+    /// The longest time for which the lease lasts. A fixed one lasts for its ttl, even
+    /// if it was granted in two parts.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let fixed = (!self.renew).then_some(self.ttl);
         [self.max_hold, fixed].into_iter().flatten().min()
     }
 
-    /// How long the lock stays closed when it is released `now`.
+    /// How long the lock rests if it is released `now`.
     pub(crate) fn rest(&self, granted: Moment, now: Moment) -> Duration {
         let least = self.min_hold.unwrap_or_default();
         least.saturating_sub(now.since(granted))
     }
 
-    /// How long the server may be silent on a call before its connection counts
-    /// as broken: short enough for a lease to be renewed over the next one, long
-    /// enough for a busy machine.
+    /// How long the server may leave a call unanswered before the connection counts
+    /// as broken: short enough to renew the lease over a new connection, long enough
+    /// for a busy machine.
     pub(crate) fn call_timeout(&self) -> Duration {
         (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
     }

@@ -9,8 +9,8 @@ use lock_runtime::Acquire;
 
 use super::Kind;
 use crate::{
-    Proxy, RedisServer, connect, eventually, release, within,
-    world::{LONG, PATIENCE, World, poll_once, settled, take},
+    LONG, PATIENCE, Proxy, RedisServer, Store, connect, eventually, poll_once, release, settled,
+    take_turn, within,
 };
 
 const ROUNDS: u32 = 120;
@@ -19,8 +19,8 @@ const ROUNDS: u32 = 120;
 const SOON: Duration = Duration::from_millis(2_500);
 
 /// Whenever it is dropped.
-pub async fn leaves_nothing_when_dropped(world: World, kind: Kind) {
-    let (holders, waiters) = (world.manager().await, world.manager().await);
+pub async fn leaves_nothing_when_dropped(store: Store, kind: Kind) {
+    let (holders, waiters) = (store.manager().await, store.manager().await);
     settled(&waiters).await;
     for round in 0..ROUNDS {
         // One of several is held, in turns.
@@ -69,9 +69,9 @@ pub async fn leaves_nothing_when_dropped(world: World, kind: Kind) {
     }
     settled(&waiters).await;
     settled(&holders).await;
-    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
+    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
     for name in kind.names("key") {
-        take(&holders, name).await;
+        take_turn(&holders, name).await;
     }
 }
 

@@ -3,10 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Kind;
-use crate::{
-    RedisServer, Worker, connect, granted, release, within,
-    world::{PATIENCE, in_line},
-};
+use crate::{PATIENCE, RedisServer, Worker, connect, granted, in_line, release, within};
 
 const TTL: Duration = Duration::from_secs(2);
 

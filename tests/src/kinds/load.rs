@@ -6,10 +6,7 @@ use lock_runtime::{LockGuard, LockManager};
 use tokio::task::{JoinSet, yield_now};
 
 use super::{Kind, Referee};
-use crate::{
-    eventually, release, within,
-    world::{PATIENCE, World, settled, take},
-};
+use crate::{PATIENCE, Store, eventually, release, settled, take_turn, within};
 
 const MANAGERS: usize = 3;
 const TASKS: usize = 8;
@@ -17,12 +14,12 @@ const TURNS: usize = 25;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Nobody is inside who may not be, fences grow, those who may share do, and nothing is left behind.
-pub async fn keeps_its_rule_under_load(world: World, kind: Kind) {
+pub async fn keeps_its_rule_under_load(store: Store, kind: Kind) {
     let referee = Arc::new(Referee::default());
     let mut managers = Vec::new();
     let mut tasks = JoinSet::new();
     for manager in 0..MANAGERS {
-        let locks = world.manager().await;
+        let locks = store.manager().await;
         for task in 0..TASKS {
             let (locks, referee) = (locks.clone(), Arc::clone(&referee));
             tasks.spawn(async move {
@@ -47,9 +44,9 @@ pub async fn keeps_its_rule_under_load(world: World, kind: Kind) {
     for locks in &managers {
         settled(locks).await;
     }
-    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
+    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
     for name in kind.names("one") {
-        take(&managers[0], name).await;
+        take_turn(&managers[0], name).await;
     }
 }
 

@@ -5,10 +5,7 @@ use std::time::Duration;
 use lock_runtime::LockError;
 
 use super::Kind;
-use crate::{
-    Pulse, RedisServer, connect, eventually, within,
-    world::{PATIENCE, take},
-};
+use crate::{PATIENCE, Pulse, RedisServer, connect, eventually, take_turn, within};
 
 const TTL: Duration = Duration::from_secs(1);
 
@@ -65,7 +62,7 @@ pub async fn stops_the_body(kind: Kind, fault: Fault) {
         within(PATIENCE, locks.shutdown()).await;
         let locks = connect(server.url()).await;
         for name in &names {
-            take(&locks, name.as_str()).await;
+            take_turn(&locks, name.as_str()).await;
         }
         // Who shared it is forgotten with the last lease.
         let nothing = async || server.keys("*{*").await.is_empty();

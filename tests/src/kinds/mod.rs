@@ -98,41 +98,34 @@ impl Kind {
     }
 }
 
-/// Makes the tests of one kind, in a module of that name.
+/// Makes the tests of one kind, in a module of that name; in brackets is what a store needs for it.
 #[macro_export]
 macro_rules! checks_of_kind {
-    ($name:ident, $kind:expr) => {
+    ($name:ident, $kind:expr, [$($need:ident)*]) => {
         mod $name {
             use $crate::{
+                Store,
                 kinds::{self, Fault, Kind},
-                world::World,
             };
 
             const KIND: Kind = $kind;
 
-            #[tokio::test]
-            async fn keeps_its_rule_under_load_in_memory() {
-                kinds::keeps_its_rule_under_load(World::memory(), KIND).await;
+            $crate::on_every_store! {
+                keeps_its_rule_under_load [$($need)* fencing],
+                leaves_nothing_when_dropped [$($need)* fair],
             }
 
-            #[tokio::test]
-            async fn keeps_its_rule_under_load_on_redis() {
-                kinds::keeps_its_rule_under_load(World::redis().await, KIND).await;
+            async fn keeps_its_rule_under_load(store: Store) {
+                kinds::keeps_its_rule_under_load(store, KIND).await;
+            }
+
+            async fn leaves_nothing_when_dropped(store: Store) {
+                kinds::leaves_nothing_when_dropped(store, KIND).await;
             }
 
             #[tokio::test]
             async fn is_free_after_a_crash() {
                 kinds::is_free_after_a_crash(env!("CARGO_BIN_EXE_worker"), KIND).await;
-            }
-
-            #[tokio::test]
-            async fn leaves_nothing_when_dropped_in_memory() {
-                kinds::leaves_nothing_when_dropped(World::memory(), KIND).await;
-            }
-
-            #[tokio::test]
-            async fn leaves_nothing_when_dropped_on_redis() {
-                kinds::leaves_nothing_when_dropped(World::redis().await, KIND).await;
             }
 
             #[tokio::test]

@@ -3,6 +3,7 @@
 //! One thread runs them all, so that a process is stopped between two turns of its bodies: a turn that is cut in two is
 //! longer than promises allow.
 
+use crate::connect;
 use std::{
     collections::{HashSet, VecDeque},
     future::poll_fn,
@@ -37,7 +38,7 @@ pub async fn work(share: Share, locks: &str, directory: &Path) {
     let left: VecDeque<_> = left.filter(|number| !begun.contains(number)).collect();
     let left = Arc::new(Mutex::new(left));
     let log = Arc::new(Log::open(directory).expect("the history can be written"));
-    let locks = LockManager::connect(locks).await.expect("connected");
+    let locks = connect(locks).await;
     let mut tasks = JoinSet::new();
     for _ in 0..TASKS {
         let (left, log, locks) = (Arc::clone(&left), Arc::clone(&log), locks.clone());

@@ -9,8 +9,9 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::{Authority, Identity, PATIENCE, RedisServer, SOCKET};
+use super::{Authority, Identity, RedisServer, SOCKET};
 use crate::{
+    PATIENCE,
     fixtures::within,
     net::{free_port, runtime},
     process::Process,

@@ -7,7 +7,6 @@ use std::{
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
-    time::Duration,
 };
 
 use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
@@ -16,10 +15,7 @@ use tempfile::TempDir;
 pub use self::certificates::{Authority, Identity};
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
-use crate::process::Process;
-
-/// How long a server may take to start, and to answer an inspecting command.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{PATIENCE, process::Process};
 
 /// The file name of the server's Unix socket.
 const SOCKET: &str = "redis.sock";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
-use tests::{RedisServer, within, world::timed};
+use tests::{RedisServer, timed, within};
 
 use crate::{PATIENCE, config, connect, works_end_to_end};
 

@@ -12,20 +12,11 @@ mod unreachable;
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{RedisServer, eventually, within};
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use lock_runtime::{LockConfig, LockError};
+use tests::{PATIENCE, RedisServer, connect, eventually, within};
 
 fn config(url: impl AsRef<str>) -> LockConfig {
     LockConfig::new(url).unwrap()
-}
-
-async fn connect(config: LockConfig) -> LockManager {
-    let connecting = LockManager::connect(config);
-    within(PATIENCE, connecting)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The text of an `Unavailable`, and how long it took to come.

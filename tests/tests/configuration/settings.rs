@@ -3,7 +3,7 @@
 use std::{io::ErrorKind, net::TcpListener, time::Duration};
 
 use lock_runtime::{LockError, LockManager, init};
-use tests::{RedisServer, within};
+use tests::{RedisServer, connect, within};
 
 use crate::{PATIENCE, config, works_end_to_end};
 
@@ -38,7 +38,7 @@ async fn endless_times_overflow_nothing() {
         .connect_timeout(Duration::MAX)
         .shutdown_grace(Duration::MAX);
     works_end_to_end(&server, endless.clone()).await;
-    let locks = LockManager::connect(endless).await.unwrap();
+    let locks = connect(endless).await;
     let guard = within(PATIENCE, locks.lock("key").acquire()).await.unwrap();
     let work = async {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -34,7 +34,7 @@ fn an_event_that_is_emitted_otherwise_is_noticed() {
         info!(target: "lock_runtime", parent: None, connection, error = %cause, "down");
     "#;
     let table = "//! | event | level | fields |\n//! |---|---|---|\n\
-        //! | `stop` | warn | `key` `function` `fence` | why |\n//! | `down` | warn | `connection` | why |\n";
+        //! | `stop` | warn | `key` `function` `template` `fence` | why |\n//! | `down` | warn | `connection` | why |\n";
     let (emitted, documented) = (emitted(source), documented(table));
     assert_eq!(emitted.len(), 2);
     assert_eq!(emitted[0], documented[0]);
@@ -101,7 +101,8 @@ fn event(name: &str, arguments: &[String]) -> Event {
     let name = arguments.iter().find(quoted).expect("an event has a name");
     let mut fields = Vec::new();
     if of_one_acquisition {
-        fields.extend(["key".to_owned(), "function".to_owned()]);
+        let of_all = ["key", "function", "template"];
+        fields.extend(of_all.map(str::to_owned));
     }
     // The first ones of `event!` are the level and the terms.
     let rest = arguments

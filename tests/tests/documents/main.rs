@@ -2,6 +2,8 @@
 
 mod arguments;
 mod events;
+mod metrics;
 mod named_tests;
 mod references;
 mod repository;
+mod spans;

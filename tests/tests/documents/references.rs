@@ -94,8 +94,9 @@ const KINDS: &[&str] = &["lua", "md", "patch", "rs", "toml", "txt", "yml"];
 
 fn missing_paths(document: &Document) -> Vec<String> {
     let mut code = document.code();
-    let scripts = root().join("lock-runtime/src/backend/redis/lua");
-    let below = [root(), folder(document), scripts];
+    let runtime = root().join("lock-runtime/src");
+    let scripts = runtime.join("backend/redis/lua");
+    let below = [root(), folder(document), runtime, scripts];
     code.retain(|code| {
         looks_like_a_path(code)
             && !MADE.iter().any(|made| code.starts_with(made))

@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Clock, LockConfig, LockError, LockManager, distributed_lock};
+use lock_runtime::{Clock, LockConfig, LockError, distributed_lock};
 use tests::{
-    Pulse, RedisServer, connect, release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, timed},
+    LONG, PATIENCE, Pulse, RedisServer, Store, connect, in_line, on_every_store, poll_once,
+    release, timed, within,
 };
 
-in_every_world!(
-    the_body_is_stopped_then_and_the_lock_is_free_at_once,
+on_every_store! {
+    the_body_is_stopped_then_and_the_lock_is_free_at_once [fencing],
     a_shorter_body_notices_nothing,
-    it_holds_for_those_who_share,
-    it_holds_for_several_keys,
+    it_holds_for_those_who_share [permits],
+    it_holds_for_several_keys [several_keys],
     an_annotated_function_is_stopped,
-    a_fixed_lease_ends_at_its_ttl,
-);
+    a_fixed_lease_ends_at_its_ttl [read permits several_keys],
+}
 
 const MOST: Duration = Duration::from_millis(700);
 
 /// What a machine under load may take to stop a body, and to hand over.
 const SOON: Duration = Duration::from_millis(700);
 
-async fn the_body_is_stopped_then_and_the_lock_is_free_at_once(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_body_is_stopped_then_and_the_lock_is_free_at_once(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let request = locks.lock("key").ttl(LONG).max_hold(MOST);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
@@ -44,11 +44,11 @@ async fn the_body_is_stopped_then_and_the_lock_is_free_at_once(world: World) {
     assert!(!within(PATIENCE, guard.release_confirmed()).await.unwrap());
     assert!(next.is_held());
     release(next).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_shorter_body_notices_nothing(world: World) {
-    let locks = world.manager().await;
+async fn a_shorter_body_notices_nothing(store: Store) {
+    let locks = store.manager().await;
     let request = locks.lock("key").max_hold(LONG);
     let work = request.run(async |guard| {
         assert!(guard.is_held());
@@ -57,8 +57,8 @@ async fn a_shorter_body_notices_nothing(world: World) {
     assert_eq!(within(PATIENCE, work).await.unwrap(), "done");
 }
 
-async fn it_holds_for_those_who_share(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn it_holds_for_those_who_share(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let long = locks.lock("key").permits(2).ttl(LONG).acquire().await;
     let long = long.unwrap();
     let short = locks.lock("key").permits(2).ttl(LONG).max_hold(MOST);
@@ -71,8 +71,8 @@ async fn it_holds_for_those_who_share(world: World) {
     assert!(long.is_held() && next.unwrap().is_held());
 }
 
-async fn it_holds_for_several_keys(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn it_holds_for_several_keys(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let all = locks.lock_all(["a", "b"]).ttl(LONG).max_hold(MOST);
     let work = all.run(async |_| std::future::pending::<()>().await);
     let (took, outcome) = timed(work).await;
@@ -90,8 +90,8 @@ async fn endless() -> Result<(), LockError> {
     std::future::pending().await
 }
 
-async fn an_annotated_function_is_stopped(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn an_annotated_function_is_stopped(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let (took, outcome) = timed(locks.scope(endless())).await;
     assert!(matches!(outcome, Err(LockError::Lost { .. })));
     assert!(took < Duration::from_millis(300) + SOON, "{took:?}");
@@ -100,8 +100,8 @@ async fn an_annotated_function_is_stopped(world: World) {
     assert!(took < SOON, "free after {took:?}");
 }
 
-async fn a_fixed_lease_ends_at_its_ttl(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for kind in ["exclusive", "reader", "permits:2", "several"] {
         let kind = tests::kinds::Kind::parse(kind);
         let start = Instant::now();
@@ -125,7 +125,7 @@ async fn a_fixed_lease_ends_at_its_ttl(world: World) {
 async fn no_poll_of_a_body_starts_after_it() {
     let clock = Clock::manual();
     let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
-    let locks = LockManager::connect(config).await.unwrap();
+    let locks = connect(config).await;
     let request = locks.lock("key").ttl(LONG).max_hold(MOST);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
     let mut hold = Box::pin(guard.hold(std::future::pending::<()>()));

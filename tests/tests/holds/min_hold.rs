@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
+use lock_runtime::testing::Locks;
 use lock_runtime::{LockError, LockManager, LockRequest, distributed_lock};
 use tests::{
-    kinds::Kind,
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed},
+    LONG, PATIENCE, Store, in_line, kinds::Kind, on_every_store, poll_once, release, settled,
+    take_turn, timed, within,
 };
 
-in_every_world!(
-    the_caller_does_not_wait_and_a_waiter_follows_at_once,
-    it_counts_from_the_grant,
-    a_longer_body_does_not_rest,
-    a_lock_that_rests_is_closed_for_everybody,
-    it_outlives_the_ttl_of_the_lock,
-    those_who_share_a_lock_rest_too,
-    several_keys_rest_all,
-    a_dropped_acquire_does_not_rest,
-    a_lost_lock_does_not_rest,
-    a_body_that_panics_or_is_dropped_rests,
-    who_waits_is_told_that_a_lock_rests,
-    an_annotated_function_rests,
-    a_least_time_longer_than_the_most_is_refused,
-);
+on_every_store! {
+    the_caller_does_not_wait_and_a_waiter_follows_at_once [min_hold fencing],
+    it_counts_from_the_grant [min_hold],
+    a_longer_body_does_not_rest [min_hold],
+    a_lock_that_rests_is_closed_for_everybody [min_hold read permits force_release],
+    it_outlives_the_ttl_of_the_lock [min_hold],
+    those_who_share_a_lock_rest_too [min_hold read permits],
+    several_keys_rest_all [min_hold several_keys],
+    a_dropped_acquire_does_not_rest [min_hold force_release],
+    a_lost_lock_does_not_rest [min_hold force_release],
+    a_body_that_panics_or_is_dropped_rests [min_hold],
+    who_waits_is_told_that_a_lock_rests [min_hold],
+    an_annotated_function_rests [min_hold],
+    a_least_time_longer_than_the_most_is_refused [min_hold],
+}
 
 const REST: Duration = Duration::from_millis(1200);
 
@@ -40,8 +40,8 @@ async fn is_closed(locks: &LockManager, kind: Kind, key: &str) {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
-async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let guard = resting(&locks).acquire().await.unwrap();
     let fence = guard.fencing_token();
@@ -54,11 +54,11 @@ async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(world: World) {
     assert!(closed < REST + SOON, "open after {closed:?}");
     assert!(next.fencing_token() > fence);
     release(next).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn it_counts_from_the_grant(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn it_counts_from_the_grant(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let body = async |_: &_| tokio::time::sleep(REST / 2).await;
     resting(&locks).run(body).await.unwrap();
@@ -68,17 +68,17 @@ async fn it_counts_from_the_grant(world: World) {
     assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
 }
 
-async fn a_longer_body_does_not_rest(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_longer_body_does_not_rest(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).min_hold(REST / 4).acquire();
     let guard = guard.await.unwrap();
     tokio::time::sleep(REST / 2).await;
     release(guard).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn a_lock_that_rests_is_closed_for_everybody(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_lock_that_rests_is_closed_for_everybody(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     release(locks.lock("key").min_hold(LONG).acquire().await.unwrap()).await;
     for locks in [&locks, &others] {
         for kind in [Kind::Exclusive, Kind::Reader, Kind::Permits(2)] {
@@ -90,11 +90,11 @@ async fn a_lock_that_rests_is_closed_for_everybody(world: World) {
     assert!(status.holders[0].resting, "{status:?}");
     // Nobody works under it: it may be opened by hand.
     assert_eq!(others.force_release("key").await.unwrap(), 1);
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn it_outlives_the_ttl_of_the_lock(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn it_outlives_the_ttl_of_the_lock(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let ttl = Duration::from_millis(300);
     let request = resting(&locks).ttl(ttl);
@@ -105,8 +105,8 @@ async fn it_outlives_the_ttl_of_the_lock(world: World) {
     assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
 }
 
-async fn those_who_share_a_lock_rest_too(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn those_who_share_a_lock_rest_too(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let permit = |locks: &LockManager| locks.lock("permits").permits(2).ttl(LONG);
     let reader = locks.lock("readers").read().ttl(LONG);
@@ -130,12 +130,12 @@ async fn those_who_share_a_lock_rest_too(world: World) {
     }
     assert!(first.is_held());
     release(first).await;
-    take(&others, "permits").await;
-    assert_eq!(world.traces().await, [""; 0]);
+    take_turn(&others, "permits").await;
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn several_keys_rest_all(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn several_keys_rest_all(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let all = locks.lock_all(["a", "b"]).min_hold(LONG);
     release(within(PATIENCE, all.acquire()).await.unwrap()).await;
     for key in ["a", "b"] {
@@ -143,8 +143,8 @@ async fn several_keys_rest_all(world: World) {
     }
 }
 
-async fn a_dropped_acquire_does_not_rest(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_dropped_acquire_does_not_rest(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for turn in 0..50 {
         let request = locks.lock("key").min_hold(LONG).wait(PATIENCE);
         let mut acquire = request.acquire();
@@ -159,13 +159,13 @@ async fn a_dropped_acquire_does_not_rest(world: World) {
         }
         drop(acquire);
         settled(&locks).await;
-        take(&others, "key").await;
+        take_turn(&others, "key").await;
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_lost_lock_does_not_rest(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_lost_lock_does_not_rest(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = locks.lock("key").min_hold(LONG).run(async |_| {
         assert_eq!(others.force_release("key").await.unwrap(), 1);
         std::future::pending::<()>().await;
@@ -173,7 +173,7 @@ async fn a_lost_lock_does_not_rest(world: World) {
     let error = within(PATIENCE, work).await.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
 #[distributed_lock(key = "nightly", min_hold = "1m", wait = "0s")]
@@ -181,8 +181,8 @@ async fn nightly() -> Result<(), LockError> {
     Ok(())
 }
 
-async fn an_annotated_function_rests(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn an_annotated_function_rests(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let (took, outcome) = timed(locks.scope(nightly())).await;
     outcome.unwrap();
     assert!(took < Duration::from_secs(5), "the caller waited {took:?}");
@@ -197,8 +197,8 @@ async fn an_annotated_function_rests(world: World) {
     }
 }
 
-async fn a_least_time_longer_than_the_most_is_refused(world: World) {
-    let locks = world.manager().await;
+async fn a_least_time_longer_than_the_most_is_refused(store: Store) {
+    let locks = store.manager().await;
     let request = locks.lock("key").min_hold(LONG).max_hold(LONG / 2);
     let error = within(PATIENCE, request.acquire()).await.unwrap_err();
     let setting = matches!(
@@ -209,11 +209,11 @@ async fn a_least_time_longer_than_the_most_is_refused(world: World) {
         }
     );
     assert!(setting, "{error}");
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_body_that_panics_or_is_dropped_rests(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_body_that_panics_or_is_dropped_rests(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let request = |key| locks.lock(key).ttl(LONG).min_hold(LONG);
     let guard = request("panics").acquire().await.unwrap();
     let panics = tokio::spawn(async move {
@@ -237,9 +237,9 @@ async fn a_body_that_panics_or_is_dropped_rests(world: World) {
     }
 }
 
-async fn who_waits_is_told_that_a_lock_rests(world: World) {
+async fn who_waits_is_told_that_a_lock_rests(store: Store) {
     const WAIT: Duration = Duration::from_millis(2500);
-    let (locks, others) = (world.manager().await, world.manager().await);
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).min_hold(LONG);
     let guard = guard.acquire().await.unwrap();
     let waiter = in_line(&others, others.lock("key").wait(WAIT)).await;
@@ -255,4 +255,21 @@ async fn who_waits_is_told_that_a_lock_rests(world: World) {
         left + WAIT / 10 * 9 < LONG && left > LONG / 2,
         "{left:?} left"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_in_memory_is_served_when_the_rest_ends_and_not_later() -> Result<(), LockError> {
+    let locks = Locks::new();
+    let rest = Duration::from_millis(500);
+    let start = tokio::time::Instant::now();
+    let guard = locks.lock("k").min_hold(rest).acquire().await?;
+    let release = async {
+        tokio::time::sleep(rest / 5).await;
+        guard.release();
+    };
+    let (next, ()) = tokio::join!(locks.lock("k").acquire(), release);
+    next?.release();
+    let waited = start.elapsed();
+    assert!((rest..rest * 11 / 10).contains(&waited), "{waited:?}");
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tests::{Peer, RedisServer, Worker, connect, eventually, token, world::take};
+use tests::{Peer, RedisServer, Worker, connect, eventually, take_turn, token};
 
 #[tokio::test]
 async fn it_outlives_its_process() {
@@ -91,5 +91,5 @@ async fn a_rest_passes_when_memory_is_full() {
         let _: () = peer.cmd(&["FLUSHALL"]).await;
     }
     let locks = connect(server.url()).await;
-    take(&locks, "full").await;
+    take_turn(&locks, "full").await;
 }

@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, current, distributed_lock};
-use tests::{
-    release, within,
-    world::{PATIENCE, World, in_every_world, settled, take},
-};
+use tests::{PATIENCE, Store, on_every_store, release, settled, take_turn, within};
 use tokio::sync::mpsc;
 
-in_every_world!(
-    a_body_runs_to_its_end,
-    a_bare_guard_does_the_same,
+on_every_store! {
+    a_body_runs_to_its_end [force_release],
+    a_bare_guard_does_the_same [force_release],
     a_body_whose_lock_is_not_lost_notices_nothing,
-    the_others_are_stopped,
+    the_others_are_stopped [force_release],
     the_end_of_what_is_held_at_most_is_told_too,
-);
+}
 
 /// What a body says.
 type Says = mpsc::UnboundedSender<&'static str>;
@@ -32,8 +29,8 @@ async fn patient(says: Says) -> Result<bool, LockError> {
     Ok(lock.is_held())
 }
 
-async fn a_body_runs_to_its_end(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_body_runs_to_its_end(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let (says, mut heard) = mpsc::unbounded_channel();
     let call = tokio::spawn(locks.clone().scope(patient(says)));
     assert_eq!(within(PATIENCE, heard.recv()).await, Some("begun"));
@@ -47,11 +44,11 @@ async fn a_body_runs_to_its_end(world: World) {
     settled(&locks).await;
     assert!(next.is_held(), "its end took the lock from the next one");
     release(next).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_bare_guard_does_the_same(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_bare_guard_does_the_same(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").acquire().await.unwrap();
     let body = guard.hold_unstopped(async {
         assert!(current().unwrap().is_held());
@@ -71,12 +68,12 @@ async fn short() -> Result<u32, LockError> {
     Ok(7)
 }
 
-async fn a_body_whose_lock_is_not_lost_notices_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_body_whose_lock_is_not_lost_notices_nothing(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let outcome = within(PATIENCE, locks.scope(short())).await;
     assert_eq!(outcome.unwrap(), 7);
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
     let _held = others.lock("key").acquire().await.unwrap();
     // It does not begin without the lock.
     let outcome = tokio::time::timeout(Duration::from_millis(100), locks.scope(short()));
@@ -89,8 +86,8 @@ async fn stopped(says: Says) -> Result<(), LockError> {
     std::future::pending().await
 }
 
-async fn the_others_are_stopped(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_others_are_stopped(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let (says, mut heard) = mpsc::unbounded_channel();
     let call = tokio::spawn(locks.clone().scope(stopped(says)));
     assert_eq!(within(PATIENCE, heard.recv()).await, Some("begun"));
@@ -105,10 +102,10 @@ async fn limited() -> Result<bool, LockError> {
     Ok(lock.is_held())
 }
 
-async fn the_end_of_what_is_held_at_most_is_told_too(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_end_of_what_is_held_at_most_is_told_too(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let outcome = within(PATIENCE, locks.scope(limited())).await;
     assert!(!outcome.unwrap());
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }

@@ -8,12 +8,10 @@ mod replies;
 mod short;
 
 use std::time::Duration;
+use tests::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(20);
-
-/// Far longer than any test: what is free in time has not just expired.
-const LONG: Duration = Duration::from_secs(60);
 
 /// What was lost is found in this time; a grant that nobody claims lasts for 3 s.
 const FOUND: Duration = Duration::from_secs(2);

@@ -1,19 +1,16 @@
 //! `current()`: the guard of the innermost lock under which the code runs.
 
 use lock_runtime::current;
-use tests::{
-    within,
-    world::{LONG, PATIENCE, World, in_every_world, settled, take},
-};
+use tests::{LONG, PATIENCE, Store, on_every_store, settled, take_turn, within};
 use tokio::task::yield_now;
 
 use crate::{at_once, contended};
 
-in_every_world!(
+on_every_store! {
     current_is_the_innermost,
-    current_releases_nothing,
+    current_releases_nothing [several_keys],
     current_is_none_outside,
-);
+}
 
 /// Deep below a locked function.
 async fn fence() -> Option<u64> {
@@ -21,8 +18,8 @@ async fn fence() -> Option<u64> {
     current().map(|guard| guard.fencing_token().get())
 }
 
-async fn current_is_the_innermost(world: World) {
-    let locks = world.manager().await;
+async fn current_is_the_innermost(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "outer").run(async |outer| {
         let outer = Some(outer.fencing_token().get());
         assert_eq!(fence().await, outer);
@@ -49,8 +46,8 @@ async fn current_is_the_innermost(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn current_releases_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn current_releases_nothing(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let all = locks.lock_all(["a", "b"]).ttl(LONG);
     let work = all.run(async |guard| {
         drop(current());
@@ -65,13 +62,13 @@ async fn current_releases_nothing(world: World) {
     // It keeps nothing, either.
     settled(&locks).await;
     assert!(!kept.is_held());
-    take(&others, "a").await;
+    take_turn(&others, "a").await;
     drop(kept);
-    take(&others, "b").await;
+    take_turn(&others, "b").await;
 }
 
-async fn current_is_none_outside(world: World) {
-    let locks = world.manager().await;
+async fn current_is_none_outside(store: Store) {
+    let locks = store.manager().await;
     assert!(current().is_none());
     let guard = at_once(&locks, "key").acquire().await.unwrap();
     assert!(current().is_none(), "nothing runs under it");

@@ -3,27 +3,25 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, current, distributed_lock};
-use tests::{
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, settled, take},
-};
+use tests::{LONG, PATIENCE, Store, on_every_store, release, settled, take_turn, within};
 
 use crate::{at_once, contended};
 
-in_every_world!(
+on_every_store! {
     the_max_hold_of_what_joins_stops_it_alone,
     a_fixed_lease_that_joins_ends_at_its_ttl,
     an_annotated_function_that_joins_is_stopped,
     a_shorter_call_that_joins_notices_nothing,
     the_limit_of_what_joins_ends_with_its_guard,
-    the_min_hold_of_what_joins_does_not_count,
+    what_joins_several_keys_names_the_last_of_them [several_keys],
+    the_min_hold_of_what_joins_does_not_count [min_hold],
     a_shutdown_does_not_wait_for_the_limit_of_what_joined,
-);
+}
 
 const MOST: Duration = Duration::from_millis(200);
 
-async fn the_max_hold_of_what_joins_stops_it_alone(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_max_hold_of_what_joins_stops_it_alone(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |outer| {
         let inner = at_once(&locks, "key").reentrant().max_hold(MOST);
         let inner = inner.acquire().await.unwrap();
@@ -45,11 +43,11 @@ async fn the_max_hold_of_what_joins_stops_it_alone(world: World) {
     });
     within(PATIENCE, work).await.unwrap();
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn a_fixed_lease_that_joins_ends_at_its_ttl(world: World) {
-    let locks = world.manager().await;
+async fn a_fixed_lease_that_joins_ends_at_its_ttl(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |outer| {
         let inner = at_once(&locks, "key").reentrant().ttl(MOST).renew(false);
         let inner = inner.run(async |_| std::future::pending::<()>().await);
@@ -65,8 +63,8 @@ async fn endless() -> Result<(), LockError> {
     std::future::pending().await
 }
 
-async fn an_annotated_function_that_joins_is_stopped(world: World) {
-    let locks = world.manager().await;
+async fn an_annotated_function_that_joins_is_stopped(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |outer| {
         let error = locks.scope(endless()).await.unwrap_err();
         assert!(matches!(error, LockError::Lost { .. }), "{error}");
@@ -75,8 +73,8 @@ async fn an_annotated_function_that_joins_is_stopped(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn a_shorter_call_that_joins_notices_nothing(world: World) {
-    let locks = world.manager().await;
+async fn a_shorter_call_that_joins_notices_nothing(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |outer| {
         let inner = at_once(&locks, "key").reentrant().max_hold(LONG);
         let inner = inner.run(async |inner| {
@@ -89,8 +87,8 @@ async fn a_shorter_call_that_joins_notices_nothing(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn the_limit_of_what_joins_ends_with_its_guard(world: World) {
-    let locks = world.manager().await;
+async fn the_limit_of_what_joins_ends_with_its_guard(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |outer| {
         let inner = || at_once(&locks, "key").reentrant().max_hold(LONG);
         inner().acquire().await.unwrap().release();
@@ -102,19 +100,31 @@ async fn the_limit_of_what_joins_ends_with_its_guard(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn the_min_hold_of_what_joins_does_not_count(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn what_joins_several_keys_names_the_last_of_them(store: Store) {
+    let locks = store.manager().await;
+    let all = || locks.lock_all(["a", "b"]).ttl(LONG).reentrant();
+    let work = all().run(async |outer| {
+        for joins in [all(), all().max_hold(LONG)] {
+            let inner = joins.acquire().await.unwrap();
+            assert_eq!(inner.key(), outer.key());
+        }
+    });
+    within(PATIENCE, work).await.unwrap();
+}
+
+async fn the_min_hold_of_what_joins_does_not_count(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |_| {
         let inner = at_once(&locks, "key").reentrant().min_hold(LONG);
         release(inner.acquire().await.unwrap()).await;
     });
     within(PATIENCE, work).await.unwrap();
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn a_shutdown_does_not_wait_for_the_limit_of_what_joined(world: World) {
-    let locks = world.manager().await;
+async fn a_shutdown_does_not_wait_for_the_limit_of_what_joined(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |_| {
         let inner = at_once(&locks, "key").reentrant().max_hold(LONG);
         drop(inner.acquire().await.unwrap());

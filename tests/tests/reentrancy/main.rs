@@ -4,30 +4,27 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager, LockRequest, current, distributed_lock};
-use tests::{
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, settled, take},
-};
+use tests::{LONG, PATIENCE, Store, on_every_store, release, settled, take_turn, within};
 use tokio::task::yield_now;
 
 mod current;
 mod limits;
 
-in_every_world!(
+on_every_store! {
     it_is_already_held_across_join_and_select,
     it_is_not_across_spawn,
     annotated_functions_nest,
     what_joins_releases_nothing,
-    what_joins_is_lost_with_the_first,
+    what_joins_is_lost_with_the_first [force_release],
     what_has_joined_and_escapes_is_not_held_any_more,
-    a_reader_joins_a_writer,
-    a_writer_does_not_join_a_reader,
-    permits_join_their_own_number,
-    some_of_several_keys_join,
-    more_keys_than_are_held_do_not_join,
-    a_lock_that_was_lost_is_taken_anew,
+    a_reader_joins_a_writer [read permits],
+    a_writer_does_not_join_a_reader [read permits],
+    permits_join_their_own_number [permits],
+    some_of_several_keys_join [several_keys],
+    more_keys_than_are_held_do_not_join [several_keys],
+    a_lock_that_was_lost_is_taken_anew [force_release fencing],
     another_manager_joins_nothing,
-);
+}
 
 fn at_once(locks: &LockManager, key: &str) -> LockRequest {
     locks.lock(key).ttl(LONG).wait(Duration::ZERO)
@@ -46,8 +43,8 @@ async fn contended(request: LockRequest) {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
-async fn it_is_already_held_across_join_and_select(world: World) {
-    let locks = world.manager().await;
+async fn it_is_already_held_across_join_and_select(store: Store) {
+    let locks = store.manager().await;
     let ask = || already_held(locks.lock("key").wait_forever(), "key");
     let work = at_once(&locks, "key").run(async |_| {
         yield_now().await;
@@ -69,8 +66,8 @@ async fn it_is_already_held_across_join_and_select(world: World) {
     release(guard).await;
 }
 
-async fn it_is_not_across_spawn(world: World) {
-    let locks = world.manager().await;
+async fn it_is_not_across_spawn(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").reentrant().run(async |_| {
         let request = at_once(&locks, "key").reentrant();
         tokio::spawn(contended(request)).await.unwrap();
@@ -107,8 +104,8 @@ async fn depth(id: u32, left: u32) -> Result<u32, LockError> {
     }
 }
 
-async fn annotated_functions_nest(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn annotated_functions_nest(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = locks.scope(async {
         let (outside, inside) = outer(1).await.unwrap();
         assert_eq!(outside, inside, "another lease");
@@ -125,12 +122,12 @@ async fn annotated_functions_nest(world: World) {
     });
     within(PATIENCE, work).await;
     settled(&locks).await;
-    take(&others, "account:1").await;
-    assert_eq!(world.traces().await, [""; 0]);
+    take_turn(&others, "account:1").await;
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn what_joins_releases_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn what_joins_releases_nothing(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |outer| {
         for confirmed in [false, true] {
             let inner = at_once(&locks, "key").reentrant().acquire().await.unwrap();
@@ -147,11 +144,11 @@ async fn what_joins_releases_nothing(world: World) {
     });
     within(PATIENCE, work).await.unwrap();
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn what_joins_is_lost_with_the_first(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn what_joins_is_lost_with_the_first(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |_| {
         let inner = at_once(&locks, "key").reentrant().run(async |_| {
             assert_eq!(others.force_release("key").await.unwrap(), 1);
@@ -162,11 +159,11 @@ async fn what_joins_is_lost_with_the_first(world: World) {
     let error = within(PATIENCE, work).await.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
 }
 
-async fn what_has_joined_and_escapes_is_not_held_any_more(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn what_has_joined_and_escapes_is_not_held_any_more(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |_| {
         let inner = at_once(&locks, "key").reentrant();
         inner.acquire().await.unwrap()
@@ -177,12 +174,12 @@ async fn what_has_joined_and_escapes_is_not_held_any_more(world: World) {
     let lost: Result<(), _> = within(PATIENCE, lost).await;
     assert!(matches!(lost, Err(LockError::Lost { .. })));
     settled(&locks).await;
-    take(&others, "key").await;
+    take_turn(&others, "key").await;
     assert!(!within(PATIENCE, escaped.release_confirmed()).await.unwrap());
 }
 
-async fn a_reader_joins_a_writer(world: World) {
-    let locks = world.manager().await;
+async fn a_reader_joins_a_writer(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").run(async |guard| {
         let inner = at_once(&locks, "key").read().reentrant();
         let inner = inner.acquire().await.unwrap();
@@ -194,8 +191,8 @@ async fn a_reader_joins_a_writer(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn a_writer_does_not_join_a_reader(world: World) {
-    let locks = world.manager().await;
+async fn a_writer_does_not_join_a_reader(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").read().run(async |guard| {
         already_held(at_once(&locks, "key").reentrant(), "key").await;
         already_held(at_once(&locks, "key").permits(2).reentrant(), "key").await;
@@ -206,8 +203,8 @@ async fn a_writer_does_not_join_a_reader(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn permits_join_their_own_number(world: World) {
-    let locks = world.manager().await;
+async fn permits_join_their_own_number(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "key").permits(2).run(async |guard| {
         let inner = at_once(&locks, "key").permits(2).reentrant();
         let inner = inner.acquire().await.unwrap();
@@ -219,8 +216,8 @@ async fn permits_join_their_own_number(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn some_of_several_keys_join(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn some_of_several_keys_join(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let all = locks.lock_all(["a", "b", "c"]).ttl(LONG);
     let work = all.wait(Duration::ZERO).run(async |guard| {
         for subset in [&["a"][..], &["c", "b"], &["a", "b", "c"]] {
@@ -241,19 +238,19 @@ async fn some_of_several_keys_join(world: World) {
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn more_keys_than_are_held_do_not_join(world: World) {
-    let locks = world.manager().await;
+async fn more_keys_than_are_held_do_not_join(store: Store) {
+    let locks = store.manager().await;
     let work = at_once(&locks, "b").run(async |guard| {
         already_held(locks.lock_all(["a", "b"]).reentrant(), "b").await;
         settled(&locks).await;
-        take(&locks, "a").await;
+        take_turn(&locks, "a").await;
         assert!(guard.is_held());
     });
     within(PATIENCE, work).await.unwrap();
 }
 
-async fn a_lock_that_was_lost_is_taken_anew(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_lock_that_was_lost_is_taken_anew(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = at_once(&locks, "key").acquire().await.unwrap();
     let work = guard.hold_unstopped(async {
         assert_eq!(others.force_release("key").await.unwrap(), 1);
@@ -270,8 +267,8 @@ async fn a_lock_that_was_lost_is_taken_anew(world: World) {
     within(PATIENCE, work).await;
 }
 
-async fn another_manager_joins_nothing(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn another_manager_joins_nothing(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let work = at_once(&locks, "key").run(async |_| {
         contended(at_once(&others, "key").reentrant()).await;
     });

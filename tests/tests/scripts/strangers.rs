@@ -1,5 +1,6 @@
 //! Arguments and values that this client never writes: of other clients, and of what has gone wrong.
 
+use lock_runtime::LockError;
 use redis::{FromRedisValue as _, Value};
 use tests::{Peer, RedisServer, connect, token};
 
@@ -93,4 +94,47 @@ async fn a_foreign_value_that_looks_shared_lets_nobody_in() {
             assert_eq!(server.keys("lock:{*").await, [""; 0]);
         }
     }
+}
+
+#[tokio::test]
+async fn a_member_that_cannot_be_read_is_passed_over() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    for kind in ["x", "r"] {
+        let mut holder = Peer::new(&server, "member", true).await.of_kind(kind);
+        let mut writer = Peer::new(&server, "member", true).await;
+        holder.acquire(1, 60_000, true).await;
+        for ttl in ["", "soon", "1000.5", "-1", "0"] {
+            let args = [&*token(2), ttl, &*writer.channel.clone(), "x", "5"];
+            writer.call("acquire", &args).await.ok();
+        }
+        let queue = RedisServer::queue_key("member");
+        server.cmd(&["ZADD", &queue, "6", "nonsense"]).await;
+        assert_eq!(
+            writer.acquire(3, 60_000, true).await[1],
+            "waiting",
+            "{kind}"
+        );
+        assert_eq!(writer.ask(3, 60_000).await, "waiting", "{kind}");
+        let status = locks.status("member").await.expect("an answer");
+        assert_eq!(status.waiters, 1, "{kind}");
+        assert!(holder.release(1).await);
+        assert_eq!(writer.holder().await, Some(token(3)), "{kind}");
+        assert!(writer.release(3).await);
+    }
+}
+
+#[tokio::test]
+async fn more_permits_than_ours_can_count_break_no_connection() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut peer = Peer::new(&server, "many", true)
+        .await
+        .of_kind("p5000000000");
+    peer.acquire(1, 60_000, true).await;
+    let before = server.subscribers().await;
+    let acquire = locks.lock("many").permits(2).acquire();
+    let error = acquire.await.expect_err("it is held with another number");
+    assert!(matches!(error, LockError::InvalidOptions { .. }), "{error}");
+    assert_eq!(server.subscribers().await, before);
 }

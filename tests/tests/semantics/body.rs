@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::within;
+use tests::{LONG, PATIENCE, Store, on_every_store, take_turn, within};
 
-use tests::world::{LONG, PATIENCE, World, in_every_world, take};
-
-in_every_world!(
+on_every_store! {
     run_holds_the_lock_while_the_closure_runs,
     the_errors_of_a_body_come_back_untouched,
     a_closure_does_not_run_without_the_lock,
     work_that_asks_for_its_own_lock_is_told,
     a_name_that_is_none_is_refused,
     a_ttl_out_of_range_is_refused,
-);
+}
 
-async fn run_holds_the_lock_while_the_closure_runs(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn run_holds_the_lock_while_the_closure_runs(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let total = locks.lock("key").ttl(LONG).run(async |guard| {
         assert_eq!(guard.key().as_str(), "key");
         assert!(guard.is_held());
@@ -34,8 +32,8 @@ async fn run_holds_the_lock_while_the_closure_runs(world: World) {
 #[derive(Debug, PartialEq)]
 struct OutOfStock(u32);
 
-async fn the_errors_of_a_body_come_back_untouched(world: World) {
-    let locks = world.manager().await;
+async fn the_errors_of_a_body_come_back_untouched(store: Store) {
+    let locks = store.manager().await;
     let outcome = locks.lock("key").run(async |_| Err::<(), _>(OutOfStock(7)));
     assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(7)));
     let guard = locks.lock("key").acquire().await.unwrap();
@@ -43,8 +41,8 @@ async fn the_errors_of_a_body_come_back_untouched(world: World) {
     assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(8)));
 }
 
-async fn a_closure_does_not_run_without_the_lock(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_closure_does_not_run_without_the_lock(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     for wait in [Duration::ZERO, Duration::from_millis(200)] {
         let request = others.lock("key").wait(wait);
@@ -54,8 +52,8 @@ async fn a_closure_does_not_run_without_the_lock(world: World) {
     }
 }
 
-async fn work_that_asks_for_its_own_lock_is_told(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn work_that_asks_for_its_own_lock_is_told(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let own = async || {
         let error = locks.lock("key").acquire().await.unwrap_err();
         let told = matches!(&error, LockError::AlreadyHeld { key, .. } if key.as_str() == "key");
@@ -67,7 +65,7 @@ async fn work_that_asks_for_its_own_lock_is_told(world: World) {
         tokio::task::yield_now().await;
         own().await;
         // Another lock under it, and the same one below that.
-        take(&locks, "other").await;
+        take_turn(&locks, "other").await;
         locks
             .lock("inner")
             .run(async |_| own().await)
@@ -82,11 +80,11 @@ async fn work_that_asks_for_its_own_lock_is_told(world: World) {
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
     });
     within(PATIENCE, work).await.unwrap();
-    take(&locks, "key").await;
+    take_turn(&locks, "key").await;
 }
 
-async fn a_name_that_is_none_is_refused(world: World) {
-    let locks = world.manager().await;
+async fn a_name_that_is_none_is_refused(store: Store) {
+    let locks = store.manager().await;
     // The second one only becomes too long when it is escaped.
     for name in [String::new(), "}".repeat(342), "x".repeat(1025)] {
         let error = within(PATIENCE, locks.lock(&name).acquire())
@@ -95,13 +93,13 @@ async fn a_name_that_is_none_is_refused(world: World) {
         assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
     }
     for name in ["}".repeat(341), "x".repeat(1024), " ".to_owned()] {
-        take(&locks, &name).await;
+        take_turn(&locks, &name).await;
     }
 }
 
-async fn a_ttl_out_of_range_is_refused(world: World) {
+async fn a_ttl_out_of_range_is_refused(store: Store) {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    let locks = world.manager().await;
+    let locks = store.manager().await;
     let millisecond = Duration::from_millis(1);
     for ttl in [Duration::ZERO, 99 * millisecond, DAY + millisecond] {
         let acquire = locks.lock("key").ttl(ttl).acquire();

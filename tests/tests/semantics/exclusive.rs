@@ -8,27 +8,25 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockError, LockManager};
-use tests::within;
+use lock_runtime::LockError;
+use tests::{LONG, PATIENCE, Store, connect, on_every_store, take_turn, timed, within};
 use tokio::task::{JoinSet, yield_now};
 
-use tests::world::{LONG, PATIENCE, World, in_every_world, take, timed};
-
-in_every_world!(
-    one_holder_at_a_time,
+on_every_store! {
+    one_holder_at_a_time [fencing],
     a_try_is_contended_at_once,
     the_holder_itself_is_contended_too,
     keys_are_independent,
     prefixes_are_independent,
-    fences_grow,
-);
+    fences_grow [fencing],
+}
 
-async fn one_holder_at_a_time(world: World) {
+async fn one_holder_at_a_time(store: Store) {
     let inside = Arc::new(AtomicBool::new(false));
     let highest = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
-        let locks = world.manager().await;
+        let locks = store.manager().await;
         for _ in 0..4 {
             let (locks, inside, highest) = (locks.clone(), inside.clone(), highest.clone());
             tasks.spawn(async move {
@@ -48,8 +46,8 @@ async fn one_holder_at_a_time(world: World) {
     within(PATIENCE, tasks.join_all()).await;
 }
 
-async fn a_try_is_contended_at_once(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_try_is_contended_at_once(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("stock:7").ttl(LONG);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
 
@@ -67,11 +65,11 @@ async fn a_try_is_contended_at_once(world: World) {
     assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
 
     assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
-    take(&others, "stock:7").await;
+    take_turn(&others, "stock:7").await;
 }
 
-async fn the_holder_itself_is_contended_too(world: World) {
-    let locks = world.manager().await;
+async fn the_holder_itself_is_contended_too(store: Store) {
+    let locks = store.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let second = locks.lock("key").wait(Duration::ZERO).acquire();
     let error = within(PATIENCE, second).await.unwrap_err();
@@ -79,35 +77,35 @@ async fn the_holder_itself_is_contended_too(world: World) {
     assert!(guard.is_held());
 }
 
-async fn keys_are_independent(world: World) {
-    let locks = world.manager().await;
+async fn keys_are_independent(store: Store) {
+    let locks = store.manager().await;
     let guard = locks.lock("a:b").ttl(LONG).acquire().await.unwrap();
     assert_eq!(guard.key().as_str(), "a:b");
     for other in ["a", "b", "a:", "a:b:c", "A:B", "a%3Ab"] {
-        take(&locks, other).await;
+        take_turn(&locks, other).await;
     }
     assert!(guard.is_held());
 }
 
-async fn prefixes_are_independent(world: World) {
-    let config = world.config().prefix("shop");
-    let shop = LockManager::connect(config).await.unwrap();
-    let locks = world.manager().await;
+async fn prefixes_are_independent(store: Store) {
+    let config = store.config().prefix("shop");
+    let shop = connect(config).await;
+    let locks = store.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
-    take(&shop, "key").await;
+    take_turn(&shop, "key").await;
     assert!(guard.is_held());
 }
 
-async fn fences_grow(world: World) {
-    let managers = [world.manager().await, world.manager().await];
+async fn fences_grow(store: Store) {
+    let managers = [store.manager().await, store.manager().await];
     let mut last = 0;
     for turn in 0..10 {
-        let fence = take(&managers[turn % 2], "key").await;
+        let fence = take_turn(&managers[turn % 2], "key").await;
         assert!(fence > last, "{fence} after {last}");
         assert!(i64::try_from(fence).is_ok(), "{fence} fits no column");
         last = fence;
     }
     // A manager that comes later goes on from there.
-    let fence = take(&world.manager().await, "key").await;
+    let fence = take_turn(&store.manager().await, "key").await;
     assert!(fence > last, "{fence} after {last}");
 }

@@ -9,28 +9,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lock_runtime::{Clock, LockConfig, LockError, LockManager};
-use tests::within;
+use lock_runtime::{Clock, LockConfig, LockError};
+use tests::{
+    PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, take_turn, within,
+};
 use tokio::{
     sync::{Notify, oneshot},
     time::sleep,
 };
 
-use tests::world::{PATIENCE, World, in_every_world, in_line, poll_once, settled, take};
-
-in_every_world!(
+on_every_store! {
     a_fixed_lease_ends_at_its_ttl,
-    the_next_gets_a_lock_whose_lease_ended,
+    the_next_gets_a_lock_whose_lease_ended [fencing],
     a_body_is_dropped_when_its_lease_ends,
     a_renewed_lease_outlives_its_ttl,
     a_released_lease_is_over,
-);
+}
 
 /// Short, but long enough to be renewed in time on a busy machine.
 const TTL: Duration = Duration::from_secs(1);
 
-async fn a_fixed_lease_ends_at_its_ttl(world: World) {
-    let locks = world.manager().await;
+async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
+    let locks = store.manager().await;
     let started = Instant::now();
     let request = locks.lock("key").ttl(TTL).renew(false);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
@@ -47,8 +47,8 @@ async fn a_fixed_lease_ends_at_its_ttl(world: World) {
     assert!(!within(PATIENCE, guard.release_confirmed()).await.unwrap());
 }
 
-async fn the_next_gets_a_lock_whose_lease_ended(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn the_next_gets_a_lock_whose_lease_ended(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("key").ttl(TTL).renew(false);
     let first = within(PATIENCE, request.acquire()).await.unwrap();
     let next = in_line(&others, others.lock("key").wait_forever()).await;
@@ -64,8 +64,8 @@ async fn the_next_gets_a_lock_whose_lease_ended(world: World) {
     assert!(next.is_held());
 }
 
-async fn a_body_is_dropped_when_its_lease_ends(world: World) {
-    let locks = world.manager().await;
+async fn a_body_is_dropped_when_its_lease_ends(store: Store) {
+    let locks = store.manager().await;
     let request = locks.lock("key").ttl(TTL).renew(false);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
     let (alive, mut dropped) = oneshot::channel::<()>();
@@ -87,8 +87,8 @@ async fn a_body_is_dropped_when_its_lease_ends(world: World) {
     assert_eq!(fence, guard.fencing_token());
 }
 
-async fn a_renewed_lease_outlives_its_ttl(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_renewed_lease_outlives_its_ttl(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(TTL).acquire().await.unwrap();
     let body = async {
         for _ in 0..7 {
@@ -101,11 +101,11 @@ async fn a_renewed_lease_outlives_its_ttl(world: World) {
     assert_eq!(within(PATIENCE, guard.hold(body)).await.unwrap(), "done");
     assert!(guard.is_held());
     assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_released_lease_is_over(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_released_lease_is_over(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let ttl = Duration::from_millis(150);
     for turn in 0..20 {
         let request = locks.lock("key").ttl(ttl).wait(PATIENCE);
@@ -115,8 +115,8 @@ async fn a_released_lease_is_over(world: World) {
         guard.release();
     }
     settled(&locks).await;
-    take(&others, "key").await;
-    assert_eq!(world.traces().await, [""; 0]);
+    take_turn(&others, "key").await;
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
 /// Time that stands still shows what a machine's clock only shows now and then.
@@ -124,7 +124,7 @@ async fn a_released_lease_is_over(world: World) {
 async fn no_poll_of_a_body_starts_after_its_deadline() {
     let clock = Clock::manual();
     let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
-    let locks = LockManager::connect(config).await.unwrap();
+    let locks = connect(config).await;
     let ttl = Duration::from_secs(10);
     let request = locks.lock("key").ttl(ttl).renew(false);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();

@@ -1,6 +1,6 @@
-//! Promise: locks mean the same in memory and on Redis.
+//! Promise: locks mean the same on every store.
 //!
-//! Every test here runs in both worlds from one source.
+//! Every test here runs on each store from one source.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod body;

@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockManager, distributed_lock};
-use tests::within;
+use lock_runtime::{LockError, distributed_lock};
+use tests::{LONG, PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, within};
 use tokio::task::yield_now;
 
-use tests::world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled};
-
-in_every_world!(
+on_every_store! {
     a_shutdown_takes_no_new_locks_and_lets_work_go_on,
     a_shutdown_stops_what_is_held_after_its_grace,
     a_shutdown_leaves_other_managers_alone,
     a_scope_chooses_the_manager,
     scopes_nest_and_do_not_leak,
-);
+}
 
-async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     // Short enough to need renewal while the shutdown waits for it.
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("ours").ttl(ttl).acquire().await.unwrap();
@@ -52,19 +50,19 @@ async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(world: World) {
     within(PATIENCE, locks.shutdown()).await;
 }
 
-async fn a_shutdown_stops_what_is_held_after_its_grace(world: World) {
-    let config = world.config().shutdown_grace(Duration::from_millis(300));
-    let locks = LockManager::connect(config).await.unwrap();
+async fn a_shutdown_stops_what_is_held_after_its_grace(store: Store) {
+    let config = store.config().shutdown_grace(Duration::from_millis(300));
+    let locks = connect(config).await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let work = guard.hold(std::future::pending::<()>());
     let ((), outcome) = within(PATIENCE, async { tokio::join!(locks.shutdown(), work) }).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_shutdown_leaves_other_managers_alone(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_shutdown_leaves_other_managers_alone(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = others.lock("key").ttl(LONG).acquire().await.unwrap();
     within(PATIENCE, locks.shutdown()).await;
     settled(&others).await;
@@ -79,8 +77,8 @@ async fn locked(name: &str) -> Result<&'static str, LockError> {
     Ok("ran")
 }
 
-async fn a_scope_chooses_the_manager(world: World) {
-    let locks = world.manager().await;
+async fn a_scope_chooses_the_manager(store: Store) {
+    let locks = store.manager().await;
     let error = locked("a").await.unwrap_err();
     assert!(matches!(error, LockError::NotConfigured), "{error}");
     assert_eq!(
@@ -95,9 +93,9 @@ async fn a_scope_chooses_the_manager(world: World) {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
-async fn scopes_nest_and_do_not_leak(world: World) {
-    let outer = world.manager().await;
-    let inner = LockManager::connect("memory:").await.unwrap();
+async fn scopes_nest_and_do_not_leak(store: Store) {
+    let outer = store.manager().await;
+    let inner = connect("memory:").await;
     let _guard = outer.lock("scope:a").ttl(LONG).acquire().await.unwrap();
 
     let nested = outer.scope(async {

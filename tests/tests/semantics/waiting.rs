@@ -2,17 +2,16 @@
 
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
-use lock_runtime::{LockError, LockManager};
-use tests::{eventually, release, within};
+use lock_runtime::LockError;
+use tests::{
+    LONG, PATIENCE, Store, connect, eventually, in_line, on_every_store, poll_once, release,
+    settled, take_turn, timed, within,
+};
 use tokio::task::JoinSet;
 
-use tests::world::{
-    LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take, timed,
-};
-
-in_every_world!(
-    waits_are_served_in_order,
-    a_release_hands_the_lock_to_the_first_in_line,
+on_every_store! {
+    waits_are_served_in_order [fair],
+    a_release_hands_the_lock_to_the_first_in_line [fair],
     a_hand_over_takes_no_time,
     a_wait_ends_with_contended,
     a_try_does_not_wait,
@@ -20,14 +19,14 @@ in_every_world!(
     a_wait_that_ends_leaves_the_line,
     a_dropped_waiter_leaves_the_line,
     a_dropped_acquire_leaves_no_trace,
-);
+}
 
-async fn waits_are_served_in_order(world: World) {
+async fn waits_are_served_in_order(store: Store) {
     const WAITERS: usize = 9;
     let managers = [
-        world.manager().await,
-        world.manager().await,
-        world.manager().await,
+        store.manager().await,
+        store.manager().await,
+        store.manager().await,
     ];
     let guard = managers[0].lock("key").ttl(LONG).acquire().await.unwrap();
     let served = Arc::new(Mutex::new(Vec::new()));
@@ -50,8 +49,8 @@ async fn waits_are_served_in_order(world: World) {
     assert!(served.is_sorted() && served.len() == WAITERS, "{served:?}");
 }
 
-async fn a_release_hands_the_lock_to_the_first_in_line(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_release_hands_the_lock_to_the_first_in_line(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let first = in_line(&others, others.lock("key").ttl(LONG)).await;
     assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
@@ -65,8 +64,8 @@ async fn a_release_hands_the_lock_to_the_first_in_line(world: World) {
     assert!(took < Duration::from_secs(2), "handed over after {took:?}");
 }
 
-async fn a_hand_over_takes_no_time(world: World) {
-    let managers = [world.manager().await, world.manager().await];
+async fn a_hand_over_takes_no_time(store: Store) {
+    let managers = [store.manager().await, store.manager().await];
     let mut guard = managers[0].lock("key").acquire().await.unwrap();
     let hand_over = async {
         for turn in 1..=20 {
@@ -81,9 +80,9 @@ async fn a_hand_over_takes_no_time(world: World) {
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
-async fn a_wait_ends_with_contended(world: World) {
+async fn a_wait_ends_with_contended(store: Store) {
     const WAIT: Duration = Duration::from_millis(400);
-    let (locks, others) = (world.manager().await, world.manager().await);
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let (took, outcome) = timed(others.lock("key").wait(WAIT).acquire()).await;
     match outcome.unwrap_err() {
@@ -97,8 +96,8 @@ async fn a_wait_ends_with_contended(world: World) {
     assert!(took < WAIT + Duration::from_secs(2), "waited {took:?}");
 }
 
-async fn a_try_does_not_wait(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_try_does_not_wait(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let tried = others.lock("key").wait_forever().try_once().acquire();
     let error = within(PATIENCE, tried).await.unwrap_err();
@@ -108,19 +107,19 @@ async fn a_try_does_not_wait(world: World) {
     release(within(PATIENCE, tried).await.unwrap()).await;
 }
 
-async fn a_configuration_may_wait_forever(world: World) {
-    let locks = world.manager().await;
+async fn a_configuration_may_wait_forever(store: Store) {
+    let locks = store.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     // Without the second setting it would fail at once.
-    let patient = world.config().wait(Duration::ZERO).wait_forever();
-    let patient = LockManager::connect(patient).await.unwrap();
+    let patient = store.config().wait(Duration::ZERO).wait_forever();
+    let patient = connect(patient).await;
     let waiter = in_line(&patient, patient.lock("key").ttl(LONG)).await;
     release(guard).await;
     release(within(PATIENCE, waiter).await.unwrap()).await;
 }
 
-async fn a_wait_that_ends_leaves_the_line(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_wait_that_ends_leaves_the_line(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let wait = Duration::from_millis(300);
     let impatient = in_line(&locks, locks.lock("key").ttl(LONG).wait(wait)).await;
@@ -133,8 +132,8 @@ async fn a_wait_that_ends_leaves_the_line(world: World) {
     assert!(took < Duration::from_secs(2), "held up for {took:?}");
 }
 
-async fn a_dropped_waiter_leaves_the_line(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_dropped_waiter_leaves_the_line(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let dropped = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
     let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
@@ -146,8 +145,8 @@ async fn a_dropped_waiter_leaves_the_line(world: World) {
     assert!(took < Duration::from_secs(2), "held up for {took:?}");
 }
 
-async fn a_dropped_acquire_leaves_no_trace(world: World) {
-    let locks = world.manager().await;
+async fn a_dropped_acquire_leaves_no_trace(store: Store) {
+    let locks = store.manager().await;
     // Never polled.
     drop(locks.lock("key").ttl(LONG).acquire());
     // Dropped anywhere between asking and being answered.
@@ -160,6 +159,6 @@ async fn a_dropped_acquire_leaves_no_trace(world: World) {
         drop(acquire);
     }
     settled(&locks).await;
-    eventually(PATIENCE, async || world.traces().await.is_empty()).await;
-    take(&world.manager().await, "key").await;
+    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
+    take_turn(&store.manager().await, "key").await;
 }

@@ -173,3 +173,15 @@ async fn an_old_connection_is_closed_where_it_is_known_to_be_ours() {
     assert_eq!(closed[0], closed[1] + 1, "{closed:?}");
     assert_eq!(closed[1], closed[2], "{closed:?}");
 }
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_a_server_that_is_gone() {
+    let mut scene = Scene::new(RedisServer::start().await).await;
+    let key = unique("gone");
+    let _guard = scene.take(&key).await;
+    let waiter = scene.queue(&key).await;
+    scene.server.kill().await;
+    // Its place in line cannot be given up.
+    within(2 * TTL, scene.others.shutdown()).await;
+    waiter.abort();
+}

@@ -106,6 +106,44 @@ fn axum_in_both_orders() {
     assert_eq!(response.into_response().status(), StatusCode::CREATED);
 }
 
+/// Above the attribute, `debug_handler` would copy the body to where there is no guard.
+#[distributed_lock(key = "stock:{id}", manager = app.locks, guard = lock)]
+#[debug_handler]
+async fn handler_with_guard(State(app): State<App>, Path(id): Path<u32>) -> Result<String> {
+    pause().await;
+    let _ = &app;
+    Ok(format!("{id} {}", lock.is_held()))
+}
+
+/// What the body asks for by a call, it may copy.
+#[debug_handler]
+#[distributed_lock(key = "stock:{id}", manager = app.locks)]
+async fn handler_with_current(State(app): State<App>, Path(id): Path<u32>) -> Result<String> {
+    pause().await;
+    let _ = &app;
+    let is_held = lock_runtime::current().is_some_and(|lock| lock.is_held());
+    Ok(format!("{id} {is_held}"))
+}
+
+#[test]
+fn a_handler_has_its_guard_below_debug_handler_and_current_above() {
+    let locks = Arc::new(manager());
+    let app = App {
+        locks: Arc::clone(&locks),
+    };
+    let call = handler_with_guard(State(app.clone()), Path(7));
+    let text = shape_on(&locks, "debug_handler below, with a guard", "stock:7", call);
+    assert_eq!(text.unwrap(), "7 true");
+    let call = handler_with_current(State(app), Path(7));
+    let text = shape_on(
+        &locks,
+        "debug_handler above, with `current`",
+        "stock:7",
+        call,
+    );
+    assert_eq!(text.unwrap(), "7 true");
+}
+
 #[test]
 fn axum_takes_it_for_a_handler() {
     let locks = Arc::new(manager());

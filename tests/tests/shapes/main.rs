@@ -6,6 +6,7 @@ mod arguments;
 mod async_traits;
 mod beside;
 mod bodies;
+mod expressions;
 mod failures;
 mod generics;
 mod harness;

@@ -4,22 +4,20 @@ use std::time::Duration;
 
 use lock_runtime::LockError;
 use tests::{
-    Pulse,
-    kinds::Kind,
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, settled, take},
+    LONG, PATIENCE, Pulse, Store, in_line, kinds::Kind, on_every_store, release, settled,
+    take_turn, within,
 };
 
 use crate::status;
 
-in_every_world!(
-    a_forced_release_stops_the_body_and_hands_over,
-    a_forced_release_counts_those_who_share,
-    a_forced_release_of_a_free_lock_does_nothing,
-);
+on_every_store! {
+    a_forced_release_stops_the_body_and_hands_over [force_release fencing],
+    a_forced_release_counts_those_who_share [force_release read permits fencing],
+    a_forced_release_of_a_free_lock_does_nothing [force_release],
+}
 
-async fn a_forced_release_stops_the_body_and_hands_over(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_forced_release_stops_the_body_and_hands_over(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let fence = guard.fencing_token();
     let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
@@ -42,11 +40,11 @@ async fn a_forced_release_stops_the_body_and_hands_over(world: World) {
     settled(&locks).await;
     assert!(next.is_held(), "the old holder has taken it away");
     release(next).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_forced_release_counts_those_who_share(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_forced_release_counts_those_who_share(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for kind in [Kind::Reader, Kind::Permits(4)] {
         let mut guards = Vec::new();
         for locks in [&locks, &others, &locks] {
@@ -76,14 +74,14 @@ async fn a_forced_release_counts_those_who_share(world: World) {
         assert!(writer.is_held());
         release(writer).await;
     }
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_forced_release_of_a_free_lock_does_nothing(world: World) {
-    let locks = world.manager().await;
+async fn a_forced_release_of_a_free_lock_does_nothing(store: Store) {
+    let locks = store.manager().await;
     let guard = locks.lock("other").ttl(LONG).acquire().await.unwrap();
     assert_eq!(locks.force_release("key").await.unwrap(), 0);
-    take(&locks, "key").await;
+    take_turn(&locks, "key").await;
     assert_eq!(locks.force_release("key").await.unwrap(), 0);
     assert!(guard.is_held());
 }

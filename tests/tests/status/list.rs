@@ -1,17 +1,16 @@
 //! `list`: the names of the locks that are held, by pattern.
 
-use lock_runtime::LockManager;
-use tests::{
-    RedisServer, connect, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line},
-};
+use tests::{LONG, PATIENCE, RedisServer, Store, connect, in_line, on_every_store, within};
 
 use crate::{assert_described, list, status};
 
-in_every_world!(locks_are_listed_by_pattern, prefixes_are_respected,);
+on_every_store! {
+    locks_are_listed_by_pattern [list read],
+    prefixes_are_respected [list force_release fencing],
+}
 
-async fn locks_are_listed_by_pattern(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn locks_are_listed_by_pattern(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     assert_eq!(list(&locks, "*").await, [""; 0]);
     let names = ["stock:1", "stock:12", "stock:[1]", r"a\b", "order:1", "ünï"];
     let mut guards = Vec::new();
@@ -60,10 +59,10 @@ async fn locks_are_listed_by_pattern(world: World) {
     drop((guards, reader));
 }
 
-async fn prefixes_are_respected(world: World) {
-    let config = world.config().prefix("shop");
-    let shop = LockManager::connect(config).await.unwrap();
-    let locks = world.manager().await;
+async fn prefixes_are_respected(store: Store) {
+    let config = store.config().prefix("shop");
+    let shop = connect(config).await;
+    let locks = store.manager().await;
     let guard = shop.lock("key").ttl(LONG).acquire().await.unwrap();
     assert_eq!(list(&locks, "*").await, [""; 0]);
     assert_eq!(list(&shop, "*").await, ["key"]);

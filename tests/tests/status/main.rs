@@ -5,29 +5,27 @@ use std::time::{Duration, SystemTime};
 
 use lock_runtime::{Holder, LockError, LockKey, LockManager, Status, distributed_lock};
 use tests::{
-    RedisServer, connect,
-    kinds::Kind,
-    release, within,
-    world::{LONG, PATIENCE, World, in_every_world, in_line, poll_once, settled, take},
+    LONG, PATIENCE, RedisServer, Store, connect, in_line, kinds::Kind, on_every_store, poll_once,
+    release, settled, take_turn, within,
 };
 
 mod force_release;
 mod list;
 mod on_redis;
 
-in_every_world!(
+on_every_store! {
     nobody_holds_a_free_lock,
-    one_holder_is_described,
-    an_annotated_function_is_named,
-    a_request_names_its_function,
+    one_holder_is_described [fencing],
+    an_annotated_function_is_named [several_keys],
+    a_request_names_its_function [fencing],
     a_function_that_is_no_word_is_refused,
-    a_name_that_was_handed_out_asks_about_the_same_lock,
-    all_who_share_are_named,
-    those_who_wait_are_counted,
-    questions_disturb_nobody,
-    a_manager_that_is_shut_down_answers_no_questions,
-    a_lock_that_rests_is_closed_and_not_held,
-);
+    a_name_that_was_handed_out_asks_about_the_same_lock [several_keys list force_release],
+    all_who_share_are_named [read permits fencing],
+    those_who_wait_are_counted [read],
+    questions_disturb_nobody [list],
+    a_manager_that_is_shut_down_answers_no_questions [list force_release],
+    a_lock_that_rests_is_closed_and_not_held [min_hold read permits list force_release],
+}
 
 async fn status(locks: &LockManager, key: &str) -> Status {
     within(PATIENCE, locks.status(key)).await.unwrap()
@@ -52,19 +50,19 @@ fn assert_described(holder: &Holder, fence: u64) {
     assert!(!holder.resting && !holder.id.is_empty(), "{holder:?}");
 }
 
-async fn nobody_holds_a_free_lock(world: World) {
-    let locks = world.manager().await;
+async fn nobody_holds_a_free_lock(store: Store) {
+    let locks = store.manager().await;
     for _ in 0..2 {
         let free = status(&locks, "key").await;
         assert_eq!(free.key.as_str(), "key");
         assert!(free.holders.is_empty() && !free.is_held(), "{free:?}");
         assert_eq!(free.waiters, 0);
-        take(&locks, "key").await;
+        take_turn(&locks, "key").await;
     }
 }
 
-async fn one_holder_is_described(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn one_holder_is_described(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     for locks in [&locks, &others] {
         let held = status(locks, "key").await;
@@ -93,8 +91,8 @@ async fn named(name: &str, others: &LockManager) -> Result<Vec<Status>, LockErro
     Ok(vec![first?, second?])
 }
 
-async fn an_annotated_function_is_named(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn an_annotated_function_is_named(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let call = locks.scope(named("a", &others));
     for status in within(PATIENCE, call).await.unwrap() {
         let holder = &status.holders[0];
@@ -105,8 +103,8 @@ async fn an_annotated_function_is_named(world: World) {
     }
 }
 
-async fn a_request_names_its_function(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_request_names_its_function(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let longest: &str = Box::leak("f".repeat(256).into_boxed_str());
     for function in ["shop::stock::restock", "restock", "größe::für<T>", longest] {
         let request = locks.lock("key").ttl(LONG).function(function);
@@ -121,8 +119,8 @@ async fn a_request_names_its_function(world: World) {
     }
 }
 
-async fn a_function_that_is_no_word_is_refused(world: World) {
-    let locks = world.manager().await;
+async fn a_function_that_is_no_word_is_refused(store: Store) {
+    let locks = store.manager().await;
     let too_long: &str = Box::leak("f".repeat(257).into_boxed_str());
     for function in ["", "a b", "a\nb", "a\u{a0}b", "a\0b", too_long] {
         let acquire = locks.lock("key").function(function).acquire();
@@ -134,8 +132,8 @@ async fn a_function_that_is_no_word_is_refused(world: World) {
     }
 }
 
-async fn a_name_that_was_handed_out_asks_about_the_same_lock(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_name_that_was_handed_out_asks_about_the_same_lock(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for name in ["%{}:ü", "50%", "plain"] {
         let request = locks.lock_all([name, "other"]).ttl(LONG);
         let guard = within(PATIENCE, request.acquire()).await.unwrap();
@@ -157,8 +155,8 @@ async fn a_name_that_was_handed_out_asks_about_the_same_lock(world: World) {
     }
 }
 
-async fn all_who_share_are_named(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn all_who_share_are_named(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for kind in [Kind::Reader, Kind::Permits(3)] {
         let mut guards = Vec::new();
         for locks in [&locks, &others, &locks] {
@@ -181,8 +179,8 @@ async fn all_who_share_are_named(world: World) {
     }
 }
 
-async fn those_who_wait_are_counted(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn those_who_wait_are_counted(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut waiters = Vec::new();
     for number in 0..5 {
@@ -199,8 +197,8 @@ async fn those_who_wait_are_counted(world: World) {
     }
 }
 
-async fn questions_disturb_nobody(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn questions_disturb_nobody(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     for _ in 0..20 {
@@ -213,11 +211,11 @@ async fn questions_disturb_nobody(world: World) {
     assert!(guard.is_held());
     release(guard).await;
     release(within(PATIENCE, waiter).await.unwrap()).await;
-    assert_eq!(world.traces().await, [""; 0]);
+    assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_manager_that_is_shut_down_answers_no_questions(world: World) {
-    let locks = world.manager().await;
+async fn a_manager_that_is_shut_down_answers_no_questions(store: Store) {
+    let locks = store.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut shutdown = Box::pin(locks.shutdown());
     assert!(poll_once(&mut shutdown).await.is_pending());
@@ -236,8 +234,8 @@ async fn a_manager_that_is_shut_down_answers_no_questions(world: World) {
     answers_nothing().await;
 }
 
-async fn a_lock_that_rests_is_closed_and_not_held(world: World) {
-    let (locks, others) = (world.manager().await, world.manager().await);
+async fn a_lock_that_rests_is_closed_and_not_held(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
     for kind in [Kind::Exclusive, Kind::Reader, Kind::Permits(1)] {
         let resting = kind.request(&locks, "key").min_hold(LONG);
         release(resting.acquire().await.unwrap()).await;

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{Holder, LockError, LockManager};
-use tests::{
-    RedisServer, Worker, connect, release, within,
-    world::{LONG, PATIENCE, in_line},
-};
+use tests::{LONG, PATIENCE, RedisServer, Worker, connect, in_line, release, within};
 
 use crate::{list, status};
 

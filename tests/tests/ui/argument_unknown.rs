@@ -3,7 +3,7 @@
 
 use lock_runtime::{LockError, distributed_lock};
 
-#[distributed_lock(key = "stock:{id}", timeout = "5s")]
+#[distributed_lock(key = "stock:{id}", colour = "red")]
 async fn buy(id: u32) -> Result<u32, LockError> {
     Ok(1)
 }

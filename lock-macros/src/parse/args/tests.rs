@@ -51,16 +51,16 @@ fn reads_every_argument() {
 }
 
 #[test]
-fn reads_constants_and_forever() {
+fn reads_expressions_and_forever() {
     let (args, mistakes) = parse(
-        r#"key = "a", ttl = Self::TTL, wait = "forever", min_hold = MIN, max_hold = MAX,
-           permits = limits::PERMITS"#,
+        r#"key = "a", ttl = Self::TTL, wait = "forever", min_hold = self.least,
+           max_hold = Duration::from_secs(3), permits = 2 * limits::PERMITS"#,
     );
     assert_eq!(mistakes, [""; 0]);
-    assert!(matches!(args.ttl, Some(Length::Const(_))));
-    assert!(matches!(args.min_hold, Some(Length::Const(_))));
-    assert!(matches!(args.max_hold, Some(Length::Const(_))));
-    assert!(matches!(args.permits, Some(Permits::Const(_))));
+    assert!(matches!(args.ttl, Some(Length::Expr(Expr::Path(_)))));
+    assert!(matches!(args.min_hold, Some(Length::Expr(Expr::Field(_)))));
+    assert!(matches!(args.max_hold, Some(Length::Expr(Expr::Call(_)))));
+    assert!(matches!(args.permits, Some(Permits::Expr(Expr::Binary(_)))));
     assert!(matches!(args.wait, Some(Length::Forever(_))));
 }
 
@@ -117,8 +117,8 @@ fn says_how_arguments_are_written() {
             "unknown argument `on_err`: did you mean `on_error`?",
         ),
         (
-            "timeout = \"1s\"",
-            "unknown argument `timeout`: the arguments are `key`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
+            "colour = \"red\"",
+            "unknown argument `colour`: the arguments are `key`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
         ),
         (
             "renew = true false",
@@ -134,6 +134,30 @@ fn says_how_arguments_are_written() {
 }
 
 #[test]
+fn says_what_the_words_of_other_locks_are_called_here() {
+    for (argument, says) in [
+        ("timeout = 5", "`wait = \"5s\"`"),
+        ("lease = \"1s\"", "`ttl = \"10s\"`"),
+        ("expire = \"1s\"", "`ttl = \"10s\"`"),
+        ("expiry = \"1s\"", "`ttl = \"10s\"`"),
+        ("retry = 3", "`wait = \"5s\"`"),
+        ("blocking = false", "`wait = \"0s\"`"),
+        ("try = true", "`wait = \"0s\"`"),
+        ("shared = true", "`mode = \"read\"`"),
+        ("limit = 4", "`permits = 4`"),
+        ("wait = \"none\"", "`wait = \"0s\"`"),
+    ] {
+        let text = mistake(argument);
+        assert!(text.contains(says), "{text}");
+    }
+    let named = mistakes("name = \"a\"");
+    assert!(
+        named.len() == 1 && named[0].contains("`key = "),
+        "{named:?}"
+    );
+}
+
+#[test]
 fn says_that_a_key_has_a_name() {
     assert_eq!(
         mistakes("\"stock:{id}\", ttl = \"1s\""),
@@ -142,6 +166,12 @@ fn says_that_a_key_has_a_name() {
     assert_eq!(
         mistakes("kye = \"a\""),
         ["unknown argument `kye`: did you mean `key`?"]
+    );
+    assert_eq!(
+        mistakes("key = KEY"),
+        [
+            "`key` is one string literal, in whose braces the compiler reads expressions: write `key = \"{KEY}\"` for the value of `KEY`, or the text itself"
+        ]
     );
     assert_eq!(
         mistakes("key = format!(\"{a}\")"),

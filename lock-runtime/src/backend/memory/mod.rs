@@ -1,4 +1,4 @@
-//! Locks within one process: the promises of the servers without a server.
+//! The store in memory: locks within one process, with the same promises as a server.
 
 mod store;
 
@@ -17,6 +17,7 @@ use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment};
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::health::Health;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Query};
 use crate::vocabulary::terms::{LeaseId, Terms};
@@ -56,17 +57,23 @@ impl Target for Memories {
     }
 }
 
+impl fmt::Display for Memories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock store of this process")
+    }
+}
+
 /// One manager's access to a store.
 pub(crate) struct Memory {
     store: Arc<Mutex<Store>>,
     clock: Clock,
     client: Client,
     inbox: mpsc::UnboundedReceiver<Outcome>,
-    /// Everything this client waits for or holds.
+    /// Everything that this client waits for or holds.
     interests: HashMap<LeaseId, Interest>,
     /// How many of them wait for each key.
     waiting: HashMap<LockKey, usize>,
-    /// Until the lease of a lock that is waited for ends.
+    /// Until a lease ends that this client waits for.
     sleep: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -79,9 +86,19 @@ struct Interest {
 impl Memory {
     /// The store of that name, or one of its own.
     pub(crate) fn open(name: Option<&str>, clock: Clock) -> Self {
+        Self::on(name.map_or_else(Arc::default, named), clock)
+    }
+
+    /// The same store for another manager.
+    #[cfg(feature = "testing")]
+    pub(crate) fn beside(&self) -> Self {
+        Self::on(Arc::clone(&self.store), self.clock.clone())
+    }
+
+    fn on(store: Arc<Mutex<Store>>, clock: Clock) -> Self {
         let (client, inbox) = mpsc::unbounded_channel();
         Self {
-            store: name.map_or_else(Arc::default, named),
+            store,
             clock,
             client,
             inbox,
@@ -105,7 +122,7 @@ impl Memory {
         store.enqueue(now, waiter);
     }
 
-    /// Out of the line or off the lock; `true` where it was held.
+    /// Leaves the queue or releases the lock; `true` if it was held.
     fn leave(&mut self, now: Moment, id: LeaseId, rests: bool) -> bool {
         self.waits(id, false);
         let Some(Interest { terms, .. }) = self.interests.remove(&id) else {
@@ -127,11 +144,12 @@ impl Memory {
             Query::Status(key) => Found::Status(store.status(now, &key)),
             Query::List(pattern) => Found::List(store.list(now, &pattern)),
             Query::ForceRelease(key) => Found::ForceRelease(store.force_release(now, &key)),
+            Query::Health => Found::Health(Health::reached(Duration::ZERO)),
         }
     }
 
-    /// Passes on the locks that this client waits for and whose holder's lease
-    /// has ended; returns when the next one ends.
+    /// Hands over the locks that this client waits for and whose leases have ended;
+    /// returns when the next lease ends.
     fn sweep(&mut self, now: Moment) -> Option<Moment> {
         let mut store = lock(&self.store);
         let mut next: Option<Moment> = None;
@@ -148,7 +166,11 @@ impl Memory {
             self.interests.remove(&id);
         }
         match outcome {
-            Outcome::Waiting { id, .. } => self.waits(*id, true),
+            Outcome::Waiting { id, .. } => {
+                self.waits(*id, true);
+                // Also where it has waited before: a lock that rests may open sooner.
+                self.sleep = None;
+            }
             Outcome::Granted { id, .. } => self.waits(*id, false),
             _ => {}
         }
@@ -162,7 +184,7 @@ impl Memory {
         if std::mem::replace(&mut interest.waits, waits) == waits {
             return;
         }
-        // A lease that ends sooner than those known may come or go with it.
+        // The lease that ends next may be another one now.
         self.sleep = None;
         let key = &interest.terms.key;
         if waits {
@@ -210,7 +232,7 @@ impl Backend for Memory {
                 let Some(expires) = self.sweep(now) else {
                     return Poll::Pending;
                 };
-                // The holder may change without a word to this client.
+                // The holder may change without this client hearing of it.
                 let at = expires.min(now.after(Duration::from_secs(1)));
                 let clock = self.clock.clone();
                 self.sleep = Some(Box::pin(async move { clock.sleep_until(at).await }));

@@ -1,4 +1,4 @@
-//! What is held and who waits for it, shared by the managers of a process.
+//! Held locks and their waiters, shared by the managers of a process.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
 use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{self, Holder, Status};
+use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::Pattern;
@@ -21,7 +21,7 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 #[derive(Default)]
 pub(super) struct Store {
     fence: u64,
-    /// When locks have rested for long enough: nobody else may look at them again.
+    /// When locks stop resting. Nobody else may ever touch them again.
     rests: BTreeSet<(Moment, LockKey)>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
@@ -39,7 +39,7 @@ struct Owner {
     fence: u64,
     since: Moment,
     expires: Moment,
-    /// It has let go, and keeps the lock closed.
+    /// Released, but the lock still rests.
     resting: bool,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct Waiter {
 }
 
 impl Store {
-    /// First come, first served: everybody goes through the line.
+    /// First come, first served: everybody goes through the queue.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
-        self.wake_the_rested(now);
+        self.open_rested(now);
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
@@ -78,8 +78,8 @@ impl Store {
         let _ = client.send(outcome);
     }
 
-    /// Grants the lock to as many at the head of the line as may hold it, and
-    /// whose managers still live.
+    /// Grants the lock to as many at the head of the queue as may hold it, if their
+    /// managers still live.
     pub(super) fn dispatch(&mut self, now: Moment, key: &LockKey) {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
@@ -117,8 +117,7 @@ impl Store {
         }
     }
 
-    /// Out of the line or off the lock, which then rests where it is to; `true`
-    /// where it was held.
+    /// Leaves the queue or releases the lock, which may then rest; `true` if it was held.
     pub(super) fn leave(
         &mut self,
         now: Moment,
@@ -142,7 +141,7 @@ impl Store {
                 owner.resting = true;
                 owner.expires = now.after(rest);
                 self.rests.insert((owner.expires, key.clone()));
-                slot.tell_those_who_wait(now);
+                slot.tell_waiters(now);
             }
         }
         self.dispatch(now, key);
@@ -168,7 +167,7 @@ impl Store {
         false
     }
 
-    fn wake_the_rested(&mut self, now: Moment) {
+    fn open_rested(&mut self, now: Moment) {
         while self.rests.first().is_some_and(|(end, _)| *end <= now) {
             if let Some((_, key)) = self.rests.pop_first() {
                 self.dispatch(now, &key);
@@ -237,7 +236,7 @@ impl Slot {
         Some(Box::new(first.describe(now)))
     }
 
-    fn tell_those_who_wait(&self, now: Moment) {
+    fn tell_waiters(&self, now: Moment) {
         for waiter in &self.queue {
             let _ = waiter.client.send(Outcome::Waiting {
                 id: waiter.terms.id,
@@ -253,7 +252,7 @@ impl Slot {
         }
     }
 
-    /// The number of permits with which the lock is held, if it is not ours.
+    /// The number of permits with which the lock is held, if another one is asked for.
     fn differs(&self, kind: Kind) -> Option<u32> {
         let Kind::Permits(asked) = kind else {
             return None;
@@ -277,10 +276,9 @@ impl Owner {
     }
 
     fn describe(&self, now: Moment) -> Holder {
-        let name = holder::name(self.terms.id.0, &self.terms);
         Holder {
             resting: self.resting,
-            ..Holder::parse(&name, Some(self.expires.since(now)))
+            ..Holder::here(&self.terms, self.expires.since(now))
         }
     }
 

@@ -154,9 +154,15 @@ fn at_port(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
 }
 
 /// Names the place and never the password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis at {}", self.place)
+    }
+}
+
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "redis at {}", self.place)
+        fmt::Display::fmt(self, f)
     }
 }
 

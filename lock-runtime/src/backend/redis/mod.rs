@@ -1,4 +1,4 @@
-//! Locks on one Redis server: a pool of connections, each with the lines of the
+//! The store on one Redis server: a pool of connections, each with the queues of the
 //! keys that are bound to it.
 
 mod address;
@@ -7,6 +7,7 @@ pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;
 
+use std::error::Error;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -21,56 +22,59 @@ use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::Query;
+use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 use crate::vocabulary::url::Url;
 
 use address::Address;
-use protocol::call::Names;
+use protocol::call::KeyNames;
 use protocol::reply::Trouble;
 use transport::link::Link;
 use transport::{Dialer, Push};
 
-#[derive(Debug)]
-struct Server(Address);
-
 /// Reads `redis://`.
 pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Server(Address::tcp(url)?)))
+    Ok(Arc::new(Address::tcp(url)?))
 }
 
 /// Reads `rediss://`.
 #[cfg(feature = "tls")]
 pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Server(Address::tls(url)?)))
+    Ok(Arc::new(Address::tls(url)?))
 }
 
 /// Reads `redis+unix://`.
 #[cfg(unix)]
 pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Server(Address::unix(url)?)))
+    Ok(Arc::new(Address::unix(url)?))
 }
 
-impl Target for Server {
+#[cfg(not(unix))]
+pub(crate) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    let reason = "this system has no Unix sockets: write `redis://`";
+    Err(LockError::invalid("url", reason))
+}
+
+impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities::all("Redis")
     }
 
     #[cfg(feature = "tls")]
     fn uses_tls(&self) -> bool {
-        matches!(self.0.place, address::Place::Tls { .. })
+        matches!(self.place, address::Place::Tls { .. })
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
-            let redis = Redis::connect(setup, &self.0).await?;
+            let redis = Redis::connect(setup, self).await?;
             Ok(Box::new(redis) as Box<dyn Backend>)
         })
     }
 }
 
-/// What a trouble at connect says of the settings.
-fn refused(trouble: &Trouble, address: &Address) -> LockError {
+/// Why a manager cannot connect: because of a setting, or of the server.
+fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
     if trouble.is_no_such_database() {
         let reason = format!("the server has no database {}", address.database);
         return LockError::invalid("url", reason);
@@ -79,7 +83,7 @@ fn refused(trouble: &Trouble, address: &Address) -> LockError {
     if trouble.cause().is::<transport::Distrust>() {
         return LockError::invalid("tls", trouble.cause());
     }
-    LockError::unavailable(trouble.cause())
+    LockError::unavailable_at(&address.to_string().into(), trouble.cause())
 }
 
 /// The backend for `redis:` and `redis+unix:`.
@@ -88,26 +92,31 @@ struct Redis {
     links: Vec<Link>,
     /// The connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
+    /// The connection that each probe went to.
+    probes: Numbered<QueryId, usize>,
     pushes: mpsc::UnboundedReceiver<Push>,
     clock: Clock,
     sleep: Sleep,
 }
 
 impl Redis {
-    /// Opens every connection, or says why that cannot be done; lazily, that is left to
-    /// the polls that follow.
+    /// Opens every connection, or says why it cannot; a lazy manager leaves that to the
+    /// polls that follow.
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
+        let server = Arc::from(address.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
         let dialer = Dialer::new(address, setup, sender)?;
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names = Names::new(&setup.prefix).map_err(LockError::unavailable)?;
+            let names = KeyNames::new(&setup.prefix)
+                .map_err(|error| LockError::unavailable_at(&server, error))?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {
             links,
             bound: Numbered::default(),
+            probes: Numbered::default(),
             pushes,
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
@@ -119,12 +128,18 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(refused(&trouble, address)),
-            Err(elapsed) => Err(last.map_or_else(|| LockError::unavailable(elapsed), Into::into)),
+            Ok(Err(trouble)) => Err(connect_failed(&trouble, address)),
+            Err(_) => {
+                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
+                let cause: Box<dyn Error + Send + Sync> =
+                    last.map_or_else(none, |trouble| trouble.cause().into());
+                Err(LockError::unavailable_at(&server, cause))
+            }
         }
     }
 
-    /// An error that will not go away by itself ends it; `last` keeps the others.
+    /// Fails at an error that will not go away by itself; `last` keeps the latest other
+    /// one.
     fn poll_all_up(
         &mut self,
         cx: &mut Context<'_>,
@@ -159,8 +174,15 @@ impl Redis {
         usize::try_from(hasher.finish() % links).unwrap_or(0)
     }
 
-    /// Takes in everything that has come in, pushes before the replies that
-    /// came in with them.
+    /// One that is broken, or else each in turn.
+    fn link_to_probe(&self, id: QueryId) -> usize {
+        let broken = self.links.iter().position(|link| !link.is_up());
+        let links = self.links.len() as u64;
+        broken.unwrap_or_else(|| usize::try_from(id.0 % links).unwrap_or(0))
+    }
+
+    /// Takes in everything that has arrived, pushes before the replies that arrived with
+    /// them.
     fn receive(&mut self, cx: &mut Context<'_>) {
         for number in 0..self.links.len() {
             self.links[number].poll_io(cx);
@@ -173,7 +195,7 @@ impl Redis {
     }
 
     fn receive_pushes(&mut self) {
-        // They come in while a connection is polled, and wake nobody else.
+        // They arrive while a connection is polled, and wake nobody else.
         while let Ok(push) = self.pushes.try_recv() {
             let now = self.clock.now();
             self.links[push.connection].pushed(now, push.generation, &push.event);
@@ -181,17 +203,22 @@ impl Redis {
     }
 
     fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self
+        let mut outcome = self
             .links
             .iter_mut()
             .find_map(|it| it.queue.next_outcome())?;
         if let Some(id) = outcome.ended() {
             self.bound.remove(&id);
         }
+        if let Outcome::Answered { id, result } = &mut outcome
+            && let Some(link) = self.probes.remove(id)
+        {
+            self.links[link].complete(result);
+        }
         Some(outcome)
     }
 
-    /// Ready when there is something to do that no event announces.
+    /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let wakeup = self.links.iter().filter_map(Link::next_wakeup).min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
@@ -211,6 +238,11 @@ impl Backend for Redis {
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
             Request::Query(_, Query::List(_)) => 0,
+            Request::Query(id, Query::Health) => {
+                let link = self.link_to_probe(*id);
+                self.probes.insert(*id, link);
+                link
+            }
         };
         self.links[link].queue.submit(now, request);
     }
@@ -225,7 +257,7 @@ impl Backend for Redis {
             let mut unread = false;
             for link in &mut self.links {
                 let was_up = link.is_up();
-                // An attempt that failed is told to those who wait for it.
+                // The link tells its waiters of a failed attempt.
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
                 unread |= link.flush(now) || link.is_up() != was_up;

@@ -1,4 +1,4 @@
-//! One acquisition that is on the way, and how it ends without a lock.
+//! One acquisition in progress, and how it ends without a lock.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Acquiring {
     pub(super) terms: Arc<Terms>,
     pub(super) reply: Answer<LockGuard>,
     pub(super) started: Moment,
-    /// Its place in `waits`.
+    /// When its wait ends; its position in `waits`.
     pub(super) ends: Option<Moment>,
     pub(super) news: News,
     /// When that was heard.
@@ -24,7 +24,7 @@ pub(super) struct Acquiring {
     pub(super) unavailable_ends: Option<Moment>,
 }
 
-/// The last that was heard of an acquisition.
+/// The latest news of an acquisition.
 pub(super) enum News {
     Nothing,
     Held(Option<Box<Holder>>),
@@ -36,26 +36,27 @@ pub(super) enum News {
 }
 
 impl News {
-    /// Whether the store is about to answer for the first time, or again.
+    /// Whether an answer of the store is still to come.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Nothing | Self::Trouble { soon: true, .. })
     }
 }
 
 impl Acquiring {
-    pub(super) fn differs(self, held: u32) {
+    pub(super) fn differs(self, now: Moment, held: u32) {
         let Kind::Permits(asked) = self.terms.kind else {
             return;
         };
-        self.refuse(LockError::invalid(
+        let error = LockError::invalid(
             "permits",
             format_args!(
-                "{asked} were asked for, and the lock is held with permits = {held}, which counts until nobody holds it"
+                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
             ),
-        ));
+        );
+        self.refuse(now, error);
     }
 
-    pub(super) fn fail(self, now: Moment, news: News) {
+    pub(super) fn fail(self, now: Moment, news: News, server: &Arc<str>) {
         let waited = now.since(self.started);
         let error = match news {
             News::Held(mut holder) => {
@@ -68,14 +69,16 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble { cause, .. } => LockError::unavailable(cause),
-            News::Nothing => LockError::unavailable(format!("no answer within {waited:?}")),
+            News::Trouble { cause, .. } => LockError::unavailable_at(server, cause),
+            News::Nothing => {
+                LockError::unavailable_at(server, format!("no answer within {waited:.0?}"))
+            }
         };
-        self.refuse(error);
+        self.refuse(now, error);
     }
 
-    pub(super) fn refuse(self, error: LockError) {
-        events::refused(&self.terms, &error);
+    pub(super) fn refuse(self, now: Moment, error: LockError) {
+        events::refused(&self.terms, &error, now.since(self.started));
         let _ = self.reply.send(Err(error));
     }
 }

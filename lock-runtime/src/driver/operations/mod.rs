@@ -2,18 +2,21 @@
 //! without its I/O.
 
 mod acquiring;
+#[cfg(feature = "metrics")]
+mod counts;
+mod releasing;
 mod waiting;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::backend::{Outcome, Request};
 use crate::base::clock::{Clock, Moment};
 use crate::base::numbers::Numbered;
+use crate::driver::limits::Limits;
 use crate::driver::op::Op;
 use crate::driver::watchdog::{Due, Watchdog};
 use crate::held::guard::LockGuard;
@@ -22,21 +25,20 @@ use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::events;
+use crate::vocabulary::events::{self, End};
 use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 use acquiring::{Acquiring, News};
 
 /// The table of operations.
 pub(super) struct Operations {
     clock: Clock,
-    /// How long locks are held at the most after a shutdown.
-    grace: Duration,
-    /// How long acquisitions go on while the store cannot be asked.
-    unavailable_wait: Wait,
-    /// Where leases go; `None` where every caller is gone.
+    limits: Limits,
+    /// What leases call when they are released; gone when every caller is gone.
     home: Weak<dyn Home>,
+    /// The store's name in errors.
+    server: Arc<str>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
     waits: BTreeSet<(Moment, LeaseId)>,
@@ -60,9 +62,13 @@ enum Delivery {
     Query(Answer<Found>, Result<Found, LockError>),
 }
 
+/// What the server has been told to let go of, and has not confirmed.
 struct Releasing {
     terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
+    /// How it ended, and when.
+    end: End,
+    since: Moment,
 }
 
 struct Shutdown {
@@ -73,15 +79,15 @@ struct Shutdown {
 impl Operations {
     pub(super) fn new(
         clock: Clock,
-        grace: Duration,
-        unavailable_wait: Wait,
+        limits: Limits,
         home: Weak<dyn Home>,
+        server: Arc<str>,
     ) -> Self {
         Self {
             clock,
-            grace,
-            unavailable_wait,
+            limits,
             home,
+            server,
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             troubles: BTreeSet::new(),
@@ -96,11 +102,11 @@ impl Operations {
         }
     }
 
-    /// Gives the callers their answers, all that there are at once: callers
-    /// that are woken together cost less than one after the other.
+    /// Gives the callers their answers, all at once: waking callers together costs less
+    /// than waking one after the other.
     pub(super) fn deliver(&mut self) {
         for answer in self.answers.drain(..) {
-            // Where nobody takes a guard, its drop releases the lock.
+            // If nobody takes a guard, its drop releases the lock.
             match answer {
                 Delivery::Guard(to, result) => drop(to.send(result)),
                 Delivery::Release(to, result) => drop(to.send(result)),
@@ -109,7 +115,7 @@ impl Operations {
         }
     }
 
-    /// What the backend is to be asked now.
+    /// The requests to the backend.
     pub(super) fn requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
@@ -118,17 +124,17 @@ impl Operations {
         !self.requests.is_empty()
     }
 
-    /// Takes in what a caller wants.
+    /// Takes in the operation of a caller.
     pub(super) fn take(&mut self, now: Moment, op: Op) {
         match op {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
             Op::Cancel(id) => {
                 if let Some(acquiring) = self.finish(id) {
-                    events::cancelled(&acquiring.terms);
-                    self.abandon(acquiring.terms, None);
+                    events::cancelled(&acquiring.terms, now.since(acquiring.started));
+                    self.abandon(now, acquiring.terms, End::Withdrawn, None);
                 }
             }
-            Op::Release { id, answer } => self.release(id, answer),
+            Op::Release { id, answer } => self.release(now, id, answer),
             Op::Query(query, answer) => self.ask(query, answer),
             Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
@@ -136,7 +142,7 @@ impl Operations {
         }
     }
 
-    /// Takes in what the backend answers.
+    /// Takes in an outcome of the backend.
     pub(super) fn settle(&mut self, now: Moment, outcome: Outcome) {
         match outcome {
             Outcome::Granted {
@@ -147,13 +153,13 @@ impl Operations {
             } => {
                 if let Some(acquiring) = self.finish(id) {
                     let ends = deadline(since, ttl);
-                    if let Some(lease) = self.lease(&acquiring.terms, fence, ends) {
+                    if let Some(lease) = self.lease(&acquiring.terms, fence, now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         let guard = Ok(LockGuard::new(lease));
                         self.answers.push(Delivery::Guard(acquiring.reply, guard));
                     } else {
-                        self.abandon(acquiring.terms, None);
+                        self.abandon(now, acquiring.terms, End::Withdrawn, None);
                     }
                 }
             }
@@ -164,21 +170,25 @@ impl Operations {
             Outcome::Busy { id, holder } => {
                 if let Some(mut acquiring) = self.finish(id) {
                     acquiring.heard = now;
-                    acquiring.fail(now, News::Held(holder));
+                    acquiring.fail(now, News::Held(holder), &self.server);
                 }
             }
             Outcome::Failed { id, cause } => {
                 if let Some(acquiring) = self.finish(id) {
                     let soon = false;
-                    acquiring.fail(now, News::Trouble { cause, soon });
+                    acquiring.fail(now, News::Trouble { cause, soon }, &self.server);
                 }
             }
             Outcome::Differs { id, permits } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.differs(permits);
+                    acquiring.differs(now, permits);
                 }
             }
-            Outcome::Renewed { id, since } => self.watchdog.renewed(id, now, since),
+            Outcome::Renewed { id, since } => {
+                if let Some((lease, left)) = self.watchdog.renewed(id, now, since) {
+                    events::renewed(&lease.terms, left);
+                }
+            }
             Outcome::RenewFailed { id, cause } => {
                 if let Some(lease) = self.watchdog.retry(id, now) {
                     events::renewal_failed(&lease.terms, &cause);
@@ -186,13 +196,13 @@ impl Operations {
             }
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
-                    self.lose(&lease);
+                    self.lose(now, &lease);
                 }
             }
-            Outcome::Released { id, result } => self.released(id, result),
+            Outcome::Released { id, result } => self.released(now, id, result),
             Outcome::Answered { id, result } => {
                 if let Some(answer) = self.asking.remove(&id) {
-                    let result = result.map_err(LockError::unavailable);
+                    let result = result.map_err(|cause| self.unavailable(cause));
                     self.answers.push(Delivery::Query(answer, result));
                 }
             }
@@ -211,7 +221,7 @@ impl Operations {
         while let Some(due) = self.watchdog.due(now) {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
-                Due::Lapsed(lease) => self.lose(&lease),
+                Due::Lapsed(lease) => self.lose(now, &lease),
             }
         }
         if self
@@ -220,7 +230,7 @@ impl Operations {
             .is_some_and(|it| it.grace_ends <= now)
         {
             for lease in self.watchdog.forget_all() {
-                self.lose(&lease);
+                self.lose(now, &lease);
             }
         }
         if self.releasing.is_empty() {
@@ -272,60 +282,22 @@ impl Operations {
         self.requests.push(Request::Query(id, query));
     }
 
-    fn release(&mut self, id: LeaseId, answer: Option<Answer<bool>>) {
-        if let Some(lease) = self.watchdog.forget(id) {
-            // Whoever still looks at the lease is told that it is over.
-            lease.end();
-            self.let_go(&lease, answer);
-        } else if let Some(answer) = answer {
-            // It was lost before, and is released already or about to be.
-            let _ = answer.send(Ok(false));
-        }
+    pub(super) fn unavailable(&self, cause: Cause) -> LockError {
+        LockError::unavailable_at(&self.server, cause)
     }
 
-    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        if let Some(Releasing { terms, answer }) = self.releasing.remove(&id) {
-            events::released(&terms, &result);
-            if let Some(answer) = answer {
-                let result = result.map_err(LockError::unavailable);
-                self.answers.push(Delivery::Release(answer, result));
-            }
-        }
-    }
-
-    /// The lock is not ours any more, or may not be. The release is a best
-    /// effort, so that what is left of the ttl is not dead time.
-    fn lose(&mut self, lease: &Lease) {
-        lease.end();
-        events::lost(&lease.terms, lease.fence);
-        self.let_go(lease, None);
-    }
-
-    /// A lock that its caller has not got was of no use, and does not rest. Under a
-    /// limit, the lock is that of the call that was joined.
-    fn let_go(&mut self, lease: &Lease, answer: Option<Answer<bool>>) {
-        if lease.is_limit() {
-            return;
-        }
-        let terms = Arc::clone(&lease.terms);
-        if lease.has_arrived() {
-            self.requests.push(Request::Release(terms.id));
-            self.releasing.insert(terms.id, Releasing { terms, answer });
-        } else {
-            self.abandon(terms, answer);
-        }
-    }
-
-    fn abandon(&mut self, terms: Arc<Terms>, answer: Option<Answer<bool>>) {
-        self.requests.push(Request::Abandon(terms.id));
-        self.releasing.insert(terms.id, Releasing { terms, answer });
-    }
-
-    /// `None` where every caller is gone.
-    fn lease(&self, terms: &Arc<Terms>, fence: u64, deadline: Moment) -> Option<Arc<Lease>> {
+    /// `None` if every caller is gone.
+    fn lease(
+        &self,
+        terms: &Arc<Terms>,
+        fence: u64,
+        granted: Moment,
+        deadline: Moment,
+    ) -> Option<Arc<Lease>> {
         Some(Arc::new(Lease::new(
             Arc::clone(terms),
             fence,
+            granted,
             deadline,
             self.clock.clone(),
             self.home.upgrade()?,
@@ -333,7 +305,7 @@ impl Operations {
     }
 
     fn shut_down(&mut self, now: Moment, answer: oneshot::Sender<()>) {
-        let grace_ends = now.after(self.grace);
+        let grace_ends = now.after(self.limits.shutdown_grace);
         let shutdown = self.shutdown.get_or_insert(Shutdown {
             answers: Vec::new(),
             grace_ends,
@@ -343,8 +315,9 @@ impl Operations {
         waiting.sort_unstable();
         for id in waiting {
             if let Some(acquiring) = self.finish(id) {
-                let _ = acquiring.reply.send(Err(LockError::ShutDown));
-                self.abandon(acquiring.terms, None);
+                let terms = Arc::clone(&acquiring.terms);
+                acquiring.refuse(now, LockError::ShutDown);
+                self.abandon(now, terms, End::Withdrawn, None);
             }
         }
     }

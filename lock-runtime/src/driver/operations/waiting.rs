@@ -1,5 +1,5 @@
-//! The acquisitions that are on the way: how they begin, how long they wait, and
-//! when they are given up.
+//! Acquisitions in progress: how they begin, how long they wait, and when they are
+//! given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
-use crate::vocabulary::events;
+use crate::vocabulary::events::{self, End};
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
-/// The most that the first answer to an acquisition is waited for when its wait
-/// has ended.
+/// How long the first answer to an acquisition may take, if that is longer than its
+/// wait.
 const FIRST_ANSWER: Duration = Duration::from_millis(750);
 
 impl Operations {
@@ -75,7 +75,7 @@ impl Operations {
                 self.troubles.remove(&(at, id));
             }
         } else if acquiring.unavailable_ends.is_none()
-            && let Wait::AtMost(wait) = self.unavailable_wait
+            && let Wait::AtMost(wait) = self.limits.unavailable_wait
         {
             let at = now.after(wait);
             acquiring.unavailable_ends = Some(at);
@@ -83,8 +83,8 @@ impl Operations {
         }
     }
 
-    /// Without a word from the server, "held by somebody else" would be a
-    /// guess: the answer to the first call is waited for a little longer.
+    /// Before the server's first answer, "held by somebody else" would be a guess, so
+    /// that answer gets a little more time.
     pub(super) fn wait_ended(&mut self, now: Moment, id: LeaseId) {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
@@ -103,8 +103,8 @@ impl Operations {
         if let Some(mut acquiring) = self.finish(id) {
             let news = std::mem::replace(&mut acquiring.news, News::Nothing);
             let terms = Arc::clone(&acquiring.terms);
-            acquiring.fail(now, news);
-            self.abandon(terms, None);
+            acquiring.fail(now, news, &self.server);
+            self.abandon(now, terms, End::Withdrawn, None);
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::redis::queue::Queue;
 use crate::base::clock::{Clock, Moment};
+use crate::driver::limits::Limits;
 use crate::driver::mailbox::Mailbox;
 use crate::driver::op::Op;
 use crate::driver::operations::Operations;
@@ -19,8 +20,11 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
-/// Nobody shuts down.
-const GRACE: Duration = Duration::ZERO;
+/// Nobody shuts down, and waiters outlast every trouble.
+const LIMITS: Limits = Limits {
+    shutdown_grace: Duration::ZERO,
+    unavailable_wait: Wait::Forever,
+};
 
 pub(super) struct Client {
     pub(super) queue: Queue,
@@ -67,7 +71,7 @@ impl Client {
             wakes_at: None,
             guards: Vec::new(),
             waiting: Vec::new(),
-            operations: Operations::new(clock, GRACE, Wait::Forever, Arc::downgrade(&home)),
+            operations: Operations::new(clock, LIMITS, Arc::downgrade(&home), "a server".into()),
             mailbox,
             inbox,
             rng,

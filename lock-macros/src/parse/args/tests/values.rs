@@ -39,10 +39,6 @@ fn says_what_is_wrong() {
             "`ttl` is a text with a number and a unit: write `ttl = \"5s\"`",
         ),
         (
-            "ttl = Duration::from_secs(1)",
-            "`ttl` must be known when the program is compiled: write `ttl = \"10s\"`, or the name of a constant of type `Duration`",
-        ),
-        (
             "renew = \"no\"",
             "`renew` is `true` or `false`: write `renew = false` for a lease of fixed length",
         ),
@@ -85,7 +81,6 @@ fn says_what_is_wrong() {
 
 #[test]
 fn says_what_is_wrong_with_permits() {
-    let not_known = "`permits` must be known when the program is compiled: write `permits = 4`, or the name of a constant of type `u32`";
     for (permits, message) in [
         ("-4", TOO_FEW_PERMITS),
         (
@@ -108,8 +103,6 @@ fn says_what_is_wrong_with_permits() {
             "4.0",
             "`permits` is a number: write for example `permits = 4`",
         ),
-        ("2 + 2", not_known),
-        ("limit()", not_known),
     ] {
         assert_eq!(mistake(&format!("permits = {permits}")), message);
     }

@@ -29,7 +29,8 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
     member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
     place = enqueue(member, tonumber(ARGV[5]), channel)
   end
-  owner = dispatch(owner)
+  local granted
+  owner, granted = dispatch(owner)
   if granted[name] then
     extend(owner, name, kind, ttl)
     return name .. '\n' .. granted[name]

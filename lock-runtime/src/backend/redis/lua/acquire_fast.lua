@@ -28,3 +28,4 @@ if not ARGV[4] then
     end
   end
 end
+return general()

@@ -8,7 +8,7 @@
 if redis.call('PEXPIRE', QUEUE, HOUSEKEEPING) == 1 then
   note(ARGV[1], time())
 end
-local owner = dispatch(redis.call('GET', OWNER))
+local owner, granted = dispatch(redis.call('GET', OWNER))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do

@@ -20,8 +20,6 @@
 local OWNER, FENCE = KEYS[1], KEYS[2]
 local QUEUE, SEEN, HOLDERS = OWNER .. ':q', OWNER .. ':s', OWNER .. ':h'
 
-local granted = {}           -- name -> fence of those whom this call granted
-
 local function time()
   local now = redis.call('TIME')
   return now[1] * 1000000 + now[2]
@@ -156,12 +154,14 @@ local function served(owner)
 end
 
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
--- Returns its owner then. The order of the writes matters: removals pass when
--- memory is full, and what follows a write in the same script passes with it.
--- Who was taken out of the line before is served first; a channel that has proved
--- deaf before is not tried again.
+-- Returns its owner then, and the fences of those whom it granted, by their names.
+-- The order of the writes matters: removals pass when memory is full, and what
+-- follows a write in the same script passes with it. A member that was taken out
+-- of the line before is served first; a channel that has proved deaf before is
+-- not tried again.
 local function dispatch(owner, popped, deaf)
-  if owner and not shared(owner) then return owner end
+  local granted = {}
+  if owner and not shared(owner) then return owner, granted end
   local now
   local gone = {}
   if deaf then gone[deaf] = true end
@@ -174,7 +174,9 @@ local function dispatch(owner, popped, deaf)
       popped = nil
     end
     if not head then break end
-    local kind, ttl, channel, name = string.match(head, '^(%a%d*):(%d+):([^\n]+)\n(.+)$')
+    local kind, ttl, channel, name = string.match(head, '^(%a%d*):([1-9]%d*):([^\n]+)\n(.+)$')
+    -- What no member looks like is nobody's, and silent.
+    channel = channel or ''
     now = now or time()
     gone[channel] = gone[channel] or is_silent(channel, now)
     if owner then
@@ -203,5 +205,5 @@ local function dispatch(owner, popped, deaf)
     end
   end
   if now then tidy() end
-  return owner
+  return owner, granted
 end

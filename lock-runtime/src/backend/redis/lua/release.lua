@@ -5,14 +5,15 @@
 --
 -- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, at least
 --         one; what says nothing at the end is left out
+-- ...     the lock's owner, a member that was taken out of the line, and a channel
+--         that proved deaf, if there are such
 -- reply   name, behind a '-' where the lock was not ours
+local owner, popped, deaf = ...
 local name, member, rest = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
 -- With less, or with nan, the lock would get no ttl.
 if rest and not (rest >= 1) then rest = nil end
 local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if in_line then tidy() end
--- Else it was read in release_fast.lua.
-if ARGV[2] then owner = redis.call('GET', OWNER) end
 
 local reply = '-' .. name
 if owner == name then

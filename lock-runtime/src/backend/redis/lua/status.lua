@@ -5,7 +5,7 @@
 local function waiters()
   local count, now, silent = redis.call('ZCARD', QUEUE), time(), {}
   for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
-    local channel = string.match(member, '^%a%d*:%d+:([^\n]+)\n')
+    local channel = string.match(member, '^%a%d*:[1-9]%d*:([^\n]+)\n') or ''
     if silent[channel] == nil then silent[channel] = is_silent(channel, now) end
     if silent[channel] then count = count - 1 end
   end

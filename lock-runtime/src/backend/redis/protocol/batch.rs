@@ -1,25 +1,25 @@
-//! Calls of the common form that go to the server in one, as far as they stand
-//! side by side: their order is kept.
+//! Batches: neighbouring calls of the most common form go to the server as one call of
+//! a script. The order of calls is kept.
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Names, Sent, Text, Ticket, millis};
+use super::call::{Call, KeyNames, Sent, Text, Ticket, millis};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
 use crate::vocabulary::kind::Kind;
 
-/// How many at the most: the server does nothing else meanwhile.
+/// The largest batch: the server does nothing else meanwhile.
 const MOST: usize = 64;
 
-/// What of a call differs from one to the next.
+/// The operation of a call in a batch.
 enum What {
     Acquire,
     Renew,
     Release,
 }
 
-/// The first of these calls and those behind it that go in one with it, if they
-/// do not go `apart`.
+/// The next batch: the first of these calls, and those behind it that can go with it
+/// unless calls go `apart`.
 pub(crate) fn next(calls: &[Sent], apart: bool) -> &[Sent] {
     let common = calls.iter().take(if apart { 1 } else { MOST });
     let count = common.take_while(|it| common_form(&it.call).is_some());
@@ -47,19 +47,19 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
     (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
 }
 
-/// The commands for these calls, and how many at its begin are not theirs.
-/// Scripts that the server has forgotten are sent with their text.
+/// The pipeline for these calls, and how many commands at its start are for none of
+/// them. Scripts that the server has forgotten are sent with their text.
 pub(crate) fn pipeline(
     calls: &[Sent],
-    names: &Names,
+    names: &KeyNames,
     forgotten: &[&'static Script],
     apart: bool,
 ) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
     let aside = usize::from(calls.iter().any(|it| it.call.hands_over()));
     if aside > 0 {
-        // The server writes to its clients in the reverse order of the first
-        // answer to each: so who is granted the lock hears of it before we do.
+        // The server writes to its clients in the reverse order of the first answer
+        // to each, so the next holder hears of its grant before we get our answer.
         pipeline.cmd("EXISTS").arg(&*names.fence);
     }
     let mut rest = calls;
@@ -74,18 +74,17 @@ pub(crate) fn pipeline(
     (pipeline, aside)
 }
 
-/// Whether the server has refused all of these, which may be for one of them: it
-/// looks at the rights to all keys before it runs a script.
-pub(crate) fn refused(calls: &[Sent], value: &Value) -> bool {
+/// Whether the server has refused a whole batch, perhaps because of one call in it:
+/// it checks the rights to all keys before it runs a script.
+pub(crate) fn is_refused(calls: &[Sent], value: &Value) -> bool {
     let Value::ServerError(error) = value else {
         return false;
     };
     calls.len() > 1 && matches!(Trouble::from_server(error), Trouble::Never(_))
 }
 
-/// One command for all of these, with the script's text instead of its hash
-/// where `by_text`.
-fn encode(calls: &[Sent], names: &Names, by_text: bool) -> Cmd {
+/// One command for a batch, with the script's text instead of its hash if `by_text`.
+fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
     if let [one] = calls {
         return one.call.encode(names, by_text);
     }
@@ -112,7 +111,7 @@ fn all(calls: &[Sent]) -> impl Iterator<Item = (What, &Ticket)> {
     calls.iter().filter_map(|it| common_form(&it.call))
 }
 
-/// Reads the answer to each. `None` where it is not one to these calls: the
+/// Reads the answer to each call. `None` if the reply belongs to other calls: the
 /// replies of the connection have shifted, and none of them can be trusted.
 pub(crate) fn decode(calls: &[Sent], value: Value) -> Option<Vec<Result<Reply, Trouble>>> {
     if let [one] = calls {

@@ -1,4 +1,4 @@
-//! What is sent to the server, as values and as commands.
+//! Calls to the server, as values and as commands.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::kind::KindCode;
 use super::message::{Grant, Message};
+use super::name;
 use super::scripts::{self, Script};
 use super::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::holder;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::QueryId;
 use crate::vocabulary::terms::Terms;
 
-/// An acquisition under the token that it has at the moment.
+/// An acquisition with its current token, which changes if it has to start over.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     pub(crate) terms: Arc<Terms>,
     pub(crate) token: Token,
-    /// As it stands on the server; begins with the token.
+    /// The name on the server, which begins with the token.
     pub(crate) name: Arc<str>,
 }
 
 impl Ticket {
     pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
-        let name = holder::name(token, &terms).into();
+        let name = name::name(token, &terms).into();
         Self { terms, token, name }
     }
 }
@@ -38,7 +38,7 @@ impl Ticket {
 pub(crate) enum Call {
     Acquire {
         ticket: Ticket,
-        /// The place in line of an earlier token of the same waiter.
+        /// The place in the queue that an earlier token of the same waiter had.
         place: Option<u64>,
     },
     /// All tickets are of one key.
@@ -47,14 +47,14 @@ pub(crate) enum Call {
     Renew(Ticket),
     Release {
         ticket: Ticket,
-        /// For how long the lock stays closed.
+        /// How long the lock rests.
         rest: Duration,
         /// Whether others are likely to wait for it.
         crowded: bool,
     },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
-    /// What the inspection for a question needs.
+    /// A step of the inspection that answers a query.
     Inspect(QueryId, Inspect),
     /// Tells a connection about a lock that is held here.
     Report {
@@ -69,13 +69,15 @@ pub(crate) enum Call {
 #[derive(Clone, Debug)]
 pub(crate) enum Inspect {
     Status(LockKey),
-    /// Asks whoever holds these to tell about it.
+    /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
     Scan {
         glob: Box<str>,
         cursor: u64,
     },
     ForceRelease(LockKey),
+    /// A message from this connection to itself.
+    Echo,
 }
 
 /// A call and the moment before it was sent.
@@ -87,17 +89,17 @@ pub(crate) struct Sent {
 
 /// The names of the keys and the channels, as the scripts expect them.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     /// The counter of acquisitions.
     pub(crate) fence: Box<str>,
-    /// Where this connection hears of its grants.
+    /// The channel of this connection, on which its grants are pushed.
     pub(crate) channel: Box<str>,
-    /// Where every connection hears of what concerns all.
+    /// The channel that all connections listen to.
     pub(crate) common: Box<str>,
 }
 
-impl Names {
+impl KeyNames {
     /// The name of a connection is random, never made of host and process: a
     /// clone of a machine would share it.
     pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
@@ -109,7 +111,7 @@ impl Names {
         })
     }
 
-    /// What matches the owners of the locks whose names match.
+    /// The pattern for the owner keys of the locks whose names match `glob`.
     fn owners(&self, glob: &str) -> String {
         let mut all = String::new();
         for c in self.prefix.chars() {
@@ -130,13 +132,13 @@ impl Names {
         cmd
     }
 
-    /// The owner of the lock with that key.
+    /// The owner key of a lock.
     pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
         let (prefix, key) = (&*self.prefix, key.as_str());
         cmd.arg(Text(format_args!("{prefix}:{{{key}}}")));
     }
 
-    /// A ticket as it stands in the queue.
+    /// The member that stands for a ticket in the queue.
     fn member(&self, cmd: &mut Cmd, ticket: &Ticket) {
         let (terms, channel) = (&*ticket.terms, &self.channel);
         let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);
@@ -169,7 +171,7 @@ impl Call {
         })
     }
 
-    /// Whether it is likely to give the lock to somebody else.
+    /// Whether it is likely to hand the lock over.
     pub(crate) fn hands_over(&self) -> bool {
         matches!(self, Self::Release { crowded: true, .. })
     }
@@ -190,8 +192,8 @@ impl Call {
         }
     }
 
-    /// The command, with the script's text instead of its hash where `by_text`.
-    pub(crate) fn encode(&self, names: &Names, by_text: bool) -> Cmd {
+    /// The command, with the script's text instead of its hash if `by_text`.
+    pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
         match self {
             Self::Acquire { ticket, place } => {
@@ -258,6 +260,11 @@ impl Call {
                 let mut cmd = redis::cmd("SCAN");
                 cmd.arg(cursor).arg("MATCH").arg(names.owners(glob));
                 cmd.arg("COUNT").arg(1000);
+                cmd
+            }
+            Self::Inspect(_, Inspect::Echo) => {
+                let mut cmd = redis::cmd("PUBLISH");
+                cmd.arg(&*names.channel).arg("");
                 cmd
             }
             Self::Inspect(_, Inspect::Holders(tokens)) => {

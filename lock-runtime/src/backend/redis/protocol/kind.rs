@@ -1,4 +1,4 @@
-//! How a kind of lock is written in calls and in the queue.
+//! The code of a kind of lock, in calls and in the queue.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is published: grants by the scripts, the rest among the connections.
+//! Published messages: scripts publish grants, connections the others.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,17 +12,17 @@ pub(crate) struct Grant {
     pub(crate) fence: u64,
     /// The full name of the owner key.
     pub(crate) owner: Box<str>,
-    /// As it stands on the server.
+    /// The name of the acquisition on the server.
     pub(crate) name: Box<str>,
 }
 
-/// One message: its fields stand on a line each.
+/// One message, written with each field on a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     Granted(Grant),
     /// The lock was taken away by force.
     Revoked(Token),
-    /// Whoever holds one of these is to tell about it on this channel.
+    /// The holders with these tokens are to report on this channel.
     Asked {
         channel: Box<str>,
         tokens: Vec<Token>,

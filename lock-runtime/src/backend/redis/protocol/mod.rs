@@ -1,9 +1,10 @@
-//! What goes over a connection, as values: calls, replies, pushed messages.
+//! The protocol, as values: calls, replies, pushed messages.
 
 pub(crate) mod batch;
 pub(crate) mod call;
 mod kind;
 pub(crate) mod message;
+pub(crate) mod name;
 pub(crate) mod reply;
 pub(crate) mod scripts;
 pub(crate) mod token;

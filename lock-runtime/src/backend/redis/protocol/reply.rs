@@ -1,4 +1,4 @@
-//! The answers of scripts, and the reasons why there is none, as values.
+//! Replies of scripts, and the reasons why there is none, as values.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
-use super::call::{Call, Ticket};
+use super::call::{Call, KeyNames, Ticket};
+use super::name;
+use super::scripts;
 use super::token::Token;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
 
 /// What a script answered.
@@ -34,26 +36,26 @@ pub(crate) enum Reply {
         standings: Vec<Standing>,
     },
     Ours(bool),
-    /// For whoever inspects.
+    /// For inspections, which read it themselves.
     Raw(Value),
 }
 
-/// What stands at the head of a line.
+/// The head of a queue.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// The name of the holder whose lease ends first.
     pub(crate) owner: Box<str>,
-    /// `None` where it has no ttl.
+    /// `None` if it has no ttl.
     pub(crate) left: Option<Duration>,
 }
 
 impl Line {
     pub(crate) fn holder(&self) -> Holder {
-        Holder::parse(&self.owner, self.left)
+        name::holder(&self.owner, self.left)
     }
 }
 
-/// Where one asked token stands.
+/// Where one of the tokens in an `Ask` stands.
 #[derive(Debug)]
 pub(crate) enum Standing {
     Granted { fence: u64 },
@@ -68,15 +70,15 @@ pub(crate) enum Trouble {
     NotRun,
     /// It cannot serve at the moment.
     NotNow(Cause),
-    /// It will not, as long as nobody changes something.
+    /// It will not serve until somebody changes something.
     Never(Cause),
-    /// The connection ended before the answer: it may have been done or not.
+    /// The connection ended before the answer: the call may have been carried out or not.
     Unknown(Cause),
 }
 
 impl Call {
-    /// Reads the answer. `None` where it is not one to this call: the replies
-    /// of the connection have shifted, and none of them can be trusted.
+    /// Reads the answer. `None` if it belongs to another call: the replies of the
+    /// connection have shifted, and none of them can be trusted.
     pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
         if let Value::ServerError(error) = value {
             return Some(Err(Trouble::from_server(&error)));
@@ -85,7 +87,7 @@ impl Call {
             return Some(Ok(Reply::Raw(value)));
         }
         match (self, &value) {
-            (Self::Acquire { ticket, .. }, Value::Array(items)) => refused(items, ticket.token),
+            (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
             (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
             (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
@@ -106,7 +108,7 @@ fn granted(value: &Value, name: &str) -> Option<Reply> {
     })
 }
 
-fn refused(items: &[Value], expected: Token) -> Option<Reply> {
+fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
     let (token, status, rest) = standing(items)?;
     if token != expected {
         return None;
@@ -120,11 +122,16 @@ fn refused(items: &[Value], expected: Token) -> Option<Reply> {
             line: line(left, owner)?,
         }),
         ("differs", [kind]) => Some(Reply::Differs {
-            permits: text(kind)?.strip_prefix('p')?.parse().ok()?,
+            permits: permits(text(kind)?.strip_prefix('p')?),
         }),
         ("gone", []) => Some(Reply::Gone),
         _ => None,
     }
+}
+
+/// Another client may count further.
+fn permits(digits: &str) -> u32 {
+    digits.parse().unwrap_or(u32::MAX)
 }
 
 fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
@@ -172,7 +179,7 @@ fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
 fn line(left: &Value, owner: &Value) -> Option<Line> {
     let left = match left {
         Value::Int(-1) => None,
-        // -2: there is no owner yet, since the head of the line is dead and the
+        // -2: there is no owner yet, since the head of the queue is dead and the
         // script has skipped as many as it may.
         Value::Int(left) => Some(Duration::from_millis(u64::try_from(*left).unwrap_or(0))),
         _ => return None,
@@ -183,7 +190,7 @@ fn line(left: &Value, owner: &Value) -> Option<Line> {
     })
 }
 
-/// The value of a foreign client need not be text.
+/// The text of a value, which of a foreign client need not be UTF-8.
 pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::BulkString(bytes) => Some(match std::str::from_utf8(bytes) {
@@ -206,26 +213,35 @@ impl Trouble {
         }
         let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
         let never = is_final(&text);
+        let text = refused_command(&text).unwrap_or(text);
         Self::of(never, Arc::new(ServerSaid(text)))
     }
 
     /// What went wrong while connecting.
-    pub(crate) fn from_connecting(error: redis::RedisError) -> Self {
+    pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
         use redis::ErrorKind;
 
         // The text of an error that the client library knows is without its code.
+        let text = error.to_string();
         let never = error.code().is_some_and(is_final)
-            || is_final(&error.to_string())
+            || is_final(&text)
             || matches!(
                 error.kind(),
                 ErrorKind::AuthenticationFailed
                     | ErrorKind::InvalidClientConfig
                     | ErrorKind::RESP3NotSupported
             );
-        Self::of(never, Arc::new(error))
+        let said = refused_command(&text).or_else(|| refused_channel(&text, names));
+        Self::of(
+            never,
+            match said {
+                Some(text) => Arc::new(ServerSaid(text)),
+                None => Arc::new(error),
+            },
+        )
     }
 
-    /// For now, in our own words.
+    /// A passing trouble, in our own words.
     pub(crate) fn said(text: &str) -> Self {
         Self::NotNow(Arc::new(ServerSaid(text.to_owned())))
     }
@@ -251,17 +267,11 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for LockError {
-    fn from(trouble: Trouble) -> Self {
-        Self::unavailable(trouble.cause())
-    }
-}
-
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 
-/// Whether an error will not go away by itself. Inside a script some errors keep
-/// their code and some come as `ERR` with the code in the text, depending on the
-/// server's version.
+/// Whether an error will not go away by itself. Inside a script, depending on the
+/// server's version, some errors keep their code and others come as `ERR` with the
+/// code in the text.
 fn is_final(text: &str) -> bool {
     const FINAL: [&str; 8] = [
         "NOAUTH",
@@ -275,6 +285,22 @@ fn is_final(text: &str) -> bool {
         NO_SUCH_DATABASE,
     ];
     FINAL.iter().any(|code| text.contains(code))
+}
+
+/// Servers before 7.2 say which line of a script was refused, and not its command.
+fn refused_command(text: &str) -> Option<String> {
+    let command = scripts::refused_command(text)?;
+    Some(format!(
+        "NOPERM the user has no right to run {command}, which the scripts do"
+    ))
+}
+
+/// No server says which channel it refuses.
+fn refused_channel(text: &str, names: &KeyNames) -> Option<String> {
+    let (own, common) = (&names.channel, &names.common);
+    let refused = text.contains("permissions") && text.contains("channel");
+    refused
+        .then(|| format!("NOPERM the user has no permissions to the channels {own} and {common}"))
 }
 
 /// An error reply, or what happened to the connection, in words.

@@ -23,6 +23,10 @@ macro_rules! scripts {
 
 scripts!(ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, FORCE, OPEN);
 
+static ALL: [&Script; 8] = [
+    &ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY, &STATUS, &FORCE, &OPEN,
+];
+
 /// Those that are loaded when a connection opens.
 pub(crate) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];
 
@@ -47,6 +51,21 @@ impl Script {
         cmd.arg("LOAD").arg(self.text);
         cmd
     }
+}
+
+/// The command that a script's line names, where the server says that the user may
+/// not run it: older servers say only in which line of which script.
+pub(crate) fn refused_command(said: &str) -> Option<&'static str> {
+    let (_, place) = said.split_once("@user_script:")?;
+    let digits = place.split(|c: char| !c.is_ascii_digit()).next()?;
+    let script = ALL.iter().find(|it| said.contains(it.hash.as_str()))?;
+    let line = script
+        .text
+        .lines()
+        .nth(digits.parse::<usize>().ok()?.checked_sub(1)?)?;
+    let mut commands = line.split("call('").skip(1);
+    let (command, _) = commands.next()?.split_once('\'')?;
+    (said.contains("can't run this command") && commands.next().is_none()).then_some(command)
 }
 
 fn hash(text: &str) -> String {

@@ -1,9 +1,9 @@
-//! The numbers that tell acquisitions apart.
+//! Tokens: random numbers that tell acquisitions apart.
 
 use std::fmt;
 
-/// Names one acquisition on the server: 128 bits from the operating system, so
-/// that nobody else ever has the same. Each stands in a queue at most once.
+/// Identifies one acquisition on the server: 128 bits from the operating system, so
+/// that no two are ever the same. Each is in a queue at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(u128);
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Fresh tokens, of random bytes that are fetched for many of them at once.
+/// Makes tokens from random bytes, which it fetches for many tokens at once.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     fetched: Vec<u8>,
@@ -56,8 +56,8 @@ impl Tokens {
         Ok(Token(u128::from_be_bytes(bytes)))
     }
 
-    /// Forgets what was fetched. A machine that is copied while it runs would
-    /// use it twice; both copies have to connect again, and forget it then.
+    /// Forgets the bytes that were fetched. Two copies of a running machine would both
+    /// use them; but both have to connect again, and forget them then.
     pub(crate) fn forget(&mut self) {
         self.fetched.clear();
     }

@@ -1,4 +1,4 @@
-//! One acquisition, and where it stands.
+//! A claim: one acquisition and its stage.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use crate::base::clock::Moment;
 pub(super) struct Claim {
     pub(super) ticket: Ticket,
     pub(super) stage: Stage,
-    /// Before the last command was sent that may have found the token waiting:
+    /// Before the sending of the last command that may have found the token waiting:
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
     pub(super) place: Option<u64>,
-    /// Whether others waited for the lock with it.
+    /// Whether others waited for the lock at the same time.
     pub(super) crowded: bool,
-    /// Where the server forbids to let go, until when that is tried again. The
-    /// driver has its answer.
+    /// If the server forbids the release, until when it is tried again.
     pub(super) forbidden: Option<Moment>,
+    /// Whether the driver knows how it ends, and waits for it no longer.
+    pub(super) told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,12 +27,11 @@ pub(super) enum Stage {
     Unsent,
     /// Its acquire is on the way.
     Acquiring,
-    /// In line.
+    /// In the queue.
     Waiting,
-    /// The answer to its acquire is lost: only the server knows where it
-    /// stands.
+    /// The answer to its acquire is lost: only the server knows where it stands.
     Unsure,
-    /// Granted a while ago; a renewal is to show that it still is.
+    /// Granted a while ago; a renewal is to show that it is still held.
     Confirming {
         fence: u64,
     },
@@ -39,12 +39,15 @@ pub(super) enum Stage {
         fence: u64,
         granted: Moment,
     },
-    /// Nobody wants it any more; until the server says so.
-    Leaving,
+    /// Nobody wants it any more; until the server says so. The driver waits until
+    /// a lease would have ended by itself.
+    Leaving {
+        until: Moment,
+    },
     /// Until the server says so, or its lease has ended by itself.
     Releasing {
         until: Moment,
-        /// Until when the lock stays closed.
+        /// Until when the lock rests.
         rests: Moment,
     },
 }
@@ -59,6 +62,7 @@ impl Claim {
             place: None,
             crowded: false,
             forbidden: None,
+            told: false,
         }
     }
 
@@ -66,7 +70,13 @@ impl Claim {
         matches!(self.stage, Stage::Held { .. })
     }
 
-    /// What the release becomes that begins now.
+    /// Gives it up.
+    pub(super) fn leave(&mut self, now: Moment) {
+        let until = now.after(self.ticket.terms.ttl);
+        self.stage = Stage::Leaving { until };
+    }
+
+    /// The stage of a release that begins now.
     pub(super) fn releasing(&self, now: Moment) -> Stage {
         let rest = match self.stage {
             Stage::Held { granted, .. } => self.ticket.terms.rest(granted, now),

@@ -1,5 +1,4 @@
-//! Looking at locks from outside: who holds them, which there are, and taking
-//! them away.
+//! Inspections: who holds a lock, which locks there are, and taking one away.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -8,20 +7,22 @@ use redis::Value;
 
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Inspect};
+use crate::backend::redis::protocol::name;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
 use crate::backend::redis::protocol::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{Holder, Status};
+use crate::vocabulary::health::Health;
+use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
-/// How long holders have to tell about their locks. Whoever is stopped does not,
-/// and is known by what stands on the server.
+/// How long holders have to report about their locks. A stopped holder does not; of it
+/// only the entry on the server is known.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The questions that are not answered yet, and the answers to the others.
+/// The queries that are not answered yet, and the answers to the others.
 #[derive(Debug, Default)]
 pub(super) struct Inspections {
     open: BTreeMap<QueryId, Inspection>,
@@ -40,11 +41,15 @@ enum Inspection {
         found: BTreeSet<LockKey>,
     },
     ForceRelease(usize),
+    Health {
+        asked: Moment,
+        took: Duration,
+    },
 }
 
 impl Inspections {
-    /// The first call of a question.
-    pub(super) fn begin(&mut self, id: QueryId, query: Query) -> Call {
+    /// The first call for a query.
+    pub(super) fn begin(&mut self, now: Moment, id: QueryId, query: Query) -> Call {
         let (inspection, step) = match query {
             Query::Status(key) => {
                 let status = Status {
@@ -62,6 +67,10 @@ impl Inspections {
                 (Inspection::List { pattern, found }, scan)
             }
             Query::ForceRelease(key) => (Inspection::ForceRelease(0), Inspect::ForceRelease(key)),
+            Query::Health => {
+                let took = Duration::ZERO;
+                (Inspection::Health { asked: now, took }, Inspect::Echo)
+            }
         };
         self.open.insert(id, inspection);
         Call::Inspect(id, step)
@@ -78,7 +87,7 @@ impl Inspections {
         }
     }
 
-    /// What an answer leads to: another call, or the end of the question.
+    /// What follows from a reply: another call, or the answer to the query.
     pub(super) fn replied(
         &mut self,
         now: Moment,
@@ -111,6 +120,10 @@ impl Inspections {
             (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| None)
             }
+            (Inspection::Health { asked, took }, Inspect::Echo) => {
+                *took = now.since(*asked);
+                matches!(value, Some(Value::Int(1..))).then_some(None)
+            }
             _ => None,
         };
         let result = match next {
@@ -122,7 +135,7 @@ impl Inspections {
         None
     }
 
-    /// A holder has told about its lock.
+    /// A holder has reported about its lock.
     pub(super) fn told(&mut self, token: Token, fence: u64, held: Duration) {
         let since = SystemTime::now().checked_sub(held);
         let mut complete = Vec::new();
@@ -162,7 +175,7 @@ impl Inspections {
         self.open.values().filter_map(ends).min()
     }
 
-    /// Answers those whose holders do not tell.
+    /// Answers queries whose holders do not report in time.
     pub(super) fn tick(&mut self, now: Moment) {
         while self.next_end().is_some_and(|end| end <= now) {
             let due = |inspection: &Inspection| matches!(inspection, Inspection::Status { ends: Some(end), .. } if *end <= now);
@@ -187,12 +200,13 @@ impl Inspection {
             Self::Status { status, .. } => Found::Status(status),
             Self::List { found, .. } => Found::List(found.into_iter().collect()),
             Self::ForceRelease(count) => Found::ForceRelease(count),
+            Self::Health { took, .. } => Found::Health(Health::reached(took)),
         }
     }
 }
 
-/// A pattern as Redis reads it that finds whatever this one matches, and more:
-/// there brackets mean something too, and a question mark stands for a byte.
+/// A pattern for Redis that matches everything that this one does, and more: in Redis
+/// brackets have a meaning too, and a question mark stands for a byte.
 fn glob(pattern: &Pattern) -> String {
     let mut glob = String::new();
     let mut rest = pattern.as_str().chars().peekable();
@@ -208,7 +222,7 @@ fn glob(pattern: &Pattern) -> String {
     glob
 }
 
-/// The tokens of the holders that can tell more.
+/// The tokens of the holders that can report more.
 fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> {
     let Some(Value::Array(items)) = value else {
         return None;
@@ -222,7 +236,7 @@ fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> 
             Value::Int(left) => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
             _ => return None,
         };
-        let holder = Holder::parse(&text(&pair[0])?, remaining);
+        let holder = name::holder(&text(&pair[0])?, remaining);
         if !holder.resting && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
@@ -236,7 +250,7 @@ fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// Adds the locks of one page that match; where the next one begins.
+/// Adds the matching locks of one page; returns where the next page begins.
 fn read_keys(
     value: Option<Value>,
     pattern: &Pattern,
@@ -251,10 +265,10 @@ fn read_keys(
     for owner in owners {
         let owner = text(owner)?;
         // No prefix has a brace in it.
-        let name = owner
+        let key = owner
             .split_once(":{")
             .and_then(|(_, it)| it.strip_suffix('}'));
-        let key = name.map(LockKey::stored);
+        let key = key.map(LockKey::unchecked);
         found.extend(key.filter(|key| pattern.matches(key)));
     }
     text(cursor)?.parse().ok()
@@ -267,8 +281,9 @@ mod tests {
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {
         let mut inspections = Inspections::default();
+        let now = Moment::from_nanos(1);
         for id in [1, 2] {
-            inspections.begin(QueryId(id), Query::Status(LockKey::from("k")));
+            inspections.begin(now, QueryId(id), Query::Status(LockKey::from("k")));
         }
         let token = Token::parse(&"7".repeat(32)).expect("a token");
         let name = format!("{token} 1@host");
@@ -277,7 +292,6 @@ mod tests {
             Value::BulkString(name.into_bytes()),
             Value::Int(900),
         ];
-        let now = Moment::from_nanos(1);
         let step = Inspect::Status(LockKey::from("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
         assert!(inspections.replied(now, QueryId(1), step, reply).is_some());

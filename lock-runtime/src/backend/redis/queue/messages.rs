@@ -1,4 +1,4 @@
-//! What each message that was pushed means for the acquisitions of a connection.
+//! What each pushed message means for the claims of a connection.
 
 use super::{CLAIM_TTL, Queue, Stage};
 use crate::backend::Outcome;
@@ -8,8 +8,7 @@ use crate::backend::redis::protocol::token::Token;
 use crate::base::clock::Moment;
 
 impl Queue {
-    /// A message was pushed. The order in which it and the reply to a call come
-    /// in says nothing.
+    /// Takes in a pushed message. Messages and replies may arrive in any order.
     pub(crate) fn heard(&mut self, now: Moment, message: Message) {
         match message {
             Message::Granted(grant) => self.granted(now, grant),
@@ -25,7 +24,7 @@ impl Queue {
 
     fn granted(&mut self, now: Moment, grant: Grant) {
         let Some(&id) = self.ids.get(&grant.token) else {
-            // Of an acquisition that was given up while its connection was gone.
+            // The acquisition was given up while its connection was gone.
             self.send(now, Call::Disown(grant));
             return;
         };

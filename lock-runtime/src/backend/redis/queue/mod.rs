@@ -1,5 +1,5 @@
-//! Our side of the lines that the server keeps: what one connection's
-//! acquisitions wait for, and what to send next. A state machine without I/O.
+//! Our side of the queues on the server: what the acquisitions of one connection wait
+//! for, and what to send next. A state machine without I/O.
 
 mod claim;
 mod inspect;
@@ -28,11 +28,11 @@ use claim::{Claim, Stage};
 use inspect::Inspections;
 use room::Rooms;
 
-/// What a grant that was pushed lasts at the most, as in `dispatch.lua`.
+/// The longest lease of a pushed grant, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
-/// The pause before something is sent again that the server refused.
+/// The pause before a refused call is sent again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause before a release is sent again that the server forbids.
+/// The longest pause before a forbidden release is sent again.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Everything that goes over one connection of the pool.
@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     claims: Numbered<LeaseId, Claim>,
     ids: Numbered<Token, LeaseId>,
     rooms: Rooms,
-    /// When to send a call again that the server has refused.
+    /// When to send refused calls again.
     retries: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
     tokens: Tokens,
@@ -99,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// The connection is there, and subscribed: what is unsure asks at once.
+    /// The connection is open and subscribed: unsure claims ask at once.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
@@ -155,15 +155,18 @@ impl Queue {
                     place: claim.place,
                 }
             }
-            Stage::Leaving => Call::Leave(claim.ticket.clone()),
+            Stage::Leaving { until } => {
+                let call = Call::Leave(claim.ticket.clone());
+                if now >= until {
+                    let cause = self.unconfirmed();
+                    self.tell(id, Err(cause));
+                } else if self.down.is_some() {
+                    self.retries.insert((until, id));
+                }
+                call
+            }
             Stage::Releasing { until, .. } if now >= until => {
-                let cause = self.down.as_ref().map_or_else(
-                    || {
-                        Trouble::said("the release was not confirmed before the lease ended")
-                            .cause()
-                    },
-                    Trouble::cause,
-                );
+                let cause = self.unconfirmed();
                 self.retire(id, Err(cause));
                 return;
             }
@@ -184,8 +187,7 @@ impl Queue {
         }
     }
 
-    /// Starts on a grant at once, or asks for a full lease first where little
-    /// is left of it.
+    /// Reports a grant at once, or renews it first if little is left of its lease.
     fn enter(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -207,7 +209,7 @@ impl Queue {
         }
     }
 
-    /// The token is of no use any more. A fresh one takes its place in line.
+    /// The token is of no use any more. A fresh one takes its place in the queue.
     fn start_over(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -239,9 +241,9 @@ impl Queue {
         if claim.stage == Stage::Unsent {
             self.forget(id);
         } else {
-            // It may stand in line all the same.
+            // It may be in the queue all the same.
             self.rooms.leave(&claim.ticket.terms.key, id);
-            claim.stage = Stage::Leaving;
+            claim.leave(claim.since);
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
@@ -271,15 +273,24 @@ impl Queue {
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
     }
 
-    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        let told = self
-            .claims
-            .get(&id)
-            .is_some_and(|it| it.forbidden.is_some());
-        self.forget(id);
+    /// Why a release has no answer.
+    fn unconfirmed(&self) -> Cause {
+        let said = || Trouble::said("the release was not confirmed before the lease ended");
+        self.down.clone().unwrap_or_else(said).cause()
+    }
+
+    /// Tells the driver, once, how a release ends.
+    fn tell(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        let claim = self.claims.get_mut(&id);
+        let told = claim.is_some_and(|claim| std::mem::replace(&mut claim.told, true));
         if !told {
             self.outcomes.push_back(Outcome::Released { id, result });
         }
+    }
+
+    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.tell(id, result);
+        self.forget(id);
     }
 
     fn forget(&mut self, id: LeaseId) {

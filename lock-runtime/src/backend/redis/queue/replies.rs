@@ -1,4 +1,4 @@
-//! What each answer of the server means for the acquisition that it is about.
+//! What each reply of the server means for its claim.
 
 use super::{LONG_PAUSE, PAUSE, Queue, Stage};
 use crate::backend::Outcome;
@@ -24,7 +24,7 @@ impl Queue {
                 let next = self.inspections.replied(now, number, step, result);
                 self.calls.extend(next.map(|call| Sent { call, at: now }));
             }
-            // What the server kept of a grant ends with its ttl, and who asked
+            // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.
             Call::Disown(_) | Call::Report { .. } => {}
         }
@@ -176,22 +176,20 @@ impl Queue {
         let Some(claim) = self.claim(ticket) else {
             return;
         };
-        if !matches!(claim.stage, Stage::Leaving | Stage::Releasing { .. }) {
+        if !matches!(claim.stage, Stage::Leaving { .. } | Stage::Releasing { .. }) {
             return;
         }
         let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
         match result {
             Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
             Err(Trouble::Never(cause)) => {
-                // The driver need not wait for what somebody has to change first.
-                if claim.forbidden.is_none() {
-                    claim.forbidden = Some(match claim.stage {
-                        Stage::Releasing { until, .. } => until,
-                        _ => now.after(ttl),
-                    });
-                    let result = Err(cause);
-                    self.outcomes.push_back(Outcome::Released { id, result });
-                }
+                // The driver need not wait until somebody gives the right back.
+                let forbidden = match claim.stage {
+                    Stage::Releasing { until, .. } => until,
+                    _ => now.after(ttl),
+                };
+                claim.forbidden.get_or_insert(forbidden);
+                self.tell(id, Err(cause));
                 let pause = LONG_PAUSE.min(ttl / 10);
                 self.retries.insert((now.after(pause), id));
             }

@@ -1,4 +1,4 @@
-//! What the driver asks for, as it begins.
+//! What each request of the driver begins.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Queue {
     fn abandon(&mut self, now: Moment, id: LeaseId) {
         match self.claims.get_mut(&id) {
             Some(claim) if claim.stage != Stage::Unsent => {
-                claim.stage = Stage::Leaving;
+                claim.leave(now);
                 self.rooms.leave(&claim.ticket.terms.key, id);
                 self.retry(now, id);
             }
@@ -79,7 +79,7 @@ impl Queue {
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
         match &self.down {
             None => {
-                let call = self.inspections.begin(id, query);
+                let call = self.inspections.begin(now, id, query);
                 self.send(now, call);
             }
             Some(trouble) => {

@@ -1,4 +1,4 @@
-//! Who waits for which key, and when to ask the server about them again.
+//! Rooms: the waiters for each key, and when to ask the server about them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
-/// Grants are pushed; asking is for those that were lost, and tells the server
-/// that we live. It skips whom it has not heard of for three times as long.
+/// Grants are pushed. Asking finds those that were lost, and tells the server that we
+/// live: it skips waiters that have been silent for three times as long.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// A lease that ends is seen within this time of its end.
+/// The end of a lease is noticed within this time.
 const JITTER_MS: u64 = 50;
-/// How many are asked about in one call.
+/// How many waiters one call asks about.
 const MOST: usize = 200;
 
 /// The waiters of one connection, by key.
@@ -22,26 +22,26 @@ const MOST: usize = 200;
 pub(crate) struct Rooms {
     by_key: BTreeMap<LockKey, Room>,
     agenda: BTreeSet<(Moment, LockKey)>,
-    /// What the last due room has left to ask.
+    /// The waiters of the last due room that have not been asked about yet.
     rest: Vec<Ticket>,
 }
 
 #[derive(Debug)]
 struct Room {
     waiters: BTreeMap<LeaseId, Ticket>,
-    /// Its place in the agenda; `None` while a question is on the way.
+    /// Its position in the agenda; `None` while a question is in flight.
     ask_at: Option<Moment>,
 }
 
 impl Rooms {
-    /// When to ask next, given who is served at the moment.
+    /// When to ask next, given the current holder.
     pub(crate) fn next(now: Moment, line: &Line) -> Moment {
         let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
         let until = line.left.map_or(ASK_EVERY, |left| left + jitter);
         now.after(until.min(ASK_EVERY))
     }
 
-    /// A waiter has been told that it stands in line.
+    /// A waiter has been told that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         self.join_later(ticket, Self::next(now, line));
     }

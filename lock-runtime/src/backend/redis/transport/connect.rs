@@ -1,6 +1,7 @@
-//! Opens one connection: everything that must be true before its first acquire.
+//! Opens one connection, and prepares it for its first acquire.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 #[cfg(feature = "tls")]
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use tokio::sync::mpsc;
 
 use super::stream::Route;
 use crate::backend::redis::address::Address;
-use crate::backend::redis::protocol::call::Names;
+use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
 use crate::vocabulary::credentials::Provider;
 use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::holder;
+use crate::vocabulary::holder::THIS_PROCESS;
 
-/// How many batches may wait to be written.
+/// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
 
 /// How long new credentials may take: they may come from far away.
@@ -34,13 +35,13 @@ pub(crate) struct Opened {
     pub(crate) connection: MultiplexedConnection,
     /// Reads and writes while it is polled; ends with the connection.
     pub(crate) io: Io,
-    /// `None` where it may not be asked for.
+    /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
     /// How long the password is valid.
     pub(crate) expires_in: Option<Duration>,
 }
 
-/// What names one connection and no other.
+/// Identifies one connection to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// The server's name for itself, a new one with each start.
@@ -51,7 +52,7 @@ pub(crate) struct Identity {
 
 pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a connection said by itself.
+/// An event that a connection reports by itself.
 #[derive(Debug)]
 pub(crate) struct Push {
     /// Which connection of the pool, and which one in a row.
@@ -90,17 +91,17 @@ impl Dialer {
             route: Route::new(&address.place, setup)?,
             login,
             provider: setup.credentials.clone(),
-            // Several attempts fit into the time.
+            // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
         })
     }
 
-    /// Opens a connection whose grants come in on `names.channel`; ends `old`,
-    /// its predecessor, where the server allows that.
+    /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
+    /// predecessor, if the server allows that.
     pub(crate) async fn open(
         self,
-        names: &Names,
+        names: &KeyNames,
         connection: usize,
         generation: u64,
         old: Option<Identity>,
@@ -117,7 +118,7 @@ impl Dialer {
 
     async fn open_once(
         &self,
-        names: &Names,
+        names: &KeyNames,
         connection: usize,
         generation: u64,
         old: Option<Identity>,
@@ -129,7 +130,7 @@ impl Dialer {
                 expires_in,
                 ..opened
             }),
-            Ok(Err(error)) => Err(trouble(error)),
+            Ok(Err(error)) => Err(trouble(error, names)),
             Err(_) => Err(Trouble::said(self.route.silence())),
         }
     }
@@ -156,7 +157,7 @@ impl Dialer {
     async fn open_unbounded(
         &self,
         login: &RedisConnectionInfo,
-        names: &Names,
+        names: &KeyNames,
         number: usize,
         generation: u64,
         old: Option<Identity>,
@@ -198,19 +199,19 @@ fn is_wrong_password(cause: &Cause) -> bool {
     })
 }
 
-fn trouble(error: RedisError) -> Trouble {
+fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
     if let Some(distrust) = super::tls::Distrust::find(&error) {
         return Trouble::Never(Arc::new(distrust));
     }
-    Trouble::from_connecting(error)
+    Trouble::from_connecting(error, names)
 }
 
-/// Does what must be done before the first acquire; returns which connection it
-/// is, where that may be asked for.
+/// Does what must be done before the first acquire; returns the identity of the
+/// connection, if the user has the right to ask for it.
 async fn prepare(
     connection: &mut MultiplexedConnection,
-    names: &Names,
+    names: &KeyNames,
     old: Option<Identity>,
 ) -> RedisResult<Option<Identity>> {
     let channels = [&*names.channel, &*names.common];
@@ -232,10 +233,9 @@ async fn prepare(
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
     answers.pop().unwrap_or(Value::Nil).extract_error()?;
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
-        return Err((ErrorKind::Io, "the server does not deliver messages").into());
+        return Err(io::Error::other("the server does not deliver messages").into());
     }
-    // The others are refused where the user has no right to them, and can be
-    // done without.
+    // The others are refused if the user has no right to them, and are not needed.
     let ours = match &answers[..] {
         [Value::Int(number), info, ..] => run(info).map(|run| Identity {
             run,
@@ -257,11 +257,10 @@ async fn prepare(
 
 /// What an operator sees in `CLIENT LIST`, where only printable ASCII may stand.
 fn client_name() -> String {
-    let here = holder::here();
-    let ascii = here
-        .chars()
-        .map(|c| if c.is_ascii_graphic() { c } else { '-' });
-    format!("lock-runtime:{}", ascii.collect::<String>())
+    let host = THIS_PROCESS
+        .host
+        .replace(|c: char| !c.is_ascii_graphic(), "-");
+    format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
 }
 
 /// The server's name in what it tells of itself.
@@ -288,5 +287,5 @@ fn event(push: PushInfo) -> Option<PushEvent> {
 
 /// For a connection that ended without an error of its own.
 pub(crate) fn closed() -> RedisError {
-    (ErrorKind::Io, "the server closed the connection").into()
+    io::Error::other("the server closed the connection").into()
 }

@@ -1,5 +1,5 @@
-//! One connection of the pool: sends what its queue wants sent, in one pipeline
-//! at a time, and connects again when it breaks.
+//! One connection of the pool: sends the calls of its queue as pipelines, and connects
+//! again when it breaks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
 use super::login::Login;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
-use crate::backend::redis::protocol::call::{Names, Sent};
+use crate::backend::redis::protocol::call::{KeyNames, Sent};
 use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
@@ -23,8 +23,10 @@ use crate::backend::redis::queue::Queue;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
+use crate::vocabulary::health::{Health, LastError};
+use crate::vocabulary::query::Found;
 
-/// How many batches on their way make it worth while to wait for more calls.
+/// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(20);
@@ -32,31 +34,31 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A connection, or the lack of one, and what goes over it.
+/// A connection, or the attempts to open one, and everything that goes over it.
 pub(crate) struct Link {
     pub(crate) queue: Queue,
     number: usize,
-    names: Arc<Names>,
+    names: Arc<KeyNames>,
     dialer: Dialer,
     state: State,
-    /// How many connections there have been. Pushes of an earlier one are not
-    /// listened to.
+    /// How many connections there have been. Pushes of earlier ones are ignored.
     generation: u64,
     /// Whether the last one has ended already.
     ended: bool,
     login: Login,
-    /// Which one the last was.
+    /// The identity of the last one.
     identity: Option<Identity>,
-    /// In the order in which they were sent, which is that of their answers.
-    batches: VecDeque<Batch>,
+    /// In the order of sending, which is that of the answers.
+    in_flight: VecDeque<InFlight>,
     last_answer: Moment,
-    /// A last chance for an answer that is there but has not been read: the
-    /// whole process may have been stopped.
+    /// A last chance for an answer that has arrived but has not been read: the whole
+    /// process may have been stopped.
     grace: Option<Moment>,
     pause: Duration,
-    /// Those that the server does not remember.
+    /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
-    /// Whether the next calls go one by one, to see which of them is refused.
+    last_error: Option<LastError>,
+    /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
 }
 
@@ -66,7 +68,8 @@ enum State {
     Up(Wire),
 }
 
-struct Batch {
+/// A pipeline whose answers have not all come in.
+struct InFlight {
     sent: Vec<Sent>,
     apart: bool,
     at: Moment,
@@ -74,7 +77,7 @@ struct Batch {
     answers: Answers,
 }
 
-/// What came of a batch.
+/// The calls of a pipeline, and their answers.
 pub(crate) struct Answered {
     sent: Vec<Sent>,
     apart: bool,
@@ -82,7 +85,7 @@ pub(crate) struct Answered {
 }
 
 impl Link {
-    pub(crate) fn new(number: usize, names: Names, dialer: Dialer, now: Moment) -> Self {
+    pub(crate) fn new(number: usize, names: KeyNames, dialer: Dialer, now: Moment) -> Self {
         Self {
             queue: Queue::new(),
             login: Login::new(None, now, None),
@@ -93,11 +96,12 @@ impl Link {
             generation: 0,
             ended: false,
             identity: None,
-            batches: VecDeque::new(),
+            in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
             pause: FIRST_PAUSE,
             forgotten: Vec::new(),
+            last_error: None,
             apart: false,
         }
     }
@@ -106,9 +110,23 @@ impl Link {
         matches!(self.state, State::Up(_))
     }
 
-    /// Whether it is open and waits for few answers.
+    /// Whether it is open and few pipelines are in flight.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_up() && self.batches.len() < BUSY
+        self.is_up() && self.in_flight.len() < BUSY
+    }
+
+    /// Adds to the answer of a probe what the queue does not know.
+    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
+        let known = self.last_error.clone();
+        match result {
+            Ok(Found::Health(health)) => health.last_error = known,
+            Ok(_) => {}
+            Err(cause) => {
+                let current = known.filter(|_| !self.is_up());
+                let error = current.unwrap_or_else(|| LastError::now(cause));
+                *result = Ok(Found::Health(Health::unreachable(error)));
+            }
+        }
     }
 
     /// Writes what was sent and reads what has come in.
@@ -118,18 +136,18 @@ impl Link {
         }
     }
 
-    /// The next answer to what was sent, if it has come in.
+    /// The next answers, if they have arrived.
     pub(crate) fn next_answer(&mut self) -> Option<Answered> {
-        let result = Wire::answered(&mut self.batches.front_mut()?.answers)?;
-        let batch = self.batches.pop_front()?;
+        let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
+        let pipeline = self.in_flight.pop_front()?;
         Some(Answered {
-            sent: batch.sent,
-            apart: batch.apart,
+            sent: pipeline.sent,
+            apart: pipeline.apart,
             result,
         })
     }
 
-    /// Gives each call of a batch its reply.
+    /// Gives each call of a pipeline its reply.
     pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
         self.last_answer = now;
         self.grace = None;
@@ -149,7 +167,7 @@ impl Link {
         let mut sent = sent.into_iter();
         for value in values {
             let calls = batch::next(sent.as_slice(), apart);
-            self.apart |= batch::refused(calls, &value);
+            self.apart |= batch::is_refused(calls, &value);
             let Some(replies) = batch::decode(calls, value) else {
                 break;
             };
@@ -176,13 +194,13 @@ impl Link {
                 }
             }
             PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
-            // It ended before we had heard that it was open.
+            // It ended before we knew that it was open.
             PushEvent::Disconnected => self.ended = true,
         }
     }
 
-    /// Connects where there is no connection, and drops one that has gone
-    /// silent. Returns the error of an attempt that has failed.
+    /// Connects if there is no connection, and drops one that has gone silent. Returns
+    /// the error of an attempt that has failed.
     pub(crate) fn poll_connection(
         &mut self,
         cx: &mut Context<'_>,
@@ -202,11 +220,11 @@ impl Link {
         {
             match result {
                 Ok(_) if self.ended => {
-                    let trouble = Trouble::from_connecting(closed());
-                    return Err(self.refused(now, trouble));
+                    let trouble = Trouble::from_connecting(closed(), &self.names);
+                    return Err(self.dial_failed(now, trouble));
                 }
                 Ok(opened) => self.opened(now, opened),
-                Err(trouble) => return Err(self.refused(now, trouble)),
+                Err(trouble) => return Err(self.dial_failed(now, trouble)),
             }
         }
         if let State::Up(wire) = &self.state {
@@ -215,8 +233,8 @@ impl Link {
         Ok(())
     }
 
-    /// Hands over what the queue has for the server, which the next
-    /// [`poll_io`](Self::poll_io) writes; whether there was anything.
+    /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
+    /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
         let State::Up(wire) = &self.state else {
             return false;
@@ -230,7 +248,7 @@ impl Link {
         let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
-        self.batches.push_back(Batch {
+        self.in_flight.push_back(InFlight {
             sent,
             apart,
             at: now,
@@ -240,7 +258,7 @@ impl Link {
         true
     }
 
-    /// When there will be something to do without an event.
+    /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let dial = match self.state {
             State::Down { until } => Some(until),
@@ -251,10 +269,10 @@ impl Link {
         all.into_iter().flatten().min()
     }
 
-    /// When the connection counts as broken if nothing comes in until then. A
-    /// server that answers others before us is slow, not silent.
+    /// When the connection counts as broken if nothing arrives until then. A server
+    /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let oldest = self.batches.front()?;
+        let oldest = self.in_flight.front()?;
         let heard = oldest.at.max(self.last_answer);
         Some(self.grace.unwrap_or(heard.after(oldest.timeout)))
     }
@@ -287,18 +305,19 @@ impl Link {
         self.queue.connected(now);
     }
 
-    fn refused(&mut self, now: Moment, trouble: Trouble) -> Trouble {
+    fn dial_failed(&mut self, now: Moment, trouble: Trouble) -> Trouble {
         self.state = State::Down {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
     }
 
-    /// The replies do not belong to the calls any more.
+    /// The replies no longer match the calls.
     fn shifted(&mut self, now: Moment, sent: Vec<Sent>) {
-        let said = ServerSaid("an answer belongs to another question".into());
+        let said = ServerSaid("an answer belongs to another call".into());
         let cause: Cause = Arc::new(said);
         self.unknown(now, sent, &cause);
         self.broken(now, cause);
@@ -310,11 +329,12 @@ impl Link {
             return;
         }
         events::disconnected(self.number, &cause);
+        self.last_error = Some(LastError::now(&cause));
         self.state = State::Down { until: now };
-        for batch in std::mem::take(&mut self.batches) {
-            self.unknown(now, batch.sent, &cause);
+        for pipeline in std::mem::take(&mut self.in_flight) {
+            self.unknown(now, pipeline.sent, &cause);
         }
-        // What was not sent yet is decided anew.
+        // Calls that were not sent yet are decided anew.
         let unsent = self.queue.calls();
         self.unknown(now, unsent, &cause);
         self.queue.disconnected(Trouble::Unknown(cause));

@@ -12,7 +12,7 @@ use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
 use crate::vocabulary::error::LockError;
 
-/// What bytes go over.
+/// A stream of bytes.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -67,7 +67,7 @@ impl Route {
     }
 }
 
-/// The first of a host's addresses that answers: one that does not must not hold
+/// Connects to the first of a host's addresses that answers: a silent one must not hold
 /// up the others.
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
@@ -79,7 +79,7 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         match attempt? {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                // A late command of a connection that was dropped dies with it.
+                // A command that is still buffered dies with a dropped connection.
                 stream.set_zero_linger()?;
                 return Ok(stream);
             }

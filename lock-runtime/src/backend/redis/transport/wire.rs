@@ -12,8 +12,8 @@ use redis::{Pipeline, RedisResult, Value};
 use super::connect::{Io, Opened};
 use crate::base::last_waker::LastWaker;
 
-/// The answers to one pipeline. They come in while the wire is polled, and wake
-/// nobody: they are looked for after that.
+/// The answers to one pipeline. They arrive while the wire is polled, and wake nobody:
+/// the link looks for them afterwards.
 pub(crate) type Answers = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
 
 pub(crate) struct Wire {
@@ -54,7 +54,7 @@ impl Wire {
                 .send_packed_commands(&pipeline, aside, count)
                 .await
         });
-        // Polled once, it stands in line to be written.
+        // The first poll puts the pipeline into the connection's buffer.
         self.ear.deaf.store(true, Ordering::SeqCst);
         let polled = answers
             .as_mut()
@@ -77,8 +77,8 @@ impl Wire {
     }
 }
 
-/// Passes on what happens to the socket, and not that we have sent something
-/// ourselves: after that the wire is polled anyway.
+/// Passes on wake-ups of the socket, but not those of our own sending: after that the
+/// wire is polled anyway.
 #[derive(Default)]
 struct Ear {
     deaf: AtomicBool,

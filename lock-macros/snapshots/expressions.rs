@@ -1,0 +1,54 @@
+async fn print(
+    &self,
+    id: u32,
+    name: &str,
+    budget: Duration,
+    count: u32,
+) -> io::Result<()> {
+    let lock_key = {
+        let key_writer = &::lock_runtime::__private::KeyWriter::new();
+        key_writer
+            .write(
+                ::core::format_args!(
+                    "printer:{id}:{id:?}:{name:>4}",
+                    id = key_writer.formatted(&id),
+                    name = key_writer.value(&name),
+                ),
+            )
+    };
+    let lock_request = ::lock_runtime::__private::acquire(
+        &{
+            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
+                    ::core::module_path!(),
+                    "print",
+                )
+                .min_hold(limits::MIN_HOLD);
+            LOCK_SITE
+        }
+            .with_ttl(Duration::from_secs(3))
+            .with_wait(budget)
+            .with_max_hold(self.most)
+            .with_permits(count),
+        lock_key,
+    );
+    let lock_error = 'locked: {
+        let lock_guard = match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => lock_guard,
+            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
+        };
+        let lock_body = async move {
+            if false {
+                return ::lock_runtime::__private::output::<io::Result<()>>();
+            }
+            { Ok(()) }
+        };
+        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
+            ::core::result::Result::Ok(lock_output) => {
+                ::lock_runtime::LockGuard::release(lock_guard);
+                return lock_output;
+            }
+            ::core::result::Result::Err(lock_error) => lock_error,
+        }
+    };
+    <io::Result<()> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+}

@@ -1,0 +1,115 @@
+//! A record of which locks a manager has taken and let go, in order.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use crate::backend::{Backend, Outcome, Request};
+use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::terms::LeaseId;
+
+/// What has happened to a lock; see [`Locks::history`](crate::testing::Locks::history).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It was taken.
+    Acquired(LockKey),
+    /// It was let go, or taken away.
+    Released(LockKey),
+}
+
+/// What has happened so far, shared between the store and the test.
+#[derive(Debug, Default)]
+pub(crate) struct History(Mutex<Record>);
+
+#[derive(Debug, Default)]
+struct Record {
+    held: BTreeMap<LeaseId, LockKey>,
+    events: Vec<Event>,
+}
+
+impl History {
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.record().events.clone()
+    }
+
+    pub(crate) fn is_held(&self, key: &LockKey) -> bool {
+        self.record().held.values().any(|held| held == key)
+    }
+
+    fn acquired(&self, id: LeaseId, key: &LockKey) {
+        let mut record = self.record();
+        record.held.insert(id, key.clone());
+        record.events.push(Event::Acquired(key.clone()));
+    }
+
+    fn released(&self, id: LeaseId) {
+        let mut record = self.record();
+        if let Some(key) = record.held.remove(&id) {
+            record.events.push(Event::Released(key));
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A store that keeps a record.
+pub(crate) struct Recorded<B> {
+    store: B,
+    history: Arc<History>,
+    asked: BTreeMap<LeaseId, LockKey>,
+}
+
+impl<B> Recorded<B> {
+    pub(crate) fn new(store: B, history: Arc<History>) -> Self {
+        Self {
+            store,
+            history,
+            asked: BTreeMap::new(),
+        }
+    }
+}
+
+impl<B: Backend> Backend for Recorded<B> {
+    fn submit(&mut self, now: Moment, request: Request) {
+        match &request {
+            Request::Acquire(terms) => {
+                self.asked.insert(terms.id, terms.key.clone());
+            }
+            // Also of what was taken away, and whether the store hears of it or not.
+            Request::Release(id) | Request::Abandon(id) => {
+                self.asked.remove(id);
+                self.history.released(*id);
+            }
+            Request::Renew(_) | Request::Query(..) => {}
+        }
+        self.store.submit(now, request);
+    }
+
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let polled = self.store.poll_outcome(cx);
+        if let Poll::Ready(outcome) = &polled {
+            match outcome {
+                Outcome::Granted { id, .. } => {
+                    // One that nobody waits for any more is not ours.
+                    if let Some(key) = self.asked.remove(id) {
+                        self.history.acquired(*id, &key);
+                    }
+                }
+                outcome => {
+                    if let Some(id) = outcome.ended() {
+                        self.asked.remove(&id);
+                    }
+                }
+            }
+        }
+        polled
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.store.is_quiet()
+    }
+}

@@ -1,0 +1,21 @@
+//! What nobody will hear of when the driver ends is no longer counted as waiting or held.
+
+use super::Operations;
+use crate::vocabulary::metrics;
+
+impl Drop for Operations {
+    fn drop(&mut self) {
+        for acquiring in self.acquiring.values() {
+            metrics::no_longer_waiting(&acquiring.terms);
+        }
+        let held = self.watchdog.forget_all();
+        for lease in held.iter().filter(|lease| !lease.is_limit()) {
+            metrics::no_longer_held(&lease.terms);
+        }
+        for releasing in self.releasing.values() {
+            if releasing.end.held().is_some() {
+                metrics::no_longer_held(&releasing.terms);
+            }
+        }
+    }
+}

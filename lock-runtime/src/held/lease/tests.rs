@@ -1,0 +1,95 @@
+//! How leases end, of one key and of several, and who is woken then.
+
+use super::*;
+use crate::held::home::Nowhere;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::terms::LeaseId;
+
+fn lease(clock: &Clock) -> Lease {
+    let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));
+    let ends = deadline(clock.now(), terms.ttl);
+    Lease::new(
+        terms.into(),
+        1,
+        clock.now(),
+        ends,
+        clock.clone(),
+        Arc::new(Nowhere),
+    )
+}
+
+#[test]
+fn what_remains_grows_less_and_ends_with_the_lease() {
+    let clock = Clock::manual();
+    let lease = lease(&clock);
+    let all = lease.remaining();
+    assert_eq!(all, Duration::from_millis(10_000 - 102 - 200));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(lease.remaining() + Duration::from_secs(1), all);
+    lease.end();
+    assert_eq!(lease.remaining(), Duration::ZERO);
+}
+
+#[test]
+fn everybody_who_watches_is_woken_once() {
+    struct Count(AtomicU64);
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    let lease = lease(&Clock::manual());
+    let count = Arc::new(Count(AtomicU64::new(0)));
+    let waker = Waker::from(Arc::clone(&count));
+    let mut slots = [None; 4];
+    for slot in &mut slots {
+        lease.watch(slot, &waker);
+    }
+    lease.watch(&mut slots[1], &waker);
+    lease.unwatch(slots[3]);
+    lease.end();
+    assert_eq!(count.0.load(Ordering::SeqCst), 3);
+}
+
+fn of(key: &str, max_hold: Option<Duration>) -> Arc<Lease> {
+    let clock = Clock::manual();
+    let terms = Terms {
+        max_hold,
+        ..Terms::of(LeaseId(1), key, Duration::from_secs(10))
+    };
+    let ends = deadline(clock.now(), terms.ttl);
+    let home = Arc::new(Nowhere);
+    Arc::new(Lease::new(terms.into(), 1, clock.now(), ends, clock, home))
+}
+
+#[test]
+fn leases_of_several_keys_are_one() {
+    let (under, top) = (of("a", None), of("b", None));
+    top.put_on(&under);
+    for (key, locked) in [("a", true), ("b", true), ("c", false)] {
+        assert_eq!(top.locks(&LockKey::from(key)), locked, "{key}");
+    }
+    assert!(top.is_held());
+    under.end();
+    let lost = top.first_lost().expect("one of them has ended");
+    assert_eq!(lost.terms.key, LockKey::from("a"));
+}
+
+#[test]
+fn what_may_be_held_at_most_is_the_last_deadline() {
+    assert!(!of("k", None).is_final());
+    let lease = of("k", Some(Duration::from_secs(1)));
+    assert!(lease.is_final());
+    let end = lease.deadline();
+    lease.extend(end.after(Duration::from_secs(5)));
+    assert_eq!(lease.deadline(), end);
+}
+
+#[test]
+fn a_lease_knows_whether_its_caller_has_got_it() {
+    let lease = of("k", None);
+    assert!(!lease.has_arrived());
+    lease.arrive();
+    assert!(lease.has_arrived());
+}

@@ -1,0 +1,56 @@
+//! Whether the store can be reached, for a readiness probe.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// How a manager reaches its server; see
+/// [`LockManager::health`](crate::LockManager::health).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// Whether the server has answered just now.
+    pub connected: bool,
+    /// How long its answer took.
+    pub round_trip: Option<Duration>,
+    /// What went wrong last, which may be over.
+    pub last_error: Option<LastError>,
+}
+
+/// What went wrong with a connection, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastError {
+    /// By the clock of this machine.
+    pub at: SystemTime,
+    /// What the server or the connection said.
+    pub message: Box<str>,
+}
+
+impl Health {
+    /// The server has answered in this time.
+    pub(crate) fn reached(round_trip: Duration) -> Self {
+        Self {
+            connected: true,
+            round_trip: Some(round_trip),
+            last_error: None,
+        }
+    }
+
+    /// There was no answer.
+    pub(crate) fn unreachable(last_error: LastError) -> Self {
+        Self {
+            connected: false,
+            round_trip: None,
+            last_error: Some(last_error),
+        }
+    }
+}
+
+impl LastError {
+    pub(crate) fn now(error: &(impl fmt::Display + ?Sized)) -> Self {
+        Self {
+            at: SystemTime::now(),
+            message: error.to_string().into(),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The names of locks: which are valid, and how values are escaped in them so that
+//! none can imitate the text around it.
+
+pub(crate) mod writer;
+
+use std::fmt;
+
+/// The longest name in bytes, after escaping.
+pub(crate) const MAX_BYTES: usize = 1024;
+
+/// The name of a lock.
+///
+/// Made from a string (`"nightly"`, `format!(..)`), where `%`, `{`, `}` and
+/// control characters are written as `%` and two hexadecimal digits, or with
+/// [`key!`](crate::key!), which escapes the `:` of its values too: distinct
+/// values never make the same name. Names are 1 to 1024 bytes long; others are
+/// refused with [`LockError::InvalidKey`](crate::LockError::InvalidKey) when the lock is taken.
+///
+/// Pass an existing `LockKey` on as it is, by value or by reference:
+///
+/// ```
+/// # async fn example() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let guard = locks.lock("50%").acquire().await?;
+/// assert_eq!(guard.key(), "50%25");
+/// assert!(locks.status(guard.key()).await?.is_held());
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+///
+/// A comparison with text uses the escaped form, that of [`as_str`](Self::as_str).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockKey(String);
+
+impl LockKey {
+    /// The escaped name, for people, logs and a look at the server. `From` would
+    /// escape it once more and name another lock: pass the `LockKey` itself on, or
+    /// make it again with [`from_escaped`](Self::from_escaped).
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads an escaped name, or says what is wrong with it.
+    pub(crate) fn read_escaped(name: &str) -> Result<Self, &'static str> {
+        // A `:` may stand for itself, or be that of a value.
+        let again = unescaped(name).map(|text| escaped(&text, true));
+        if again != Some(name.replace(':', "%3A")) {
+            return Err("it is not escaped as `LockKey::as_str` is; \
+                        make it from the text with `LockKey::from`");
+        }
+        let key = Self(name.to_owned());
+        key.check()?;
+        Ok(key)
+    }
+
+    /// Takes a name from a store as it is: escaped, and checked when it was taken.
+    #[cfg(feature = "redis")]
+    pub(crate) fn unchecked(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        match self.0.len() {
+            0 => Err("it is empty, or a value in it could not be formatted"),
+            1..=MAX_BYTES => Ok(()),
+            _ => Err("it is longer than 1024 bytes; put a hash of the long value into it"),
+        }
+    }
+}
+
+/// Escapes the text. `LockKey` does not implement `AsRef<str>`, so that it cannot be
+/// escaped again by accident.
+impl<T: AsRef<str> + ?Sized> From<&T> for LockKey {
+    fn from(text: &T) -> Self {
+        Self(escaped(text.as_ref(), false))
+    }
+}
+
+/// The same name.
+impl From<&LockKey> for LockKey {
+    fn from(key: &LockKey) -> Self {
+        key.clone()
+    }
+}
+
+impl From<String> for LockKey {
+    fn from(text: String) -> Self {
+        Self::from(&text)
+    }
+}
+
+/// Compares the escaped name.
+impl PartialEq<str> for LockKey {
+    fn eq(&self, name: &str) -> bool {
+        self.0 == name
+    }
+}
+
+/// Compares the escaped name.
+impl PartialEq<&str> for LockKey {
+    fn eq(&self, name: &&str) -> bool {
+        self.0 == *name
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// The names that one acquisition takes, all or none of them: sorted, so that no two
+/// acquisitions wait for each other, and without duplicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    pub(crate) first: LockKey,
+    /// The others in descending order, so that the next one is the last.
+    pub(crate) rest: Vec<LockKey>,
+}
+
+impl Keys {
+    /// `None` where there are no names.
+    pub(crate) fn several(names: impl IntoIterator<Item = LockKey>) -> Option<Self> {
+        let mut rest: Vec<_> = names.into_iter().collect();
+        rest.sort_unstable_by(|a, b| b.cmp(a));
+        rest.dedup();
+        let first = rest.pop()?;
+        Some(Self { first, rest })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &LockKey> {
+        std::iter::once(&self.first).chain(self.rest.iter().rev())
+    }
+
+    /// Says what is wrong with one of them.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        self.iter().try_for_each(LockKey::check)
+    }
+}
+
+impl From<LockKey> for Keys {
+    fn from(first: LockKey) -> Self {
+        let rest = Vec::new();
+        Self { first, rest }
+    }
+}
+
+impl<const N: usize> From<[LockKey; N]> for Keys {
+    fn from(names: [LockKey; N]) -> Self {
+        // An empty name is refused when the lock is taken.
+        Self::several(names).unwrap_or_else(|| LockKey(String::new()).into())
+    }
+}
+
+/// Braces would move or empty the part of a Redis key that chooses its slot,
+/// and a `:` in a value would imitate a separator.
+fn push_escaped(name: &mut String, c: char, in_value: bool) {
+    if matches!(c, '%' | '{' | '}') || c.is_control() || (in_value && c == ':') {
+        let mut bytes = [0; 4];
+        for byte in c.encode_utf8(&mut bytes).bytes() {
+            name.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                name.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+            }
+        }
+    } else {
+        name.push(c);
+    }
+}
+
+fn escaped(text: &str, in_value: bool) -> String {
+    let mut name = String::with_capacity(text.len());
+    text.chars()
+        .for_each(|c| push_escaped(&mut name, c, in_value));
+    name
+}
+
+/// The text that a name was made from; `None` if it is not an escaped name.
+fn unescaped(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut text: Vec<u8> = parts.next()?.into();
+    for part in parts {
+        let (digits, plain) = part.split_at_checked(2)?;
+        text.push(u8::from_str_radix(digits, 16).ok()?);
+        text.extend_from_slice(plain.as_bytes());
+    }
+    String::from_utf8(text).ok()
+}

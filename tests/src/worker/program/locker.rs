@@ -1,0 +1,87 @@
+//! Takes and releases locks as the test says.
+
+use std::{collections::HashMap, time::Duration};
+use tests::connect;
+
+use lock_runtime::{LockError, LockGuard};
+use tokio::task::JoinHandle;
+
+use crate::Orders;
+
+/// What the worker has begun, by the names that the test gave.
+type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
+
+/// Orders, where NAME is the test's for one acquisition:
+///
+/// - `acquire NAME KEY WAIT_MS`; says `NAME granted FENCE` or `NAME refused ERROR` when it is so
+/// - `pass NAME KEY`: the same, waiting for ever, and releases at once
+/// - `all NAME TTL_MS KEY…`: as `acquire`, of all keys, waiting for ever
+/// - `crowd COUNT KEY`: the same so many times at once
+/// - `drop NAME`: gives up waiting; says `NAME dropped`
+/// - `release NAME`; says `NAME released BOOL`
+pub(crate) async fn locker(mut orders: Orders, url: &str) {
+    let locks = connect(url).await;
+    let mut begun = Begun::new();
+    println!("connected");
+    while let Some(order) = orders.recv().await {
+        let words: Vec<_> = order.split(' ').collect();
+        match words.as_slice() {
+            ["acquire", name, key, wait] => {
+                let wait = Duration::from_millis(wait.parse().expect("milliseconds"));
+                let request = locks.lock(*key).ttl(LEASE).wait(wait);
+                let task = tokio::spawn(acquire((*name).to_owned(), request.acquire()));
+                begun.insert((*name).to_owned(), task);
+            }
+            ["all", name, ttl, keys @ ..] => {
+                let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
+                let request = locks.lock_all(keys.iter().copied()).ttl(ttl).wait_forever();
+                let task = tokio::spawn(acquire((*name).to_owned(), request.acquire()));
+                begun.insert((*name).to_owned(), task);
+            }
+            ["pass", name, key] => {
+                let request = locks.lock(*key).ttl(LEASE).wait_forever();
+                tokio::spawn(acquire((*name).to_owned(), request.acquire()));
+            }
+            ["crowd", count, key] => {
+                let count: u64 = count.parse().expect("a number");
+                for number in 0..count {
+                    let request = locks.lock(*key).ttl(LEASE).wait_forever();
+                    tokio::spawn(acquire(number.to_string(), request.acquire()));
+                }
+            }
+            ["drop", name] => {
+                let task = begun.remove(*name).expect("begun");
+                task.abort();
+                // An error says that it was dropped.
+                let _ = task.await;
+                println!("{name} dropped");
+            }
+            ["release", name] => {
+                let task = begun.remove(*name).expect("begun");
+                let guard = task.await.expect("no panic").expect("granted");
+                let held = guard.release_confirmed().await.expect("an answer");
+                println!("{name} released {held}");
+            }
+            _ => panic!("no such order: {order}"),
+        }
+    }
+}
+
+/// No lease ends by itself while a test runs.
+const LEASE: Duration = Duration::from_secs(60);
+
+async fn acquire(
+    name: String,
+    acquiring: impl Future<Output = Result<LockGuard, LockError>>,
+) -> Option<LockGuard> {
+    match acquiring.await {
+        Ok(guard) => {
+            println!("{name} granted {}", guard.fencing_token());
+            Some(guard)
+        }
+        Err(error) => {
+            println!("{name} refused {error}");
+            None
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What clients of a service may be told.
+
+use lock_runtime::LockError;
+
+fn all() -> [LockError; 8] {
+    [
+        LockError::NotConfigured,
+        LockError::invalid_key("it is empty"),
+        LockError::invalid_options("ttl", "it must be at least 100ms"),
+        LockError::contended("order:7"),
+        LockError::unavailable("Connection refused"),
+        LockError::lost("order:7"),
+        LockError::already_held("order:7"),
+        LockError::ShutDown,
+    ]
+}
+
+#[test]
+fn the_public_message_names_nothing_of_the_inside() {
+    let contended = LockError::contended("order:7").to_string();
+    for inside in ["order:7", "host", "process 1", "`holder`"] {
+        assert!(contended.contains(inside), "{contended}");
+    }
+    for error in all() {
+        let text = error.public_message();
+        assert!(text.len() > 20, "{error:?}: {text}");
+        for inside in [
+            "order:7", "host", "process", "holder", "server", "refused", "ttl", "lock",
+        ] {
+            assert!(!text.contains(inside), "{error:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn errors_made_by_hand_are_those_of_the_runtime() {
+    let matches = [
+        matches!(all()[1], LockError::InvalidKey { .. }),
+        matches!(all()[2], LockError::InvalidOptions { .. }),
+        matches!(all()[3], LockError::Contended { .. }),
+        matches!(all()[4], LockError::Unavailable { .. }),
+        matches!(all()[5], LockError::Lost { .. }),
+        matches!(all()[6], LockError::AlreadyHeld { .. }),
+    ];
+    assert_eq!(matches, [true; 6]);
+    let named = all().into_iter().filter(|error| error.key().is_some());
+    assert_eq!(named.count(), 3);
+}

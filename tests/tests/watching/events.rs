@@ -1,0 +1,153 @@
+//! The events of whole acquisitions, with their fields.
+
+use std::time::Duration;
+
+use lock_runtime::{LockError, LockManager, distributed_lock};
+use tests::{LONG, PATIENCE, Store, in_line, on_every_store};
+use tests::{Proxy, RedisServer, connect, release, take, unique, within};
+use tracing::Level;
+
+use crate::recorder::{event, events, record};
+
+/// How long a lock is held in vain.
+const WHILE: Duration = Duration::from_millis(60);
+
+#[distributed_lock(key = "{name}", ttl = "30s", manager = locks)]
+async fn sell(locks: &LockManager, name: &str) -> Result<(), LockError> {
+    tokio::time::sleep(WHILE).await;
+    Ok(())
+}
+
+async fn a_call_tells_of_itself_in_numbers(store: Store) {
+    record();
+    let locks = store.manager().await;
+    let key = unique("call");
+    within(PATIENCE, sell(&locks, &key)).await.unwrap();
+    event(&key, "release").await;
+    let events = events(&key);
+    let names: Vec<_> = events.iter().map(|event| &*event.name).collect();
+    assert_eq!(names, ["acquire", "grant", "release"]);
+    let [acquire, grant, release] = &events[..] else {
+        panic!("{events:?}");
+    };
+    for event in &events {
+        assert_eq!(event.level, Level::DEBUG);
+        assert_eq!(event.fields.get("function"), Some("watching::events::sell"));
+        assert_eq!(event.fields.get("template"), Some("{name}"));
+        assert_eq!(event.fields.get("id"), acquire.fields.get("id"));
+    }
+    assert_eq!(acquire.fields.number("ttl_ms"), 30_000);
+    assert!(grant.fields.number("fence") > 0);
+    assert!(grant.fields.number("waited_ms") < 20_000);
+    assert_eq!(release.fields.get("outcome"), Some("released"));
+    let held = u128::from(release.fields.number("held_ms"));
+    assert!((WHILE.as_millis()..20_000).contains(&held), "{held}");
+    assert!(release.fields.number("took_ms") < 20_000);
+}
+
+async fn a_waiter_tells_how_long_it_has_waited(store: Store) {
+    record();
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let key = unique("waiter");
+    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+        .await
+        .unwrap();
+    let request = others
+        .lock(&key)
+        .template("waiter")
+        .ttl(LONG)
+        .wait_forever();
+    let waiter = in_line(&others, request).await;
+    event(&key, "wait").await;
+    tokio::time::sleep(WHILE).await;
+    release(held).await;
+    release(within(PATIENCE, waiter).await.unwrap()).await;
+    let second = |name: &str| {
+        let of_template =
+            |it: &crate::recorder::Sighting| it.fields.get("template") == Some("waiter");
+        let mut found = events(&key).into_iter().filter(of_template);
+        found.find(|it| it.name == name).expect("it was told")
+    };
+    assert!(u128::from(second("grant").fields.number("waited_ms")) >= WHILE.as_millis());
+    assert_eq!(second("release").fields.get("function"), None);
+}
+
+async fn a_refusal_has_its_kind_and_is_no_news_where_it_was_expected(store: Store) {
+    record();
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let (tried, awaited) = (unique("tried"), unique("awaited"));
+    for (key, wait, level) in [
+        (&tried, Duration::ZERO, Level::DEBUG),
+        (&awaited, WHILE, Level::INFO),
+    ] {
+        let held = within(PATIENCE, locks.lock(key).ttl(LONG).acquire())
+            .await
+            .unwrap();
+        let refused = within(PATIENCE, others.lock(key).wait(wait).acquire()).await;
+        assert_eq!(refused.unwrap_err().kind(), "contended");
+        let refuse = event(key, "refuse").await;
+        assert_eq!(
+            (refuse.level, refuse.fields.get("kind")),
+            (level, Some("contended"))
+        );
+        assert!(u128::from(refuse.fields.number("waited_ms")) >= wait.as_millis());
+        release(held).await;
+    }
+}
+
+async fn who_goes_away_withdraws(store: Store) {
+    record();
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let key = unique("gone");
+    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+        .await
+        .unwrap();
+    drop(in_line(&others, others.lock(&key)).await);
+    event(&key, "cancel").await;
+    let left = event(&key, "release").await;
+    assert_eq!(left.fields.get("outcome"), Some("withdrawn"));
+    assert_eq!(left.fields.get("held_ms"), None);
+    release(held).await;
+}
+
+async fn a_lock_that_is_taken_away_is_lost(store: Store) {
+    record();
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let key = unique("away");
+    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+        .await
+        .unwrap();
+    others.force_release(&key).await.unwrap();
+    within(PATIENCE, held.lost()).await;
+    let loss = event(&key, "loss").await;
+    assert_eq!(loss.level, Level::WARN);
+    assert!(loss.fields.number("held_ms") < 20_000);
+    let release = event(&key, "release").await;
+    assert_eq!(release.fields.get("outcome"), Some("lost"));
+}
+
+on_every_store! {
+    a_call_tells_of_itself_in_numbers,
+    a_waiter_tells_how_long_it_has_waited,
+    a_refusal_has_its_kind_and_is_no_news_where_it_was_expected,
+    who_goes_away_withdraws,
+    a_lock_that_is_taken_away_is_lost,
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_is_lost_is_no_loss() {
+    record();
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(proxy.url()).await;
+    let key = unique("answer");
+    let held = take(&locks, &key, LONG).await;
+    proxy.replies().hold();
+    held.release();
+    within(PATIENCE, proxy.replies().held()).await;
+    proxy.cut().await;
+    proxy.replies().pass();
+    let release = event(&key, "release").await;
+    assert_eq!(release.fields.get("outcome"), Some("absent"));
+    assert!(events(&key).iter().all(|event| event.name != "loss"));
+}

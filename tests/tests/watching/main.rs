@@ -1,0 +1,9 @@
+//! Promise: what happens to a lock can be watched from outside.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod events;
+mod health;
+mod meter;
+mod metrics;
+mod recorder;
+mod spans;
