@@ -126,7 +126,8 @@ impl LockConfig {
         self
     }
 
-    /// Acquisitions wait for a server that cannot be asked as long as for a held lock.
+    /// Acquisitions wait for a server that cannot be asked for as long as for a held
+    /// lock.
     pub fn unavailable_wait_forever(mut self) -> Self {
         self.unavailable_wait = Wait::Forever;
         self
@@ -140,7 +141,7 @@ impl LockConfig {
     }
 
     /// Connects in the background: [`LockManager::connect`](crate::LockManager::connect)
-    /// and [`init`](crate::init()) return at once, also while the server is down. Until
+    /// and [`init`](crate::init()) return at once, even while the server is down. Until
     /// it is reached, locks are [`Unavailable`](LockError::Unavailable). What the server
     /// refuses, such as a wrong password, shows with the first lock.
     pub fn lazy(mut self) -> Self {
@@ -174,8 +175,8 @@ impl LockConfig {
     /// [expires](Credentials::expires_in). If the server does not know the password, it
     /// is asked once more.
     ///
-    /// It is polled on the thread that renews the leases, within a runtime of tokio, and
-    /// must not block.
+    /// It is polled within a runtime of tokio, and must not block: whatever polls it also
+    /// renews the leases.
     ///
     /// ```
     /// # fn example() -> Result<(), lock_runtime::LockError> {

@@ -7,7 +7,7 @@ use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use crate::face::config::LockConfig;
 use crate::face::named::SETTINGS;
 
-/// A URL, or a map with `url` and the settings that a URL can have, which go before
+/// A URL, or a map with `url` and the settings that a URL can have, which override
 /// those in the URL.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<'de> Deserialize<'de> for LockConfig {
@@ -22,7 +22,7 @@ impl<'de> Visitor<'de> for UrlOrMap {
     type Value = LockConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a URL, or a map with `url` and settings of locks")
+        f.write_str("a URL, or a map with `url` and settings")
     }
 
     fn visit_str<E: Error>(self, url: &str) -> Result<LockConfig, E> {
@@ -67,7 +67,7 @@ impl Visitor<'_> for AnyText {
     type Value = Text;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, a number, or `true` or `false`")
+        f.write_str("a string, a number, or `true` or `false`")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Text, E> {

@@ -1,4 +1,4 @@
-//! The settings by name and as text, as URLs and the environment give them.
+//! The settings that can be given as text: their names, and how they are read.
 
 use std::env::VarError;
 
@@ -10,7 +10,7 @@ use crate::vocabulary::terms::Wait;
 use crate::vocabulary::tls::{Pem, Tls};
 use crate::vocabulary::url::Url;
 
-/// A setting that text can set.
+/// A setting that can be given as text.
 pub(super) struct Named {
     pub(super) name: &'static str,
     variable: &'static str,
@@ -109,7 +109,7 @@ pub(super) fn from_env(mut config: LockConfig) -> Result<LockConfig, LockError> 
         match std::env::var(setting.variable) {
             Ok(text) => config = (setting.set)(config, &text).map_err(invalid)?,
             Err(VarError::NotPresent) => {}
-            Err(VarError::NotUnicode(_)) => return Err(invalid("it is no UTF-8 text".into())),
+            Err(VarError::NotUnicode(_)) => return Err(invalid("it is not UTF-8 text".into())),
         }
     }
     Ok(config)

@@ -37,7 +37,7 @@ impl Credentials {
         }
     }
 
-    /// How long the password is valid from now on: another one is asked for before.
+    /// How long the password is valid from now on. The next one is asked for earlier.
     pub fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self
@@ -58,7 +58,7 @@ impl fmt::Debug for Credentials {
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Fn() -> Asked + Send + Sync>);
 
-/// Credentials that are on their way.
+/// Credentials that have been asked for.
 pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Credentials, Cause>> + Send>>;
 
 impl Provider {

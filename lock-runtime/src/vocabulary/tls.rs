@@ -1,10 +1,10 @@
-//! Whom to trust on the way to a server, and how to be trusted.
+//! Whose certificates a connection trusts, and which one it shows.
 
 use std::fmt;
 use std::path::PathBuf;
 
 /// How connections are encrypted: whose certificates are accepted, and which one is
-/// shown. By default the certificate authorities of the web are trusted, and none is
+/// shown. By default the public certificate authorities are trusted, and none is
 /// shown. Files are read by `connect` and `init`.
 ///
 /// ```
@@ -45,18 +45,18 @@ pub(crate) enum Pem {
 }
 
 impl Tls {
-    /// Trusts the certificate authorities of the web.
+    /// Trusts the public certificate authorities.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Trusts these certificates, in the format PEM, and no others; several calls add
-    /// up.
+    /// Trusts these certificates, in the format PEM, and no others. Several calls
+    /// add to each other.
     pub fn ca_pem(self, certificates: impl Into<Vec<u8>>) -> Self {
         self.ca(Pem::Text(certificates.into()))
     }
 
-    /// As [`ca_pem`](Self::ca_pem), from a file.
+    /// Like [`ca_pem`](Self::ca_pem), from a file.
     pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
         self.ca(Pem::File(path.into()))
     }
@@ -75,7 +75,7 @@ impl Tls {
             .key(Pem::Text(key.into()))
     }
 
-    /// As [`client_pem`](Self::client_pem), from files.
+    /// Like [`client_pem`](Self::client_pem), from files.
     pub fn client_files(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.certificate(Pem::File(certificate.into()))
             .key(Pem::File(key.into()))
@@ -98,9 +98,10 @@ impl Tls {
     }
 
     fn ca(mut self, pem: Pem) -> Self {
-        match &mut self.roots {
-            Roots::Own(all) => all.push(pem),
-            _ => self.roots = Roots::Own(vec![pem]),
+        if let Roots::Own(all) = &mut self.roots {
+            all.push(pem);
+        } else {
+            self.roots = Roots::Own(vec![pem]);
         }
         self
     }

@@ -18,7 +18,7 @@ pub(crate) struct Address {
     pub(crate) database: i64,
 }
 
-/// What is connected to.
+/// What a connection is made to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Tcp {
@@ -76,7 +76,7 @@ impl Address {
         })
     }
 
-    /// What a connection says of itself first.
+    /// What a connection logs in with.
     pub(crate) fn login(&self) -> RedisConnectionInfo {
         let mut login = RedisConnectionInfo::default().set_db(self.database);
         if let Some(user) = &self.user {

@@ -1,4 +1,4 @@
-//! Credentials that expire: says who we are again on a connection that stays open.
+//! Credentials that expire: logs in again on a connection that stays open.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -28,9 +28,15 @@ pub(crate) enum Route {
 }
 
 impl Route {
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(
+            unused_variables,
+            clippy::unnecessary_wraps,
+            reason = "only certificates are set up, and can be wrong"
+        )
+    )]
     pub(crate) fn new(place: &Place, setup: &Setup) -> Result<Self, LockError> {
-        #[cfg(not(feature = "tls"))]
-        let _ = setup;
         Ok(match place {
             Place::Tcp { host, port } => Self::Tcp(host.clone(), *port),
             #[cfg(feature = "tls")]

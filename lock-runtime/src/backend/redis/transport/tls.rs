@@ -22,7 +22,7 @@ pub(crate) struct Encryption {
     server: ServerName<'static>,
 }
 
-/// Why the server and we do not trust each other. It does not go away by itself.
+/// Why the server and this client do not trust each other. It does not go away by itself.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Distrust(String);
@@ -64,7 +64,7 @@ impl Encryption {
 }
 
 impl Distrust {
-    /// Whether that is why a connection could not be opened.
+    /// Whether this is why a connection could not be opened.
     pub(super) fn find(error: &redis::RedisError) -> Option<Self> {
         // The client library hands out the pointer in which it keeps the error.
         let error = error.source()?.downcast_ref::<Cause>()?;
@@ -116,13 +116,13 @@ fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, LockError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(invalid(format_args!("{pem:?} is no certificate in PEM"))),
+        _ => Err(invalid(format_args!("{pem:?} is not a certificate in PEM"))),
     }
 }
 
 fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, LockError> {
     PrivateKeyDer::from_pem_slice(&read(pem)?)
-        .map_err(|_| invalid(format_args!("{pem:?} is no private key in PEM")))
+        .map_err(|_| invalid(format_args!("{pem:?} is not a private key in PEM")))
 }
 
 fn read(pem: &Pem) -> Result<Vec<u8>, LockError> {
