@@ -19,9 +19,9 @@ async fn print(
     let lock_request = ::lock_runtime::__private::acquire(
         &{
             const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::module_path!(),
-                    "print",
+                    ::core::concat!(::core::module_path!(), "::print"),
                 )
+                .template("printer:{id}:{id:?}:{name:>4}")
                 .min_hold(limits::MIN_HOLD);
             LOCK_SITE
         }
