@@ -111,10 +111,13 @@ async fn files_and_settings_that_cannot_serve_say_so() {
         (config(half("ca")), "/nowhere/ca.pem"),
         (config(half("cert")), "both `cert` and `key`"),
         (config(half("key")), "both `cert` and `key`"),
-        (config(url).tls(Tls::new().ca_pem("none")), "no certificate"),
+        (
+            config(url).tls(Tls::new().ca_pem("none")),
+            "not a certificate",
+        ),
         (
             config(url).tls(Tls::new().client_pem(identity.certificate, "none")),
-            "no private key",
+            "not a private key",
         ),
         (
             config("redis://127.0.0.1:1").tls(Tls::new()),
