@@ -138,14 +138,15 @@ async fn trouble_that_passes_counts_from_anew() {
     let holder = connect(config(server.url())).await;
     let held = holder.lock("key").acquire().await.unwrap();
     let limited = config(proxy.url()).wait_forever();
-    let locks = connect(limited.unavailable_wait(SECOND)).await;
+    let locks = connect(limited.unavailable_wait(2 * SECOND)).await;
     let waiting = tokio::spawn(locks.lock("key").acquire());
-    for _ in 0..3 {
+    // Together they are longer than that.
+    for _ in 0..5 {
         proxy.refuse().await;
         proxy.cut().await;
         tokio::time::sleep(SECOND / 2).await;
         proxy.admit();
-        tokio::time::sleep(3 * SECOND / 4).await;
+        eventually(PATIENCE, async || locks.health().await.connected).await;
     }
     assert!(!waiting.is_finished());
     drop(held);
