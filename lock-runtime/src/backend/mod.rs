@@ -22,6 +22,7 @@ use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::holder::Holder;
+use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 
@@ -87,10 +88,12 @@ pub(crate) enum Outcome {
         id: LeaseId,
         holder: Option<Box<Holder>>,
     },
-    /// It is held with another number of permits.
-    Differs {
+    /// The store cannot grant it as it was asked for.
+    Invalid {
         id: LeaseId,
-        permits: u32,
+        /// The argument that would have to change.
+        setting: &'static str,
+        why: String,
     },
     /// The store cannot be asked at the moment; the backend keeps trying.
     Trouble {
@@ -101,23 +104,17 @@ pub(crate) enum Outcome {
         soon: bool,
     },
     /// Will never be granted.
-    Failed {
-        id: LeaseId,
-        cause: Cause,
-    },
+    Failed { id: LeaseId, cause: Cause },
+    /// The lock is ours for `ttl` from `since`.
     Renewed {
         id: LeaseId,
         since: Moment,
+        ttl: Duration,
     },
     /// A renewal found the lock gone or somebody else's.
-    NotHeld {
-        id: LeaseId,
-    },
+    NotHeld { id: LeaseId },
     /// It is not known whether the renewal succeeded.
-    RenewFailed {
-        id: LeaseId,
-        cause: Cause,
-    },
+    RenewFailed { id: LeaseId, cause: Cause },
     /// The lock is not ours any more; `Ok(true)` if it was until now.
     Released {
         id: LeaseId,
@@ -131,11 +128,26 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// The lock is held with `held` permits, and `asked` were asked for.
+    pub(crate) fn other_permits(id: LeaseId, asked: Kind, held: u32) -> Self {
+        let asked = match asked {
+            Kind::Permits(asked) => asked,
+            Kind::Exclusive | Kind::Read => 0,
+        };
+        Self::Invalid {
+            id,
+            setting: "permits",
+            why: format!(
+                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
+            ),
+        }
+    }
+
     /// The acquisition that ends with this outcome; none follows about it.
     pub(crate) fn ended(&self) -> Option<LeaseId> {
         match self {
             Self::Busy { id, .. }
-            | Self::Differs { id, .. }
+            | Self::Invalid { id, .. }
             | Self::Failed { id, .. }
             | Self::Released { id, .. } => Some(*id),
             _ => None,

@@ -84,7 +84,7 @@ impl Watchdog {
         Some(watched.lease)
     }
 
-    /// A renewal that was sent after `since` has succeeded; returns the lease and
+    /// A renewal that was sent after `since` has given `ttl`; returns the lease and
     /// how much was left of it. A lease that has lapsed meanwhile stays lapsed: its
     /// body may have been stopped.
     pub(crate) fn renewed(
@@ -92,14 +92,15 @@ impl Watchdog {
         id: LeaseId,
         now: Moment,
         since: Moment,
+        ttl: Duration,
     ) -> Option<(&Lease, Duration)> {
         let watched = self.leases.get_mut(&id)?;
         let terms = &watched.lease.terms;
         let left = watched.lease.deadline().since(now);
         if !left.is_zero() {
-            watched.lease.extend(deadline(since, terms.ttl));
+            watched.lease.extend(deadline(since, ttl));
             let goes_on = terms.renew && !watched.lease.is_final();
-            watched.renew_at = goes_on.then(|| next_renewal(since, terms.ttl));
+            watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
         self.enter(id);
         let lease = &self.leases.get(&id)?.lease;
@@ -229,11 +230,11 @@ mod tests {
     fn a_renewal_counts_from_before_it_was_sent_and_never_revives() {
         let (mut watchdog, held, start) = lease(true, TTL);
         let sent = start.after(TTL / 3);
-        watchdog.renewed(LeaseId(1), sent.after(TTL / 4), sent);
+        watchdog.renewed(LeaseId(1), sent.after(TTL / 4), sent, TTL);
         assert_eq!(held.deadline(), deadline(sent, TTL));
 
         let late = sent.after(TTL);
-        watchdog.renewed(LeaseId(1), late, late);
+        watchdog.renewed(LeaseId(1), late, late, TTL);
         assert_eq!(held.deadline(), deadline(sent, TTL));
         assert!(matches!(watchdog.due(late), Some(Due::Lapsed(_))));
     }
@@ -249,7 +250,7 @@ mod tests {
         let (mut watchdog, held, start) = lease(false, Duration::from_secs(3));
         let half = start.after(held.deadline().since(start) / 2);
         assert!(matches!(watchdog.due(half), Some(Due::Renew(_))));
-        watchdog.renewed(LeaseId(1), half, half);
+        watchdog.renewed(LeaseId(1), half, half, TTL);
         let end = deadline(half, TTL).min(start.after(TTL));
         assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
         assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
@@ -270,7 +271,7 @@ mod tests {
         watchdog.watch(Arc::clone(&lease), start, start, TTL);
         let at = watchdog.next_wakeup().unwrap();
         assert!(matches!(watchdog.due(at), Some(Due::Renew(_))));
-        watchdog.renewed(LeaseId(1), at, at);
+        watchdog.renewed(LeaseId(1), at, at, TTL);
         assert!(lease.is_final());
         assert_eq!(watchdog.next_wakeup(), Some(start.after(TTL)));
         assert!(matches!(
@@ -285,7 +286,7 @@ mod tests {
         assert!(!watchdog.is_empty());
         assert!(watchdog.forget(LeaseId(1)).is_some());
         assert!(watchdog.is_empty());
-        watchdog.renewed(LeaseId(1), start, start);
+        watchdog.renewed(LeaseId(1), start, start, TTL);
         assert!(watchdog.retry(LeaseId(1), start).is_none());
         assert!(watchdog.due(start.after(TTL)).is_none());
         assert!(watchdog.next_wakeup().is_none());

@@ -88,6 +88,13 @@ impl LockGuard {
         FencingToken::new(self.lease.fence)
     }
 
+    /// The fencing token of one of its keys; `None` if the guard does not hold that key.
+    pub fn fence_of(&self, key: &LockKey) -> Option<FencingToken> {
+        let mut locks = self.lease.each_lock();
+        let lease = locks.find(|lease| lease.terms.key == *key)?;
+        Some(FencingToken::new(lease.fence))
+    }
+
     /// How long the lock is surely held if no further renewal succeeds.
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()

@@ -129,8 +129,12 @@ impl Lease {
 
     /// The names of what is held, the last one that was taken first.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &LockKey> {
-        let locks = self.all().filter(|lease| !lease.is_limit());
-        locks.map(|lease| &lease.terms.key)
+        self.each_lock().map(|lease| &lease.terms.key)
+    }
+
+    /// The leases that hold something.
+    pub(crate) fn each_lock(&self) -> impl Iterator<Item = &Self> {
+        self.all().filter(|lease| !lease.is_limit())
     }
 
     /// A span for work under it.

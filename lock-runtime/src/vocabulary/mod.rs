@@ -2,6 +2,8 @@
 //! events.
 
 pub(crate) mod answer;
+#[cfg(feature = "redis")]
+pub(crate) mod authority;
 pub(crate) mod credentials;
 pub(crate) mod deadline;
 pub(crate) mod duration;

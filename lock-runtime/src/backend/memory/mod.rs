@@ -131,11 +131,11 @@ impl Memory {
         lock(&self.store).leave(now, &terms.key, &self.client, id, rests)
     }
 
-    fn renew(&mut self, now: Moment, id: LeaseId) -> bool {
-        match self.interests.get(&id) {
-            Some(interest) => lock(&self.store).renew(now, &interest.terms.key, &self.client, id),
-            None => false,
-        }
+    fn renew(&mut self, now: Moment, id: LeaseId) -> Option<Duration> {
+        let terms = &self.interests.get(&id)?.terms;
+        lock(&self.store)
+            .renew(now, &terms.key, &self.client, id)
+            .then_some(terms.ttl)
     }
 
     fn look(&mut self, now: Moment, query: Query) -> Found {
@@ -214,8 +214,14 @@ impl Backend for Memory {
                 id,
                 result: Ok(self.leave(now, id, true)),
             },
-            Request::Renew(id) if self.renew(now, id) => Outcome::Renewed { id, since: now },
-            Request::Renew(id) => Outcome::NotHeld { id },
+            Request::Renew(id) => match self.renew(now, id) {
+                Some(ttl) => Outcome::Renewed {
+                    id,
+                    since: now,
+                    ttl,
+                },
+                None => Outcome::NotHeld { id },
+            },
         };
         // We hold the other end.
         let _ = self.client.send(outcome);

@@ -57,7 +57,7 @@ impl Store {
         let slot = self.slots.entry(terms.key.clone()).or_default();
         slot.sweep(now);
         if let Some(permits) = slot.differs(terms.kind) {
-            let _ = client.send(Outcome::Differs { id, permits });
+            let _ = client.send(Outcome::other_permits(id, terms.kind, permits));
             return;
         }
         slot.queue.push_back(waiter);

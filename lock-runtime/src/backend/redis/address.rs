@@ -4,6 +4,7 @@ use std::fmt;
 
 use redis::RedisConnectionInfo;
 
+use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};
 
@@ -47,17 +48,16 @@ impl Address {
     }
 
     fn at_port(url: &Url, place: fn(String, u16) -> Place) -> Result<Self, LockError> {
-        let (authority, path) = url.authority_and_path()?;
-        let (login, server) = match authority.rsplit_once('@') {
-            Some((login, server)) => (login, server),
-            None => ("", authority),
+        let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
+        let Ok([host]) = <[Host; 1]>::try_from(authority.hosts) else {
+            return Err(url.broken(
+                "it names several hosts: Sentinel, Cluster and several servers are not supported, name one",
+            ));
         };
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let (host, port) = host_and_port(server).map_err(|wrong| url.broken(wrong))?;
         Ok(Self {
-            place: place(host, port),
-            user: given(decode(user)?),
-            password: given(decode(password)?),
+            place: place(host.name, host.port),
+            user: authority.user,
+            password: authority.password,
             database: database(path).map_err(|wrong| url.broken(wrong))?,
         })
     }
@@ -89,43 +89,6 @@ impl Address {
     }
 }
 
-fn given(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.is_empty())
-}
-
-fn host_and_port(server: &str) -> Result<(String, u16), &'static str> {
-    if server.contains(',') {
-        return Err(
-            "it names several hosts: Sentinel, Cluster and several servers are not supported, name one",
-        );
-    }
-    // The colons of an IPv6 address stand in brackets.
-    let (host, port) = match server.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest
-                .split_once(']')
-                .ok_or("the `]` after the IPv6 address is missing")?;
-            (host, port.strip_prefix(':').unwrap_or(port))
-        }
-        None if server.matches(':').count() > 1 => {
-            return Err("an IPv6 address must stand in brackets, as in redis://[::1]:6379");
-        }
-        None => server.split_once(':').unwrap_or((server, "")),
-    };
-    if host.is_empty() {
-        return Err("it names no host: write redis://HOST or redis://HOST:PORT");
-    }
-    let port = match port {
-        "" => DEFAULT_PORT,
-        _ => port
-            .parse()
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or("the port must be a number from 1 to 65535")?,
-    };
-    Ok((host.to_owned(), port))
-}
-
 fn database(text: &str) -> Result<i64, &'static str> {
     let text = text.trim_matches('/');
     let number = if text.is_empty() { Ok(0) } else { text.parse() };
@@ -142,14 +105,6 @@ impl fmt::Display for Place {
             #[cfg(unix)]
             Self::Unix(path) => f.write_str(path),
         }
-    }
-}
-
-fn at_port(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
-    if host.contains(':') {
-        write!(f, "[{host}]:{port}")
-    } else {
-        write!(f, "{host}:{port}")
     }
 }
 

@@ -8,7 +8,6 @@ use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::events;
 use crate::vocabulary::holder::Holder;
-use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::Terms;
 
 pub(super) struct Acquiring {
@@ -43,19 +42,6 @@ impl News {
 }
 
 impl Acquiring {
-    pub(super) fn differs(self, now: Moment, held: u32) {
-        let Kind::Permits(asked) = self.terms.kind else {
-            return;
-        };
-        let error = LockError::invalid(
-            "permits",
-            format_args!(
-                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
-            ),
-        );
-        self.refuse(now, error);
-    }
-
     pub(super) fn fail(self, now: Moment, news: News, server: &Arc<str>) {
         let waited = now.since(self.started);
         let error = match news {

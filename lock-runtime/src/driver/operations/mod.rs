@@ -179,13 +179,13 @@ impl Operations {
                     acquiring.fail(now, News::Trouble { cause, soon }, &self.server);
                 }
             }
-            Outcome::Differs { id, permits } => {
+            Outcome::Invalid { id, setting, why } => {
                 if let Some(acquiring) = self.finish(id) {
-                    acquiring.differs(now, permits);
+                    acquiring.refuse(now, LockError::invalid(setting, why));
                 }
             }
-            Outcome::Renewed { id, since } => {
-                if let Some((lease, left)) = self.watchdog.renewed(id, now, since) {
+            Outcome::Renewed { id, since, ttl } => {
+                if let Some((lease, left)) = self.watchdog.renewed(id, now, since, ttl) {
                     events::renewed(&lease.terms, left);
                 }
             }

@@ -61,7 +61,8 @@ impl Queue {
             }
             Ok(Reply::Differs { permits }) => {
                 self.forget(id);
-                self.outcomes.push_back(Outcome::Differs { id, permits });
+                let refused = Outcome::other_permits(id, ticket.terms.kind, permits);
+                self.outcomes.push_back(refused);
             }
             Ok(_) => {
                 self.start_over(now, id);
@@ -140,7 +141,7 @@ impl Queue {
                 self.send(now, Call::Renew(ticket.clone()));
             }
             (Stage::Held { .. }, result) => self.outcomes.push_back(match result {
-                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at },
+                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at, ttl },
                 Ok(_) => Outcome::NotHeld { id },
                 Err(trouble) => Outcome::RenewFailed {
                     id,

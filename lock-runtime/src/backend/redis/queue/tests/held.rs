@@ -19,7 +19,7 @@ fn a_renewal_is_sent_and_its_answer_told() {
     peer.after(50);
     peer.reply(renew, Reply::Ours(true));
     let renewed = peer.outcome();
-    assert!(matches!(renewed, Some(Outcome::Renewed { id: ID, since }) if since == sent_at));
+    assert!(matches!(renewed, Some(Outcome::Renewed { id: ID, since, .. }) if since == sent_at));
 
     peer.queue.submit(peer.now, Request::Renew(ID));
     let renew = peer.call();
