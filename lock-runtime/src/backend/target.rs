@@ -9,7 +9,7 @@ use crate::vocabulary::url::Url;
 #[cfg(feature = "redis")]
 use crate::backend::redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::tls;
+use crate::backend::redis::{cluster_tls, tls};
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -21,6 +21,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("redis+cluster://", redis::cluster),
+    ("rediss+cluster://", cluster_tls),
 ];
 
 /// Schemes that other libraries know, and what to write instead.
@@ -36,13 +38,8 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         "Redis Sentinel is not supported: name one server, with `redis://`",
     ),
     (
-        &[
-            "redis-cluster",
-            "redis+cluster",
-            "rediss-cluster",
-            "rediss+cluster",
-        ],
-        "Redis Cluster is not supported: name one server that is not part of a cluster, with `redis://`",
+        &["redis-cluster", "rediss-cluster"],
+        "a Redis Cluster is written `redis+cluster://`",
     ),
     (
         &["redis+tls", "redis+ssl", "redis-tls"],
@@ -66,10 +63,19 @@ mod redis {
     pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
+
+    pub(super) fn cluster(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
 }
 
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use redis::RedisConnectionInfo;
 
+use crate::backend::redis::protocol::call::Layout;
 use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};
@@ -17,6 +18,7 @@ pub(crate) struct Address {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) database: i64,
+    pub(crate) layout: Layout,
 }
 
 /// What a connection is made to.
@@ -37,21 +39,22 @@ pub(crate) enum Place {
 
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
-    pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
+    pub(crate) fn tcp(url: &mut Url) -> Result<Self, LockError> {
         Self::at_port(url, |host, port| Place::Tcp { host, port })
     }
 
     /// The same, encrypted.
     #[cfg(feature = "tls")]
-    pub(crate) fn tls(url: &Url) -> Result<Self, LockError> {
+    pub(crate) fn tls(url: &mut Url) -> Result<Self, LockError> {
         Self::at_port(url, |host, port| Place::Tls { host, port })
     }
 
-    fn at_port(url: &Url, place: fn(String, u16) -> Place) -> Result<Self, LockError> {
+    fn at_port(url: &mut Url, place: fn(String, u16) -> Place) -> Result<Self, LockError> {
+        let layout = layout(url)?;
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         let Ok([host]) = <[Host; 1]>::try_from(authority.hosts) else {
             return Err(url.broken(
-                "it names several hosts: Sentinel, Cluster and several servers are not supported, name one",
+                "it names several hosts: name one server, or a cluster with `redis+cluster://`",
             ));
         };
         Ok(Self {
@@ -59,6 +62,7 @@ impl Address {
             user: authority.user,
             password: authority.password,
             database: database(path).map_err(|wrong| url.broken(wrong))?,
+            layout,
         })
     }
 
@@ -73,6 +77,7 @@ impl Address {
             user: url.take("user")?.and_then(given),
             password: url.take("pass")?.and_then(given),
             database: database(&url.take("db")?.unwrap_or_default()).map_err(wrong)?,
+            layout: layout(url)?,
         })
     }
 
@@ -86,6 +91,17 @@ impl Address {
             login = login.set_password(password);
         }
         login
+    }
+}
+
+fn layout(url: &mut Url) -> Result<Layout, LockError> {
+    match url.take("layout")?.as_deref() {
+        None => Ok(Layout::Shared),
+        Some("declared") => Ok(Layout::Declared),
+        Some(_) => Err(LockError::invalid(
+            "layout",
+            "it can only be `declared`: leave it out for the usual one",
+        )),
     }
 }
 
@@ -126,7 +142,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Address, LockError> {
-        Address::tcp(&Url::parse(text)?)
+        Address::tcp(&mut Url::parse(text)?)
     }
 
     #[test]

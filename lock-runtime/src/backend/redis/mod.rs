@@ -2,12 +2,14 @@
 //! keys that are bound to it.
 
 mod address;
+mod cluster;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
 mod transport;
 
 use std::error::Error;
+use std::fmt;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -27,8 +29,10 @@ use crate::vocabulary::terms::LeaseId;
 use crate::vocabulary::url::Url;
 
 use address::Address;
+use cluster::ClusterAddress;
 use protocol::call::KeyNames;
 use protocol::reply::Trouble;
+use queue::Queue;
 use transport::link::Link;
 use transport::{Dialer, Push};
 
@@ -41,6 +45,17 @@ pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 #[cfg(feature = "tls")]
 pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Address::tls(url)?))
+}
+
+/// Reads `redis+cluster://`.
+pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::tcp(url)?))
+}
+
+/// Reads `rediss+cluster://`.
+#[cfg(feature = "tls")]
+pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::tls(url)?))
 }
 
 /// Reads `redis+unix://`.
@@ -73,10 +88,20 @@ impl Target for Address {
     }
 }
 
+/// Which of several connections the calls about a key go over.
+fn place_of(key: &LockKey, count: usize) -> usize {
+    if count == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
+}
+
 /// Why a manager cannot connect: because of a setting, or of the server.
-fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
-    if trouble.is_no_such_database() {
-        let reason = format!("the server has no database {}", address.database);
+fn connect_failed(trouble: &Trouble, address: &impl fmt::Display) -> LockError {
+    if trouble.is_in_cluster() {
+        let reason = format!("{}: name it with `redis+cluster://`", trouble.cause());
         return LockError::invalid("url", reason);
     }
     #[cfg(feature = "tls")]
@@ -109,9 +134,9 @@ impl Redis {
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix)
+            let names = KeyNames::new(&setup.prefix, address.layout)
                 .map_err(|error| LockError::unavailable_at(&server, error))?;
-            links.push(Link::new(number, names, dialer.clone(), now));
+            links.push(Link::new(number, Queue::new(), names, dialer.clone(), now));
         }
         let mut this = Self {
             links,
@@ -128,6 +153,10 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
+            Ok(Err(trouble)) if trouble.is_no_such_database() => {
+                let reason = format!("the server has no database {}", address.database);
+                Err(LockError::invalid("url", reason))
+            }
             Ok(Err(trouble)) => Err(connect_failed(&trouble, address)),
             Err(_) => {
                 let none = || format!("no connection within {:?}", setup.connect_timeout).into();
@@ -165,13 +194,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        if self.links.len() == 1 {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        let links = self.links.len() as u64;
-        usize::try_from(hasher.finish() % links).unwrap_or(0)
+        place_of(key, self.links.len())
     }
 
     /// One that is broken, or else each in turn.

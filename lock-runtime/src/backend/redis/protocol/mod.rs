@@ -5,6 +5,7 @@ pub(crate) mod call;
 mod kind;
 pub(crate) mod message;
 pub(crate) mod name;
+pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;
 pub(crate) mod token;

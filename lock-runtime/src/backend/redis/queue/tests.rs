@@ -157,7 +157,7 @@ fn token(sent: &Sent) -> Token {
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,
         Call::Disown(grant) => grant.token,
-        Call::Inspect(..) | Call::Report { .. } => panic!("{sent:?} is about no acquisition"),
+        Call::Inspect(..) | Call::Report { .. } | Call::Topology => panic!("{sent:?} is about no acquisition"),
     }
 }
 

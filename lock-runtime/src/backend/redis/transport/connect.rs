@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::stream::Route;
 use crate::backend::redis::address::Address;
 use crate::backend::redis::protocol::call::KeyNames;
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::protocol::reply::{IN_CLUSTER, Trouble};
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
 use crate::vocabulary::credentials::Provider;
@@ -39,6 +39,8 @@ pub(crate) struct Opened {
     pub(crate) identity: Option<Identity>,
     /// How long the password is valid.
     pub(crate) expires_in: Option<Duration>,
+    /// The names with those of the node's channels, in a cluster.
+    pub(crate) names: Option<KeyNames>,
 }
 
 /// Identifies one connection to the server.
@@ -75,6 +77,7 @@ pub(crate) struct Dialer {
     pub(super) provider: Option<Provider>,
     timeout: Duration,
     pushes: mpsc::UnboundedSender<Push>,
+    in_cluster: bool,
 }
 
 impl Dialer {
@@ -94,7 +97,16 @@ impl Dialer {
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
+            in_cluster: false,
         })
+    }
+
+    /// The same, to a node of a cluster.
+    pub(crate) fn in_cluster(self) -> Self {
+        Self {
+            in_cluster: true,
+            ..self
+        }
     }
 
     /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
@@ -179,8 +191,18 @@ impl Dialer {
         let (mut connection, io) =
             MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
-        let identity = tokio::select! {
-            identity = prepare(&mut connection, names, old) => identity?,
+        let prepared = async {
+            let own = if self.in_cluster {
+                Some(names.at_node(&node(&mut connection).await?))
+            } else {
+                None
+            };
+            let names = own.as_ref().unwrap_or(names);
+            let identity = prepare(&mut connection, names, old).await?;
+            RedisResult::Ok((identity, own))
+        };
+        let (identity, names) = tokio::select! {
+            prepared = prepared => prepared?,
             () = &mut io => return Err(closed()),
         };
         Ok(Opened {
@@ -188,6 +210,7 @@ impl Dialer {
             io,
             identity,
             expires_in: None,
+            names,
         })
     }
 }
@@ -214,8 +237,8 @@ async fn prepare(
     names: &KeyNames,
     old: Option<Identity>,
 ) -> RedisResult<Option<Identity>> {
-    let channels = [&*names.channel, &*names.common];
-    connection.subscribe(&channels).await?;
+    let channels = names.channels();
+    connection.subscribe(&channels[..]).await?;
 
     let mut first = redis::pipe();
     first.cmd("CLIENT").arg("ID");
@@ -224,21 +247,28 @@ async fn prepare(
     for script in scripts::LOADED {
         first.add_command(script.load());
     }
-    first.cmd("PUBLISH").arg(&*names.channel).arg("");
-    let mut raise = scripts::OPEN.call(true);
-    raise.arg(1).arg(&*names.fence);
-    first.add_command(raise);
+    first.cmd("PUBLISH").arg(&channels[0]).arg("");
+    if !names.is_declared() {
+        let mut raise = scripts::OPEN.call(true);
+        raise.arg(1).arg(&*names.fence);
+        first.add_command(raise);
+    }
 
     let count = first.len();
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
-    answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    if !names.is_declared() {
+        if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
+            return Err(io::Error::other(IN_CLUSTER).into());
+        }
+        answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    }
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
         return Err(io::Error::other("the server does not deliver messages").into());
     }
     // The others are refused if the user has no right to them, and are not needed.
     let ours = match &answers[..] {
-        [Value::Int(number), info, ..] => run(info).map(|run| Identity {
-            run,
+        [Value::Int(number), info, ..] => told(info, "run_id:").map(|run| Identity {
+            run: run.to_owned(),
             number: *number,
         }),
         _ => None,
@@ -263,15 +293,20 @@ fn client_name() -> String {
     format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
 }
 
-/// The server's name in what it tells of itself.
-fn run(info: &Value) -> Option<String> {
+/// The id of a cluster's node.
+async fn node(connection: &mut MultiplexedConnection) -> RedisResult<String> {
+    let mut id = redis::cmd("CLUSTER");
+    id.arg("MYID").query_async(connection).await
+}
+
+/// What the server tells of itself under a name.
+fn told<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
     let text = match info {
         Value::VerbatimString { text, .. } => text,
         Value::BulkString(text) => std::str::from_utf8(text).ok()?,
         _ => return None,
     };
-    let run = text.lines().find_map(|line| line.strip_prefix("run_id:"));
-    run.map(ToOwned::to_owned)
+    text.lines().find_map(|line| line.strip_prefix(name))
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {
