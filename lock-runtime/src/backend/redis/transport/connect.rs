@@ -1,5 +1,7 @@
 //! Opens one connection, and prepares it for its first acquire.
 
+#[cfg(feature = "tls")]
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -14,21 +16,21 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::login;
 use super::stream::Route;
 use crate::backend::redis::address::Address;
 use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::{IN_CLUSTER, Trouble};
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
-
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open connection.
 pub(crate) struct Opened {
@@ -153,10 +155,8 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-        let credentials = asked
+        let credentials = login::ask(provider.clone())
             .await
-            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
             .map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
@@ -224,10 +224,16 @@ fn is_wrong_password(cause: &Cause) -> bool {
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
-    if let Some(distrust) = super::tls::Distrust::find(&error) {
+    if let Some(distrust) = from_socket(&error).and_then(Distrust::find) {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
+}
+
+#[cfg(feature = "tls")]
+fn from_socket(error: &RedisError) -> Option<&io::Error> {
+    // The client library hands out the pointer in which it keeps the error.
+    error.source()?.downcast_ref::<Cause>()?.downcast_ref()
 }
 
 /// Does what must be done before the first acquire; returns the identity of the

@@ -5,10 +5,6 @@ pub(crate) mod desk;
 pub(crate) mod link;
 mod login;
 mod stream;
-#[cfg(feature = "tls")]
-mod tls;
 mod wire;
 
 pub(crate) use connect::{Dialer, Push};
-#[cfg(feature = "tls")]
-pub(crate) use tls::Distrust;
