@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
-    RedisError, RedisResult, Value,
+    AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisConnectionInfo, RedisError,
+    RedisResult, Value,
 };
 use tokio::sync::mpsc;
 
 use super::stream::Route;
-use crate::backend::redis::address::Address;
+use super::way::Way;
 use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
 use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
@@ -37,6 +38,8 @@ pub(crate) struct Opened {
     pub(crate) io: Io,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
+    /// Which server it is, if sentinels have named it.
+    pub(crate) master: Option<Master>,
     /// How long the password is valid.
     pub(crate) expires_in: Option<Duration>,
 }
@@ -70,7 +73,7 @@ pub(crate) enum PushEvent {
 /// The way to the server.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    route: Route,
+    way: Way,
     login: RedisConnectionInfo,
     pub(super) provider: Option<Provider>,
     timeout: Duration,
@@ -79,22 +82,24 @@ pub(crate) struct Dialer {
 
 impl Dialer {
     pub(crate) fn new(
-        address: &Address,
+        way: Way,
+        login: RedisConnectionInfo,
         setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Result<Self, LockError> {
-        let login = address
-            .login()
-            .set_protocol(ProtocolVersion::RESP3)
-            .set_skip_set_lib_name();
-        Ok(Self {
-            route: Route::new(&address.place, setup)?,
+    ) -> Self {
+        Self {
+            way,
             login,
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
-        })
+        }
+    }
+
+    /// Whether another server may take the place of the one that it leads to.
+    pub(super) fn may_change(&self) -> bool {
+        self.way.may_change()
     }
 
     /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
@@ -130,8 +135,8 @@ impl Dialer {
                 expires_in,
                 ..opened
             }),
-            Ok(Err(error)) => Err(trouble(error, names)),
-            Err(_) => Err(Trouble::said(self.route.silence())),
+            Ok(Err(trouble)) => Err(trouble),
+            Err(_) => Err(Trouble::said(self.way.silence())),
         }
     }
 
@@ -161,6 +166,21 @@ impl Dialer {
         number: usize,
         generation: u64,
         old: Option<Identity>,
+    ) -> Result<Opened, Trouble> {
+        let (route, master) = self.way.find().await?;
+        let opening = self.open_along(&route, login, names, number, generation, old);
+        let opened = opening.await.map_err(|error| trouble(error, names))?;
+        Ok(Opened { master, ..opened })
+    }
+
+    async fn open_along(
+        &self,
+        route: &Route,
+        login: &RedisConnectionInfo,
+        names: &KeyNames,
+        number: usize,
+        generation: u64,
+        old: Option<Identity>,
     ) -> RedisResult<Opened> {
         let pushes = self.pushes.clone();
         let config = AsyncConnectionConfig::new()
@@ -175,18 +195,25 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let stream = self.route.open().await?;
+        let stream = route.open().await?;
         let (mut connection, io) =
             MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
+        let preparing = async {
+            if self.may_change() {
+                demand_master(&mut connection).await?;
+            }
+            prepare(&mut connection, names, old).await
+        };
         let identity = tokio::select! {
-            identity = prepare(&mut connection, names, old) => identity?,
+            identity = preparing => identity?,
             () = &mut io => return Err(closed()),
         };
         Ok(Opened {
             connection,
             io,
             identity,
+            master: None,
             expires_in: None,
         })
     }
@@ -205,6 +232,15 @@ fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
+}
+
+/// What a sentinel says may be out of date.
+async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    match role.into_iter().next() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(io::Error::other("the server is a replica, and not the master").into()),
+    }
 }
 
 /// Does what must be done before the first acquire; returns the identity of the

@@ -20,6 +20,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
@@ -48,6 +49,8 @@ pub(crate) struct Link {
     login: Login,
     /// The identity of the last one.
     identity: Option<Identity>,
+    /// The server of this one, or of the last one, if sentinels have named it.
+    master: Option<Master>,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
     last_answer: Moment,
@@ -96,6 +99,7 @@ impl Link {
             generation: 0,
             ended: false,
             identity: None,
+            master: None,
             in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
@@ -165,6 +169,7 @@ impl Link {
             }
         };
         let mut sent = sent.into_iter();
+        let mut replaced = false;
         for value in values {
             let calls = batch::next(sent.as_slice(), apart);
             self.apart |= batch::is_refused(calls, &value);
@@ -175,11 +180,30 @@ impl Link {
                 self.forgotten.extend(batch::script(calls));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
+                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
                 self.queue.replied(now, call, reply);
             }
         }
         if sent.len() > 0 {
             self.shifted(now, sent.collect());
+        } else if replaced && self.dialer.may_change() {
+            let cause = ServerSaid("the server has become a replica".into());
+            self.broken(now, Arc::new(cause));
+        }
+    }
+
+    /// Sentinels name a master. A connection to another server is dropped at once: that
+    /// one may go on granting.
+    pub(crate) fn named(&mut self, now: Moment, master: &Master) {
+        if !self.is_up() {
+            // What is being tried was found before.
+            self.state = State::Down { until: now };
+        } else if let Some(ours) = &self.master
+            && ours.host != master.host
+            && ours.epoch <= master.epoch
+        {
+            let cause = ServerSaid(format!("the master is {} now", master.host));
+            self.broken(now, Arc::new(cause));
         }
     }
 
@@ -297,6 +321,7 @@ impl Link {
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
+        self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
         self.state = State::Up(Wire::new(opened));
         self.pause = FIRST_PAUSE;

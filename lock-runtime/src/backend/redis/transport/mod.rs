@@ -1,13 +1,10 @@
 //! A connection to the server: sockets, the wire, and the link that keeps one up.
 
-mod connect;
+pub(crate) mod connect;
 pub(crate) mod link;
 mod login;
-mod stream;
+pub(crate) mod stream;
 #[cfg(feature = "tls")]
-mod tls;
+pub(crate) mod tls;
+pub(crate) mod way;
 mod wire;
-
-pub(crate) use connect::{Dialer, Push};
-#[cfg(feature = "tls")]
-pub(crate) use tls::Distrust;

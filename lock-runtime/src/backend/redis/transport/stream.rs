@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::tls::Encryption;
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
+use crate::vocabulary::authority::Host;
 use crate::vocabulary::error::LockError;
 
 /// A stream of bytes.
@@ -46,6 +47,24 @@ impl Route {
             }
             #[cfg(unix)]
             Place::Unix(path) => Self::Unix(path.clone()),
+        })
+    }
+
+    /// The same way to another host.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(
+            clippy::unnecessary_wraps,
+            reason = "only a name in a certificate can be wrong"
+        )
+    )]
+    pub(crate) fn to(&self, host: &Host) -> Result<Self, LockError> {
+        Ok(match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(_, _, encryption) => {
+                Self::Tls(host.name.clone(), host.port, encryption.to(&host.name)?)
+            }
+            _ => Self::Tcp(host.name.clone(), host.port),
         })
     }
 
