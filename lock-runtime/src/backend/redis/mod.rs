@@ -184,6 +184,7 @@ impl Redis {
                 self.receive_pushes();
                 self.links[number].settle(self.clock.now(), answered);
             }
+            self.links[number].settle_replicas(self.clock.now());
         }
         self.receive_pushes();
     }
@@ -256,6 +257,7 @@ impl Backend for Redis {
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
                 unread |= link.flush(now) || link.is_up() != was_up;
+                unread |= link.ask_replicas(now);
             }
             if let Some(outcome) = self.next_outcome() {
                 return Poll::Ready(outcome);

@@ -61,6 +61,10 @@ impl Target for Address {
         matches!(self.place, Place::Tls { .. })
     }
 
+    fn may_forget(&self) -> bool {
+        true
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
         let way = Route::new(&self.place, setup).map(Way::Known);
@@ -76,6 +80,10 @@ impl Target for Service {
     #[cfg(feature = "tls")]
     fn uses_tls(&self) -> bool {
         self.encrypted
+    }
+
+    fn may_forget(&self) -> bool {
+        true
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {

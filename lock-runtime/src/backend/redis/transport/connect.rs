@@ -1,9 +1,6 @@
 //! Opens one connection, and prepares it for its first acquire.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +11,10 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::replicas;
 use super::stream::Route;
 use super::way::Way;
+use super::wire::Io;
 use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
@@ -34,8 +33,9 @@ const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// An open connection.
 pub(crate) struct Opened {
     pub(crate) connection: MultiplexedConnection,
-    /// Reads and writes while it is polled; ends with the connection.
     pub(crate) io: Io,
+    /// One more to the same server, on which its replicas are asked, if they are.
+    pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
     /// Which server it is, if sentinels have named it.
@@ -53,7 +53,17 @@ pub(crate) struct Identity {
     number: i64,
 }
 
-pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The link that asks for a connection.
+pub(crate) struct Caller {
+    pub(crate) names: Arc<KeyNames>,
+    /// Which connection of the pool it keeps, and which one in a row this is.
+    pub(crate) number: usize,
+    pub(crate) generation: u64,
+    /// The connection before.
+    pub(crate) old: Option<Identity>,
+    /// Whether there was one, and so enough replicas.
+    pub(crate) proven: bool,
+}
 
 /// An event that a connection reports by itself.
 #[derive(Debug)]
@@ -77,6 +87,8 @@ pub(crate) struct Dialer {
     login: RedisConnectionInfo,
     pub(super) provider: Option<Provider>,
     timeout: Duration,
+    /// How many replicas have to have what counts.
+    pub(super) replicas: usize,
     pushes: mpsc::UnboundedSender<Push>,
 }
 
@@ -93,6 +105,7 @@ impl Dialer {
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
+            replicas: setup.replicas,
             pushes,
         }
     }
@@ -102,34 +115,21 @@ impl Dialer {
         self.way.may_change()
     }
 
-    /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
-    /// predecessor, if the server allows that.
-    pub(crate) async fn open(
-        self,
-        names: &KeyNames,
-        connection: usize,
-        generation: u64,
-        old: Option<Identity>,
-    ) -> Result<Opened, Trouble> {
-        let attempt = || self.open_once(names, connection, generation, old.clone());
-        match attempt().await {
+    /// Opens a connection that gets the grants of its caller; ends its predecessor, if the
+    /// server allows that.
+    pub(crate) async fn open(self, caller: &Caller) -> Result<Opened, Trouble> {
+        match self.open_once(caller).await {
             // The password may have changed since it was asked for.
             Err(Trouble::Never(cause)) if self.provider.is_some() && is_wrong_password(&cause) => {
-                attempt().await
+                self.open_once(caller).await
             }
             result => result,
         }
     }
 
-    async fn open_once(
-        &self,
-        names: &KeyNames,
-        connection: usize,
-        generation: u64,
-        old: Option<Identity>,
-    ) -> Result<Opened, Trouble> {
+    async fn open_once(&self, caller: &Caller) -> Result<Opened, Trouble> {
         let (login, expires_in) = self.login().await?;
-        let opening = self.open_unbounded(&login, names, connection, generation, old);
+        let opening = self.open_unbounded(&login, caller);
         match tokio::time::timeout(self.timeout, opening).await {
             Ok(Ok(opened)) => Ok(Opened {
                 expires_in,
@@ -162,27 +162,31 @@ impl Dialer {
     async fn open_unbounded(
         &self,
         login: &RedisConnectionInfo,
-        names: &KeyNames,
-        number: usize,
-        generation: u64,
-        old: Option<Identity>,
+        caller: &Caller,
     ) -> Result<Opened, Trouble> {
         let (route, master) = self.way.find().await?;
-        let opening = self.open_along(&route, login, names, number, generation, old);
-        let opened = opening.await.map_err(|error| trouble(error, names))?;
-        Ok(Opened { master, ..opened })
+        let trouble = |error| trouble(error, &caller.names);
+        let opening = self.open_along(&route, login, caller);
+        let mut opened = opening.await.map_err(trouble)?;
+        opened.master = master;
+        if self.replicas > 0 {
+            let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
+            if !caller.proven {
+                replicas::prove(&mut replicas, &caller.names, self.replicas).await?;
+            }
+            opened.replicas = Some(replicas);
+        }
+        Ok(opened)
     }
 
     async fn open_along(
         &self,
         route: &Route,
         login: &RedisConnectionInfo,
-        names: &KeyNames,
-        number: usize,
-        generation: u64,
-        old: Option<Identity>,
+        caller: &Caller,
     ) -> RedisResult<Opened> {
         let pushes = self.pushes.clone();
+        let (number, generation) = (caller.number, caller.generation);
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_connection_timeout(None)
@@ -203,7 +207,7 @@ impl Dialer {
             if self.may_change() {
                 demand_master(&mut connection).await?;
             }
-            prepare(&mut connection, names, old).await
+            prepare(&mut connection, &caller.names, caller.old.as_ref()).await
         };
         let identity = tokio::select! {
             identity = preparing => identity?,
@@ -212,6 +216,7 @@ impl Dialer {
         Ok(Opened {
             connection,
             io,
+            replicas: None,
             identity,
             master: None,
             expires_in: None,
@@ -248,7 +253,7 @@ async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()
 async fn prepare(
     connection: &mut MultiplexedConnection,
     names: &KeyNames,
-    old: Option<Identity>,
+    old: Option<&Identity>,
 ) -> RedisResult<Option<Identity>> {
     let channels = [&*names.channel, &*names.common];
     connection.subscribe(&channels).await?;

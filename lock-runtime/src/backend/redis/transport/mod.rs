@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod link;
 mod login;
+mod replicas;
 pub(crate) mod stream;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
