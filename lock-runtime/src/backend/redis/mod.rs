@@ -19,6 +19,8 @@ use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -48,7 +50,7 @@ fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockEr
         return LockError::invalid("url", cause);
     }
     #[cfg(feature = "tls")]
-    if cause.is::<transport::tls::Distrust>() {
+    if cause.is::<Distrust>() {
         return LockError::invalid("tls", cause);
     }
     LockError::unavailable_at(server, cause)

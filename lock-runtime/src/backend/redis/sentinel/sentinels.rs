@@ -15,7 +15,7 @@ use crate::backend::redis::address::Place;
 use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
 use crate::backend::redis::transport::stream::Route;
 #[cfg(feature = "tls")]
-use crate::backend::redis::transport::tls::Distrust;
+use crate::backend::redis::transport::stream::distrust;
 use crate::backend::setup::Setup;
 use crate::vocabulary::authority::Host;
 use crate::vocabulary::error::LockError;
@@ -115,7 +115,7 @@ impl Refusal {
     fn of(answer: RedisResult<Option<Master>>) -> Self {
         #[cfg(feature = "tls")]
         if let Err(error) = &answer
-            && let Some(distrust) = Distrust::find(error)
+            && let Some(distrust) = distrust(error)
         {
             return Self::Forbidden(distrust.to_string());
         }

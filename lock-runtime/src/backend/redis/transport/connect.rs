@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 
 use super::replicas;
 use super::stream::Route;
+#[cfg(feature = "tls")]
+use super::stream::distrust;
 use super::way::Way;
 use super::wire::Io;
 use crate::backend::redis::protocol::call::KeyNames;
@@ -233,7 +235,7 @@ fn is_wrong_password(cause: &Cause) -> bool {
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
-    if let Some(distrust) = super::tls::Distrust::find(&error) {
+    if let Some(distrust) = distrust(&error) {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)

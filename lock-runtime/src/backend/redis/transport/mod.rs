@@ -5,7 +5,5 @@ pub(crate) mod link;
 mod login;
 mod replicas;
 pub(crate) mod stream;
-#[cfg(feature = "tls")]
-pub(crate) mod tls;
 pub(crate) mod way;
 mod wire;
