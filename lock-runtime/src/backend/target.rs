@@ -7,9 +7,9 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
 #[cfg(feature = "redis")]
-use crate::backend::redis;
+use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::{cluster_tls, tls};
+use crate::backend::redis::target::{cluster_tls, sentinel_tls, tls};
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -21,6 +21,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("redis+sentinel://", redis::sentinel),
+    ("rediss+sentinel://", sentinel_tls),
     ("redis+cluster://", redis::cluster),
     ("rediss+cluster://", cluster_tls),
 ];
@@ -28,14 +30,12 @@ const STORES: &[(&str, Parse)] = &[
 /// Schemes that other libraries know, and what to write instead.
 const UNSUPPORTED: &[(&[&str], &str)] = &[
     (
-        &[
-            "redis-sentinel",
-            "redis+sentinel",
-            "rediss-sentinel",
-            "rediss+sentinel",
-            "sentinel",
-        ],
-        "Redis Sentinel is not supported: name one server, with `redis://`",
+        &["redis-sentinel", "sentinel"],
+        "Redis Sentinel is written `redis+sentinel://HOST,HOST/SERVICE`",
+    ),
+    (
+        &["rediss-sentinel"],
+        "Redis Sentinel over TLS is written `rediss+sentinel://HOST,HOST/SERVICE`",
     ),
     (
         &["redis-cluster", "rediss-cluster"],
@@ -64,6 +64,10 @@ mod redis {
         left_out("redis")
     }
 
+    pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
     pub(super) fn cluster(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
@@ -76,6 +80,11 @@ fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -19,6 +19,8 @@ use crate::vocabulary::tls::{Pem, Roots, Tls};
 pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
+    /// Whether that is also the name of all other servers.
+    common: bool,
 }
 
 /// Why the server and this client do not trust each other. It does not go away by itself.
@@ -30,8 +32,7 @@ impl Encryption {
     /// Reads the files.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
-        let server = ServerName::try_from(name.to_owned())
-            .map_err(|_| invalid("the server's name cannot be in a certificate"))?;
+        let server = server_name(name)?;
         let ring = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(ring)
             .with_safe_default_protocol_versions()
@@ -51,7 +52,17 @@ impl Encryption {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             server,
+            common: tls.server_name.is_some(),
         })
+    }
+
+    /// The same for another server.
+    pub(crate) fn to(&self, host: &str) -> Result<Self, LockError> {
+        let mut this = self.clone();
+        if !self.common {
+            this.server = server_name(host)?;
+        }
+        Ok(this)
     }
 
     pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
@@ -80,6 +91,11 @@ impl Distrust {
             other => other.to_string(),
         }))
     }
+}
+
+fn server_name(host: &str) -> Result<ServerName<'static>, LockError> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| invalid("the server's name cannot be in a certificate"))
 }
 
 fn roots(roots: &Roots) -> Result<RootCertStore, LockError> {

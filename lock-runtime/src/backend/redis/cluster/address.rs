@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::redis::address::{Address, Place};
-use crate::backend::redis::protocol::call::Layout;
+use crate::backend::redis::address::{Login, Place};
 use crate::vocabulary::authority::{Authority, Host};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
@@ -14,53 +13,30 @@ const DEFAULT_PORT: u16 = 6379;
 #[derive(Clone)]
 pub(crate) struct ClusterAddress {
     pub(super) seeds: Vec<Host>,
-    place: fn(Host) -> Place,
-    user: Option<String>,
-    password: Option<String>,
+    pub(super) encrypted: bool,
+    pub(super) login: Login,
 }
 
 impl ClusterAddress {
     /// Reads `//[user:password@]host[:port][,host[:port]…]`.
-    pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
-        Self::parse(url, |Host { name: host, port }| Place::Tcp { host, port })
-    }
-
-    /// The same, encrypted.
-    #[cfg(feature = "tls")]
-    pub(crate) fn tls(url: &Url) -> Result<Self, LockError> {
-        Self::parse(url, |Host { name: host, port }| Place::Tls { host, port })
-    }
-
-    fn parse(url: &Url, place: fn(Host) -> Place) -> Result<Self, LockError> {
+    pub(crate) fn parse(url: &Url, encrypted: bool) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         if !matches!(path.trim_matches('/'), "" | "0") {
             return Err(url.broken("a cluster has no databases: leave out what follows the hosts"));
         }
         Ok(Self {
             seeds: authority.hosts,
-            place,
-            user: authority.user,
-            password: authority.password,
+            encrypted,
+            login: Login {
+                user: authority.user,
+                password: authority.password,
+            },
         })
     }
 
-    #[cfg(feature = "tls")]
-    pub(crate) fn uses_tls(&self) -> bool {
-        self.seeds.first().is_some_and(|seed| {
-            let place = (self.place)(seed.clone());
-            matches!(place, Place::Tls { .. })
-        })
-    }
-
-    /// The address of one node.
-    pub(super) fn node(&self, host: Host) -> Address {
-        Address {
-            place: (self.place)(host),
-            user: self.user.clone(),
-            password: self.password.clone(),
-            database: 0,
-            layout: Layout::Declared,
-        }
+    /// Where one node is.
+    pub(super) fn place(&self, host: Host) -> Place {
+        Place::at(host, self.encrypted)
     }
 }
 
@@ -89,18 +65,18 @@ mod tests {
     #[test]
     fn a_url_names_some_nodes_and_a_user() {
         let url = Url::parse("redis+cluster://me:p%40@a,b:1/0").expect("a URL");
-        let address = ClusterAddress::tcp(&url).expect("an address");
+        let address = ClusterAddress::parse(&url, false).expect("an address");
         assert_eq!(address.to_string(), "Redis Cluster at a:6379,b:1");
-        let node = address.node(address.seeds[1].clone());
-        assert_eq!(node.place.to_string(), "b:1");
-        assert_eq!(node.user.as_deref(), Some("me"));
-        assert_eq!(node.password.as_deref(), Some("p@"));
+        let node = address.place(address.seeds[1].clone());
+        assert_eq!(node.to_string(), "b:1");
+        assert_eq!(address.login.user.as_deref(), Some("me"));
+        assert_eq!(address.login.password.as_deref(), Some("p@"));
     }
 
     #[test]
     fn a_cluster_has_no_databases() {
         let url = Url::parse("redis+cluster://a/2").expect("a URL");
-        let error = ClusterAddress::tcp(&url).expect_err("a database");
+        let error = ClusterAddress::parse(&url, false).expect_err("a database");
         assert!(error.to_string().contains("no databases"), "{error}");
     }
 }

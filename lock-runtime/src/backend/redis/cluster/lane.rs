@@ -46,7 +46,7 @@ impl Node {
 impl Lane {
     pub(super) fn new(names: KeyNames) -> Self {
         Self {
-            queue: Queue::new(),
+            queue: Queue::new(false),
             names,
             nodes: BTreeMap::new(),
             pinned: Numbered::default(),
@@ -70,7 +70,10 @@ impl Lane {
 
     /// When something is due that no event announces.
     pub(super) fn next_wakeup(&self) -> Option<Moment> {
-        let links = self.nodes.values().filter_map(|node| node.link.next_wakeup());
+        let links = self
+            .nodes
+            .values()
+            .filter_map(|node| node.link.next_wakeup());
         links.chain(self.queue.next_wakeup()).min()
     }
 
@@ -133,7 +136,11 @@ impl Lane {
     pub(super) fn take_in(&mut self, now: Moment, routes: &mut Routes) {
         let ids: Vec<_> = self.nodes.keys().copied().collect();
         for id in ids {
-            while let Some(event) = self.nodes.get_mut(&id).and_then(|it| it.link.queue.next_event()) {
+            while let Some(event) = self
+                .nodes
+                .get_mut(&id)
+                .and_then(|it| it.link.queue.next_event())
+            {
                 self.handle(now, routes, id, event);
             }
         }
@@ -150,7 +157,8 @@ impl Lane {
             Event::Down(trouble) => {
                 routes.doubt(now);
                 if routes.is_known() {
-                    self.queue.interrupt(&trouble, |key| is_at(routes, key, from));
+                    self.queue
+                        .interrupt(&trouble, |key| is_at(routes, key, from));
                 } else {
                     self.queue.disconnected(trouble.clone());
                 }
@@ -236,12 +244,18 @@ impl Lane {
 
     /// Other nodes serve these slots now.
     pub(super) fn moved(&mut self, now: Moment, changed: &Changed) {
-        self.queue.resume(now, |key| changed.contains(slot::of_lock(key)));
+        self.queue
+            .resume(now, |key| changed.contains(slot::of_lock(key)));
     }
 
     /// Leaves the nodes that are not in the cluster any more.
     pub(super) fn leave(&mut self, now: Moment, routes: &mut Routes) {
-        let left: Vec<_> = self.nodes.keys().copied().filter(|id| !routes.contains(*id)).collect();
+        let left: Vec<_> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|id| !routes.contains(*id))
+            .collect();
         for id in left {
             if let Some(node) = self.nodes.get_mut(&id) {
                 let said = ServerSaid("the node has left the cluster".into());

@@ -2,6 +2,7 @@
 //! queue, so none of them owns it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
@@ -54,6 +55,12 @@ impl Desk for Mail {
     fn disconnected(&mut self, trouble: Trouble) {
         self.inbox.push_back(Event::Down(trouble));
     }
+
+    fn ask_replicas(&mut self) -> Option<Duration> {
+        None
+    }
+
+    fn replicas_answered(&mut self, _now: Moment, _answer: &Result<(), Trouble>) {}
 
     fn next_wakeup(&self) -> Option<Moment> {
         None

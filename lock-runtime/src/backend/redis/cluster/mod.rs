@@ -24,8 +24,10 @@ use self::mail::Mail;
 use self::routes::{NodeId, Routes};
 use super::protocol::call::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
+use super::transport::connect::{Dialer, Push};
 use super::transport::link::Link;
-use super::transport::{Dialer, Push};
+use super::transport::stream::Route;
+use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
@@ -50,7 +52,7 @@ impl Target for ClusterAddress {
 
     #[cfg(feature = "tls")]
     fn uses_tls(&self) -> bool {
-        self.uses_tls()
+        self.encrypted
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -131,11 +133,12 @@ impl Cluster {
         let all_up = poll_fn(|cx| this.poll_all_up(cx));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, address)),
+            Ok(Err(trouble)) => Err(connect_failed(&trouble, &server)),
             Err(_) => {
                 let none = || format!("no connection within {:?}", setup.connect_timeout).into();
-                let cause: Box<dyn Error + Send + Sync> =
-                    this.latest_trouble().map_or_else(none, |it| it.cause().into());
+                let cause: Box<dyn Error + Send + Sync> = this
+                    .latest_trouble()
+                    .map_or_else(none, |it| it.cause().into());
                 Err(LockError::unavailable_at(&server, cause))
             }
         }
@@ -161,15 +164,19 @@ impl Cluster {
     fn latest_trouble(&self) -> Option<Trouble> {
         let nodes = self.lanes.iter().flat_map(|lane| lane.nodes.values());
         let down = nodes.filter(|node| !node.link.is_up());
-        let mut all: Vec<_> = down.map(|node| &node.trouble).chain(&self.trouble).collect();
+        let mut all: Vec<_> = down
+            .map(|node| &node.trouble)
+            .chain(&self.trouble)
+            .collect();
         all.sort_by_key(|trouble| !matches!(trouble, Trouble::Never(_)));
         all.first().map(|trouble| (*trouble).clone())
     }
 
     fn dialer(&self, host: &Host) -> Result<Dialer, LockError> {
-        let address = self.address.node(host.clone());
-        let dialer = Dialer::new(&address, &self.setup, self.sender.clone())?;
-        Ok(dialer.in_cluster())
+        let route = Route::new(&self.address.place(host.clone()), &self.setup)?;
+        let login = self.address.login.to(0);
+        let sender = self.sender.clone();
+        Ok(Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster())
     }
 
     /// Connects to nodes that are new, and leaves those that are gone.
@@ -178,7 +185,8 @@ impl Cluster {
             lane.leave(now, &mut self.routes);
         }
         let nodes = &self.routes;
-        self.connections.retain(|_, (_, node)| nodes.contains(*node));
+        self.connections
+            .retain(|_, (_, node)| nodes.contains(*node));
         let known = self.routes.nodes();
         let hosts: Vec<_> = known.map(|(id, host)| (id, host.clone())).collect();
         for (id, host) in hosts {
@@ -315,7 +323,9 @@ impl Cluster {
                 lane
             }
         };
-        self.lanes[lane].queue.submit(now, Request::Query(id, query));
+        self.lanes[lane]
+            .queue
+            .submit(now, Request::Query(id, query));
     }
 
     /// One that is broken, or else each in turn.
@@ -331,9 +341,10 @@ impl Cluster {
 
     fn next_outcome(&mut self) -> Option<Outcome> {
         loop {
-            let (number, mut outcome) = self.lanes.iter_mut().enumerate().find_map(|(number, it)| {
-                it.queue.next_outcome().map(|outcome| (number, outcome))
-            })?;
+            let (number, mut outcome) =
+                self.lanes.iter_mut().enumerate().find_map(|(number, it)| {
+                    it.queue.next_outcome().map(|outcome| (number, outcome))
+                })?;
             if let Some(id) = outcome.ended() {
                 self.bound.remove(&id);
             }
@@ -348,7 +359,10 @@ impl Cluster {
 
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let topology = self.routes.next_wakeup().filter(|_| self.lanes.iter().any(|lane| lane.up().next().is_some()));
+        let topology = self
+            .routes
+            .next_wakeup()
+            .filter(|_| self.lanes.iter().any(|lane| lane.up().next().is_some()));
         let lanes = self.lanes.iter().filter_map(Lane::next_wakeup);
         let wakeup = lanes.chain(topology).min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
@@ -392,10 +406,10 @@ impl Backend for Cluster {
 }
 
 /// Why a manager cannot connect: because of a setting, or of the cluster.
-fn connect_failed(trouble: &Trouble, address: &ClusterAddress) -> LockError {
+fn connect_failed(trouble: &Trouble, server: &Arc<str>) -> LockError {
     if trouble.is_no_cluster() {
         let reason = "the server is not part of a cluster: name it with `redis://`";
         return LockError::invalid("url", reason);
     }
-    super::connect_failed(trouble, address)
+    super::connect_failed(trouble, server, 0)
 }

@@ -13,7 +13,9 @@ pub(super) fn of_lock(key: &LockKey) -> u16 {
 
 /// The slot of a key, of which only what stands in its first braces counts.
 pub(super) fn of_key(key: &str) -> u16 {
-    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
     of_tag(match tag {
         Some((tag, _)) if !tag.is_empty() => tag,
         _ => key,

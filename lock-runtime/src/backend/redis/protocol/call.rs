@@ -123,6 +123,8 @@ pub(crate) struct KeyNames {
     pub(crate) layout: Layout,
     /// The counter of all acquisitions, in the layout that has one.
     pub(crate) fence: Box<str>,
+    /// The key that is written to see whether replicas have it.
+    pub(crate) mark: Box<str>,
     /// The channel on which the grants of this connection are pushed. The connections
     /// of one client to the nodes of a cluster share it.
     pub(crate) channel: Box<str>,
@@ -141,6 +143,7 @@ impl KeyNames {
             prefix: prefix.into(),
             layout,
             fence: format!("{prefix}:fence").into(),
+            mark: format!("{prefix}:replicas").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
             at: "".into(),

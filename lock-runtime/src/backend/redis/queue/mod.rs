@@ -4,6 +4,7 @@
 mod claim;
 mod inspect;
 mod messages;
+mod replicated;
 mod replies;
 mod requests;
 mod room;
@@ -28,6 +29,7 @@ use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
+use replicated::Unconfirmed;
 use room::Rooms;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
@@ -51,11 +53,14 @@ pub(crate) struct Queue {
     outcomes: VecDeque<Outcome>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
+    /// What replicas have to confirm, where they have to.
+    replicated: Option<Unconfirmed>,
 }
 
 impl Queue {
-    /// Not connected yet.
-    pub(crate) fn new() -> Self {
+    /// Not connected yet; `replicated` if grants and renewals count only once
+    /// [replicas](Self::ask_replicas) have them.
+    pub(crate) fn new(replicated: bool) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
@@ -66,6 +71,7 @@ impl Queue {
             calls: Vec::new(),
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
+            replicated: replicated.then(Unconfirmed::default),
         }
     }
 
@@ -119,6 +125,7 @@ impl Queue {
     /// The connection is gone, or could not be made. The calls in flight have
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
+        self.replicas_gone(&trouble);
         self.interrupt(&trouble, |_| true);
         self.inspections.fail_all(&trouble);
         self.down = Some(trouble);
@@ -142,7 +149,12 @@ impl Queue {
     /// The claims of these locks, in the order in which they were asked for.
     fn ids_of(&self, concerns: impl Fn(&LockKey) -> bool) -> Vec<LeaseId> {
         let of_these = |(_, claim): &(_, &Claim)| concerns(&claim.ticket.terms.key);
-        let mut ids: Vec<_> = self.claims.iter().filter(of_these).map(|(id, _)| *id).collect();
+        let mut ids: Vec<_> = self
+            .claims
+            .iter()
+            .filter(of_these)
+            .map(|(id, _)| *id)
+            .collect();
         ids.sort_unstable();
         ids
     }
@@ -209,6 +221,29 @@ impl Queue {
         };
         self.rooms.leave(&claim.ticket.terms.key, id);
         if deadline(since, ttl).since(now) >= ttl / 2 {
+            self.granted(now, id, fence, since, ttl);
+        } else {
+            claim.stage = Stage::Confirming { fence };
+            let ticket = claim.ticket.clone();
+            self.send(now, Call::Renew(ticket));
+        }
+    }
+
+    /// The lock is ours, unless replicas have to confirm that first.
+    fn granted(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
+        match self.claims.get_mut(&id) {
+            Some(claim) if self.replicated.is_some() => {
+                claim.stage = Stage::Replicating { fence };
+                let ticket = claim.ticket.clone();
+                self.await_replicas(ticket, since, ttl);
+            }
+            _ => self.hold(now, id, fence, since, ttl),
+        }
+    }
+
+    /// The lock is ours for `ttl` from `since`.
+    fn hold(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
+        if let Some(claim) = self.claims.get_mut(&id) {
             let granted = now;
             claim.stage = Stage::Held { fence, granted };
             self.outcomes.push_back(Outcome::Granted {
@@ -217,10 +252,6 @@ impl Queue {
                 since,
                 ttl,
             });
-        } else {
-            claim.stage = Stage::Confirming { fence };
-            let ticket = claim.ticket.clone();
-            self.send(now, Call::Renew(ticket));
         }
     }
 

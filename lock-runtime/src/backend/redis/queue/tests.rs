@@ -33,7 +33,7 @@ struct Peer {
 impl Peer {
     fn connected() -> Self {
         let mut peer = Self {
-            queue: Queue::new(),
+            queue: Queue::new(false),
             now: Moment::from_nanos(1),
         };
         peer.queue.connected(peer.now);
@@ -159,7 +159,9 @@ fn token(sent: &Sent) -> Token {
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,
         Call::Disown(grant) => grant.token,
-        Call::Inspect(..) | Call::Report { .. } | Call::Topology => panic!("{sent:?} is about no acquisition"),
+        Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+            panic!("{sent:?} is about no acquisition")
+        }
     }
 }
 

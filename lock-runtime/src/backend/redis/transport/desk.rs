@@ -1,6 +1,7 @@
 //! Where a link takes calls from, and who is told what becomes of them.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
@@ -27,6 +28,13 @@ pub(crate) trait Desk: fmt::Debug {
     /// [`replied`](Self::replied) before.
     fn disconnected(&mut self, trouble: Trouble);
 
+    /// How long replicas have to confirm what the server has said, if they are to be
+    /// asked now.
+    fn ask_replicas(&mut self) -> Option<Duration>;
+
+    /// Whether they have it.
+    fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>);
+
     /// When there may be something to send without an event.
     fn next_wakeup(&self) -> Option<Moment>;
 }
@@ -50,6 +58,14 @@ impl Desk for Queue {
 
     fn disconnected(&mut self, trouble: Trouble) {
         Queue::disconnected(self, trouble);
+    }
+
+    fn ask_replicas(&mut self) -> Option<Duration> {
+        Queue::ask_replicas(self)
+    }
+
+    fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>) {
+        Queue::replicas_answered(self, now, answer);
     }
 
     fn next_wakeup(&self) -> Option<Moment> {

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use redis::{RedisResult, Value};
 
-use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
+use super::connect::{Caller, Dialer, Identity, Opened, PushEvent, closed};
 use super::desk::Desk;
 use super::login::Login;
+use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::{KeyNames, Sent};
@@ -21,6 +22,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
@@ -47,8 +49,12 @@ pub(crate) struct Link<D = Queue> {
     /// Whether the last one has ended already.
     ended: bool,
     login: Login,
+    /// Whether there has been one.
+    proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
+    /// The server of this one, or of the last one, if sentinels have named it.
+    master: Option<Master>,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
     last_answer: Moment,
@@ -64,9 +70,15 @@ pub(crate) struct Link<D = Queue> {
 }
 
 enum State {
-    Down { until: Moment },
+    Down {
+        until: Moment,
+    },
     Connecting(Boxed<Result<Opened, Trouble>>),
-    Up(Wire),
+    Up {
+        wire: Wire,
+        /// Who confirms what has been said on the wire, if somebody has to.
+        replicas: Option<Box<Replicas>>,
+    },
 }
 
 /// A pipeline whose answers have not all come in.
@@ -102,7 +114,9 @@ impl<D: Desk> Link<D> {
             state: State::Down { until: now },
             generation: 0,
             ended: false,
+            proven: false,
             identity: None,
+            master: None,
             in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
@@ -114,7 +128,7 @@ impl<D: Desk> Link<D> {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        matches!(self.state, State::Up { .. })
     }
 
     /// Whether it is open and few pipelines are in flight.
@@ -138,9 +152,39 @@ impl<D: Desk> Link<D> {
 
     /// Writes what was sent and reads what has come in.
     pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        if let State::Up(wire) = &mut self.state {
+        if let State::Up { wire, replicas } = &mut self.state {
             wire.poll(cx);
+            if let Some(replicas) = replicas {
+                replicas.poll_io(cx);
+            }
         }
+    }
+
+    /// Takes in what the replicas have answered.
+    pub(crate) fn settle_replicas(&mut self, now: Moment) {
+        let State::Up { replicas, .. } = &mut self.state else {
+            return;
+        };
+        match replicas.as_mut().and_then(|it| it.answer()) {
+            Some(Err(Trouble::Unknown(cause))) => self.broken(now, cause),
+            Some(answer) => {
+                self.grace = None;
+                self.queue.replicas_answered(now, &answer);
+            }
+            None => {}
+        }
+    }
+
+    /// Has the replicas confirm what has been said so far; `false` if nothing has.
+    pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
+        if let State::Up { replicas, .. } = &mut self.state
+            && let Some(replicas) = replicas
+            && let Some(time) = self.queue.ask_replicas()
+        {
+            replicas.ask(now, &self.names, time);
+            return true;
+        }
+        false
     }
 
     /// The next answers, if they have arrived.
@@ -172,6 +216,7 @@ impl<D: Desk> Link<D> {
             }
         };
         let mut sent = sent.into_iter();
+        let mut replaced = false;
         let mut values = values.into_iter();
         while let Some(value) = values.next() {
             let calls = batch::next(sent.as_slice(), apart);
@@ -188,11 +233,30 @@ impl<D: Desk> Link<D> {
                 self.forgotten.extend(batch::script(calls));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
+                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
                 self.queue.replied(now, call, reply);
             }
         }
         if sent.len() > 0 {
             self.shifted(now, sent.collect());
+        } else if replaced && self.dialer.may_change() {
+            let cause = ServerSaid("the server has become a replica".into());
+            self.broken(now, Arc::new(cause));
+        }
+    }
+
+    /// Sentinels name a master. A connection to another server is dropped at once: that
+    /// one may go on granting.
+    pub(crate) fn named(&mut self, now: Moment, master: &Master) {
+        if !self.is_up() {
+            // What is being tried was found before.
+            self.state = State::Down { until: now };
+        } else if let Some(ours) = &self.master
+            && ours.host != master.host
+            && ours.epoch <= master.epoch
+        {
+            let cause = ServerSaid(format!("the master is {} now", master.host));
+            self.broken(now, Arc::new(cause));
         }
     }
 
@@ -240,7 +304,7 @@ impl<D: Desk> Link<D> {
                 Err(trouble) => return Err(self.dial_failed(now, trouble)),
             }
         }
-        if let State::Up(wire) = &self.state
+        if let State::Up { wire, .. } = &self.state
             && let Err(cause) = self.login.poll(cx, now, wire)
         {
             events::login_failed(self.number, &cause);
@@ -252,7 +316,7 @@ impl<D: Desk> Link<D> {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up(wire) = &self.state else {
+        let State::Up { wire, .. } = &self.state else {
             return false;
         };
         let login = self.login.take_sent();
@@ -288,9 +352,16 @@ impl<D: Desk> Link<D> {
     /// When the connection counts as broken if nothing arrives until then. A server
     /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let oldest = self.in_flight.front()?;
-        let heard = oldest.at.max(self.last_answer);
-        Some(self.grace.unwrap_or(heard.after(oldest.timeout)))
+        let server = self.in_flight.front().map(|oldest| {
+            let heard = oldest.at.max(self.last_answer);
+            heard.after(oldest.timeout)
+        });
+        let replicas = match &self.state {
+            State::Up { replicas, .. } => replicas.as_ref().and_then(|it| it.silent_at()),
+            _ => None,
+        };
+        let silent = server.into_iter().chain(replicas).min()?;
+        Some(self.grace.unwrap_or(silent))
     }
 
     fn grant_grace(&mut self, now: Moment) -> bool {
@@ -302,12 +373,15 @@ impl<D: Desk> Link<D> {
     fn dial(&mut self) {
         self.generation += 1;
         self.ended = false;
-        let (number, generation) = (self.number, self.generation);
-        let (dialer, names) = (self.dialer.clone(), Arc::clone(&self.names));
-        let old = self.identity.clone();
-        self.state = State::Connecting(Box::pin(async move {
-            dialer.open(&names, number, generation, old).await
-        }));
+        let dialer = self.dialer.clone();
+        let caller = Caller {
+            names: Arc::clone(&self.names),
+            number: self.number,
+            generation: self.generation,
+            old: self.identity.clone(),
+            proven: self.proven,
+        };
+        self.state = State::Connecting(Box::pin(async move { dialer.open(&caller).await }));
     }
 
     fn opened(&mut self, now: Moment, opened: Opened) {
@@ -316,8 +390,16 @@ impl<D: Desk> Link<D> {
         if let Some(names) = &opened.names {
             self.names = Arc::new(names.clone());
         }
+        self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
-        self.state = State::Up(Wire::new(opened));
+        self.proven = true;
+        let needed = self.dialer.replicas;
+        self.state = State::Up {
+            wire: Wire::new(opened.connection, opened.io),
+            replicas: opened
+                .replicas
+                .map(|(connection, io)| Box::new(Replicas::new(Wire::new(connection, io), needed))),
+        };
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;

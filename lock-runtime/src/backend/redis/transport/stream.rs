@@ -1,12 +1,17 @@
 //! The way to a server: its socket, encrypted or not.
 
+#[cfg(feature = "tls")]
+use std::error::Error as _;
 use std::io;
 
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
-use crate::backend::transport::tls::Encryption;
+use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::vocabulary::authority::Host;
+#[cfg(feature = "tls")]
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::error::LockError;
 
 /// How bytes get to a server.
@@ -41,6 +46,24 @@ impl Route {
         })
     }
 
+    /// The same way to another host.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(
+            clippy::unnecessary_wraps,
+            reason = "only a name in a certificate can be wrong"
+        )
+    )]
+    pub(crate) fn to(&self, host: &Host) -> Result<Self, LockError> {
+        Ok(match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(_, _, encryption) => {
+                Self::Tls(host.name.clone(), host.port, encryption.to(&host.name)?)
+            }
+            _ => Self::Tcp(host.name.clone(), host.port),
+        })
+    }
+
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
@@ -63,4 +86,12 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
+}
+
+/// Why client and server do not trust each other, if that is what went wrong.
+#[cfg(feature = "tls")]
+pub(crate) fn distrust(error: &redis::RedisError) -> Option<Distrust> {
+    // The client library hands out the pointer in which it keeps the error.
+    let error = error.source()?.downcast_ref::<Cause>()?;
+    Distrust::find(error.downcast_ref()?)
 }

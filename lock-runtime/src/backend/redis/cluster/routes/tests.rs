@@ -62,7 +62,9 @@ fn a_moved_slot_is_known_at_once_and_asked_about_once() {
     let (mut routes, first, second) = halves();
     let moved = redirect(7, "", 2, false);
     for _ in 0..3 {
-        let (to, sent) = routes.follow(at(150), first, &moved, sent()).expect("a node");
+        let (to, sent) = routes
+            .follow(at(150), first, &moved, sent())
+            .expect("a node");
         assert_eq!((to, sent.hops, sent.asking), (second, 1, false));
     }
     assert_eq!(routes.of(7), Some(second));
@@ -123,7 +125,9 @@ fn a_node_that_serves_no_slot_any_more_is_forgotten() {
 fn an_empty_host_is_that_of_the_node_which_answers() {
     let (mut routes, _, second) = halves();
     let moved = redirect(9000, "", 5, false);
-    let (to, _) = routes.follow(at(150), second, &moved, sent()).expect("a node");
+    let (to, _) = routes
+        .follow(at(150), second, &moved, sent())
+        .expect("a node");
     let named = routes.nodes().find(|(id, _)| *id == to);
     assert_eq!(named.map(|(_, it)| it.clone()), Some(host("a", 5)));
 }

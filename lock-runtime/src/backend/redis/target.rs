@@ -1,0 +1,126 @@
+//! The stores on Redis that URLs name: one server, or a service behind sentinels.
+
+use std::sync::Arc;
+
+use redis::RedisConnectionInfo;
+
+use super::Redis;
+use super::address::Address;
+#[cfg(feature = "tls")]
+use super::address::Place;
+use super::cluster::ClusterAddress;
+use super::protocol::call::Layout;
+use super::sentinel::{Sentinels, Service};
+use super::transport::stream::Route;
+use super::transport::way::Way;
+use crate::backend::capabilities::Capabilities;
+use crate::backend::setup::Setup;
+use crate::backend::{Backend, Connecting, Target};
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::url::Url;
+
+/// Reads `redis://`.
+pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::tcp(url)?))
+}
+
+/// Reads `rediss://`.
+#[cfg(feature = "tls")]
+pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::tls(url)?))
+}
+
+/// Reads `redis+unix://`.
+#[cfg(unix)]
+pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::unix(url)?))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    let reason = "this system has no Unix sockets: write `redis://`";
+    Err(LockError::invalid("url", reason))
+}
+
+/// Reads `redis+sentinel://`.
+pub(crate) fn sentinel(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Service::parse(url, false)?))
+}
+
+/// Reads `rediss+sentinel://`.
+#[cfg(feature = "tls")]
+pub(crate) fn sentinel_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Service::parse(url, true)?))
+}
+
+/// Reads `redis+cluster://`.
+pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::parse(url, false)?))
+}
+
+/// Reads `rediss+cluster://`.
+#[cfg(feature = "tls")]
+pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::parse(url, true)?))
+}
+
+impl Target for Address {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis")
+    }
+
+    #[cfg(feature = "tls")]
+    fn uses_tls(&self) -> bool {
+        matches!(self.place, Place::Tls { .. })
+    }
+
+    fn may_forget(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        let name = Arc::from(self.to_string());
+        let way = Route::new(&self.place, setup).map(Way::Known);
+        connect(setup, name, way, self.login.to(self.database), self.layout)
+    }
+}
+
+impl Target for Service {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis with Sentinel")
+    }
+
+    #[cfg(feature = "tls")]
+    fn uses_tls(&self) -> bool {
+        self.encrypted
+    }
+
+    fn may_forget(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        let name = Arc::from(self.to_string());
+        let way = Sentinels::new(self, setup).map(|it| Way::Sentinels(Arc::new(it)));
+        connect(
+            setup,
+            name,
+            way,
+            self.login.to(self.database),
+            Layout::Shared,
+        )
+    }
+}
+
+fn connect(
+    setup: &Setup,
+    name: Arc<str>,
+    way: Result<Way, LockError>,
+    login: RedisConnectionInfo,
+    layout: Layout,
+) -> Connecting<'_> {
+    Box::pin(async move {
+        let redis = Redis::connect(setup, &name, way?, login, layout).await?;
+        Ok(Box::new(redis) as Box<dyn Backend>)
+    })
+}
