@@ -10,4 +10,4 @@ mod wire;
 
 pub(crate) use connect::{Dialer, Push};
 #[cfg(feature = "tls")]
-pub(crate) use tls::Distrust;
+pub(crate) use tls::{Distrust, Encryption};

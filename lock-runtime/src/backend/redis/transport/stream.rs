@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use super::tls::Encryption;
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
-use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// A stream of bytes.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -22,7 +23,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(crate) enum Route {
     Tcp(String, u16),
     #[cfg(feature = "tls")]
-    Tls(String, u16, Encryption),
+    Tls(String, u16, Tls),
     #[cfg(unix)]
     Unix(String),
 }
@@ -30,30 +31,26 @@ pub(crate) enum Route {
 impl Route {
     #[cfg_attr(
         not(feature = "tls"),
-        expect(
-            unused_variables,
-            clippy::unnecessary_wraps,
-            reason = "only certificates are set up, and can be wrong"
-        )
+        expect(unused_variables, reason = "only certificates are set up")
     )]
-    pub(crate) fn new(place: &Place, setup: &Setup) -> Result<Self, LockError> {
-        Ok(match place {
+    pub(crate) fn new(place: &Place, setup: &Setup) -> Self {
+        match place {
             Place::Tcp { host, port } => Self::Tcp(host.clone(), *port),
             #[cfg(feature = "tls")]
             Place::Tls { host, port } => {
-                let tls = setup.tls.clone().unwrap_or_default();
-                Self::Tls(host.clone(), *port, Encryption::new(&tls, host)?)
+                Self::Tls(host.clone(), *port, setup.tls.clone().unwrap_or_default())
             }
             #[cfg(unix)]
             Place::Unix(path) => Self::Unix(path.clone()),
-        })
+        }
     }
 
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
             #[cfg(feature = "tls")]
-            Self::Tls(host, port, encryption) => {
+            Self::Tls(host, port, tls) => {
+                let encryption = Encryption::read(tls, host).await?;
                 Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
             }
             #[cfg(unix)]
