@@ -16,7 +16,6 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::login;
 use super::stream::Route;
 use crate::backend::redis::address::Address;
 use crate::backend::redis::protocol::call::KeyNames;
@@ -26,7 +25,7 @@ use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
@@ -84,19 +83,19 @@ impl Dialer {
         address: &Address,
         setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Result<Self, LockError> {
+    ) -> Self {
         let login = address
             .login()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        Ok(Self {
-            route: Route::new(&address.place, setup)?,
+        Self {
+            route: Route::new(&address.place, setup),
             login,
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
-        })
+        }
     }
 
     /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
@@ -143,9 +142,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let credentials = login::ask(provider.clone())
-            .await
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),
