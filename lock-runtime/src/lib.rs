@@ -64,6 +64,7 @@
 //! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
+//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
 //!
 //! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
 //! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or

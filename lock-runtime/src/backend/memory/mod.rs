@@ -118,6 +118,7 @@ impl Memory {
         let waiter = Waiter {
             client: self.client.clone(),
             terms,
+            since: now,
         };
         store.enqueue(now, waiter);
     }

@@ -16,7 +16,11 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -24,6 +28,8 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 use address::Address;
@@ -61,8 +67,12 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        matches!(self.place, address::Place::Tls { .. })
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        let address::Place::Tls { host, .. } = &self.place else {
+            return not_encrypted(tls);
+        };
+        let default = Tls::new();
+        Encryption::new(tls.unwrap_or(&default), host).map(drop)
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -80,7 +90,7 @@ fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
         return LockError::invalid("url", reason);
     }
     #[cfg(feature = "tls")]
-    if trouble.cause().is::<transport::Distrust>() {
+    if trouble.cause().is::<Distrust>() {
         return LockError::invalid("tls", trouble.cause());
     }
     LockError::unavailable_at(&address.to_string().into(), trouble.cause())
@@ -105,7 +115,7 @@ impl Redis {
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let server = Arc::from(address.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
-        let dialer = Dialer::new(address, setup, sender)?;
+        let dialer = Dialer::new(address, setup, sender);
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {

@@ -1,5 +1,7 @@
 //! Opens one connection, and prepares it for its first acquire.
 
+#[cfg(feature = "tls")]
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -20,15 +22,14 @@ use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
-
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open connection.
 pub(crate) struct Opened {
@@ -82,19 +83,19 @@ impl Dialer {
         address: &Address,
         setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Result<Self, LockError> {
+    ) -> Self {
         let login = address
             .login()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        Ok(Self {
-            route: Route::new(&address.place, setup)?,
+        Self {
+            route: Route::new(&address.place, setup),
             login,
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
-        })
+        }
     }
 
     /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
@@ -141,11 +142,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-        let credentials = asked
-            .await
-            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),
@@ -201,10 +198,16 @@ fn is_wrong_password(cause: &Cause) -> bool {
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
-    if let Some(distrust) = super::tls::Distrust::find(&error) {
+    if let Some(distrust) = from_socket(&error).and_then(Distrust::find) {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
+}
+
+#[cfg(feature = "tls")]
+fn from_socket(error: &RedisError) -> Option<&io::Error> {
+    // The client library hands out the pointer in which it keeps the error.
+    error.source()?.downcast_ref::<Cause>()?.downcast_ref()
 }
 
 /// Does what must be done before the first acquire; returns the identity of the

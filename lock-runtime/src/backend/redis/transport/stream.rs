@@ -1,28 +1,21 @@
-//! The socket of a connection, encrypted or not.
+//! The way to a server: its socket, encrypted or not.
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::task::JoinSet;
-
-#[cfg(feature = "tls")]
-use super::tls::Encryption;
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
-use crate::vocabulary::error::LockError;
-
-/// A stream of bytes.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+use crate::backend::transport::stream::{Stream, tcp};
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// How bytes get to a server.
 #[derive(Clone)]
 pub(crate) enum Route {
     Tcp(String, u16),
     #[cfg(feature = "tls")]
-    Tls(String, u16, Encryption),
+    Tls(String, u16, Tls),
     #[cfg(unix)]
     Unix(String),
 }
@@ -30,30 +23,26 @@ pub(crate) enum Route {
 impl Route {
     #[cfg_attr(
         not(feature = "tls"),
-        expect(
-            unused_variables,
-            clippy::unnecessary_wraps,
-            reason = "only certificates are set up, and can be wrong"
-        )
+        expect(unused_variables, reason = "only certificates are set up")
     )]
-    pub(crate) fn new(place: &Place, setup: &Setup) -> Result<Self, LockError> {
-        Ok(match place {
+    pub(crate) fn new(place: &Place, setup: &Setup) -> Self {
+        match place {
             Place::Tcp { host, port } => Self::Tcp(host.clone(), *port),
             #[cfg(feature = "tls")]
             Place::Tls { host, port } => {
-                let tls = setup.tls.clone().unwrap_or_default();
-                Self::Tls(host.clone(), *port, Encryption::new(&tls, host)?)
+                Self::Tls(host.clone(), *port, setup.tls.clone().unwrap_or_default())
             }
             #[cfg(unix)]
             Place::Unix(path) => Self::Unix(path.clone()),
-        })
+        }
     }
 
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
             #[cfg(feature = "tls")]
-            Self::Tls(host, port, encryption) => {
+            Self::Tls(host, port, tls) => {
+                let encryption = Encryption::read(tls, host).await?;
                 Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
             }
             #[cfg(unix)]
@@ -71,26 +60,4 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
-}
-
-/// Connects to the first of a host's addresses that answers: a silent one must not hold
-/// up the others.
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut attempts = JoinSet::new();
-    for address in lookup_host((host, port)).await? {
-        attempts.spawn(TcpStream::connect(address));
-    }
-    let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt? {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                // A command that is still buffered dies with a dropped connection.
-                stream.set_zero_linger()?;
-                return Ok(stream);
-            }
-            Err(failed) => error = failed,
-        }
-    }
-    Err(error)
 }

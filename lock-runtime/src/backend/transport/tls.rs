@@ -1,6 +1,5 @@
 //! TLS over the socket of a connection.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -12,11 +11,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::LockError;
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
-/// Makes encrypted streams to one server.
-#[derive(Clone)]
+/// Makes an encrypted stream to one server.
 pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
@@ -28,7 +26,7 @@ pub(crate) struct Encryption {
 pub(crate) struct Distrust(String);
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files, which blocks.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
@@ -55,7 +53,15 @@ impl Encryption {
         })
     }
 
-    pub(super) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    /// The same for a connection that is opened: the files may have been replaced since
+    /// the last one.
+    pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {
+        let (tls, host) = (tls.clone(), host.to_owned());
+        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host));
+        reading.await?.map_err(io::Error::other)
+    }
+
+    pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -65,10 +71,7 @@ impl Encryption {
 
 impl Distrust {
     /// Whether this is why a connection could not be opened.
-    pub(super) fn find(error: &redis::RedisError) -> Option<Self> {
-        // The client library hands out the pointer in which it keeps the error.
-        let error = error.source()?.downcast_ref::<Cause>()?;
-        let error = error.downcast_ref::<io::Error>()?;
+    pub(crate) fn find(error: &io::Error) -> Option<Self> {
         let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
         Some(Self(match error {
             rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
