@@ -25,6 +25,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss+sentinel://", sentinel_tls),
     ("redis+cluster://", redis::cluster),
     ("rediss+cluster://", cluster_tls),
+    #[cfg(test)]
+    ("chalkboard:", backend::chalkboard::target),
 ];
 
 /// Schemes that other libraries know, and what to write instead.

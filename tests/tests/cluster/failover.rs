@@ -29,13 +29,12 @@ async fn holders_and_waiters_go_on_when_a_master_hands_over() {
 #[tokio::test]
 async fn waiters_wait_on_when_a_master_dies() {
     let mut fleet = ClusterFleet::start().await;
-    let locks = connect(fleet.url()).await;
+    let locks = connect(format!("{}?unavailable_wait=20s", fleet.url())).await;
     let first = fleet.master_of("key").await;
-    let second = fleet.replica_of(first).await;
     let holder = take(&locks, "key", LONG).await;
     let waiter = queue(&fleet.nodes()[first], &locks, "key", LONG, 1).await;
     fleet.node_mut(first).kill().await;
-    fleet.promoted(second).await;
+    fleet.take_over(first).await;
     release(holder).await;
     release(granted(PATIENCE, waiter).await).await;
     take_turn(&locks, "key").await;
@@ -73,10 +72,7 @@ async fn a_holder_keeps_its_own_deadline_when_nobody_takes_the_place_of_its_mast
 
 #[tokio::test]
 async fn a_lock_that_no_master_serves_is_unavailable_and_not_contended() {
-    let mut fleet = ClusterFleet::builder()
-        .option("cluster-require-full-coverage", "no")
-        .start()
-        .await;
+    let mut fleet = ClusterFleet::start().await;
     let locks = connect(fleet.url()).await;
     let master = fleet.master_of("key").await;
     let replica = fleet.replica_of(master).await;
@@ -86,6 +82,7 @@ async fn a_lock_that_no_master_serves_is_unavailable_and_not_contended() {
     let error = refused.map(drop).expect_err("nobody serves it");
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
     fleet.node_mut(master).restart().await;
+    fleet.node_mut(replica).restart().await;
     fleet.settled().await;
     release(take(&locks, "key", TTL).await).await;
 }

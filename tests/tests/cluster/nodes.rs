@@ -79,12 +79,16 @@ async fn locks_of_all_nodes_are_listed_shown_and_taken_away() {
     }
     let mut names: Vec<_> = guards.iter().map(|(_, key)| key.clone()).collect();
     names.sort();
-    let listed = within(PATIENCE, theirs.list("key-*")).await.expect("a list");
+    let listed = within(PATIENCE, theirs.list("key-*"))
+        .await
+        .expect("a list");
     let listed: Vec<_> = listed.iter().map(ToString::to_string).collect();
     assert_eq!(listed, names);
 
     for (guard, key) in guards {
-        let status = within(PATIENCE, theirs.status(&*key)).await.expect("a status");
+        let status = within(PATIENCE, theirs.status(&*key))
+            .await
+            .expect("a status");
         let [holder] = &*status.holders else {
             panic!("{status:?}");
         };

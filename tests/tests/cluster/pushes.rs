@@ -22,7 +22,10 @@ async fn a_grant_that_was_taken_back_is_not_believed_by_another_nodes_push() {
     let before = connections(node).await;
     let deaf = connect(format!("{}?pool_size=1", fleet.url())).await;
     let after = connections(node).await;
-    let theirs = after.iter().find(|id| !before.contains(id)).expect("one more");
+    let theirs = after
+        .iter()
+        .find(|id| !before.contains(id))
+        .expect("one more");
     let heard = connect(fleet.url()).await;
     let first = queue(node, &deaf, "key", LONG, 1).await;
     let second = queue(node, &heard, "key", LONG, 2).await;
@@ -34,7 +37,10 @@ async fn a_grant_that_was_taken_back_is_not_believed_by_another_nodes_push() {
     let mut pipe = redis::pipe();
     pipe.atomic();
     pipe.cmd("CLIENT").arg("KILL").arg("ID").arg(theirs);
-    pipe.cmd("EVAL").arg(tests::script_text("release")).arg(5).arg(&keys);
+    pipe.cmd("EVAL")
+        .arg(tests::script_text("release"))
+        .arg(5)
+        .arg(&keys);
     pipe.arg(text(&owner)).arg(format!(":{}", id(node).await));
     let answers: Vec<Value> = pipe
         .query_async(&mut node.connection().await)

@@ -8,15 +8,21 @@ use super::Redis;
 use super::address::Address;
 #[cfg(feature = "tls")]
 use super::address::Place;
-use super::cluster::ClusterAddress;
+use super::cluster::{Cluster, ClusterAddress};
 use super::protocol::call::Layout;
 use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
 use crate::backend::{Backend, Connecting, Target};
 use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 /// Reads `redis://`.
@@ -70,8 +76,8 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        matches!(self.place, Place::Tls { .. })
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        check_tls(&self.place, tls)
     }
 
     fn may_forget(&self) -> bool {
@@ -80,7 +86,7 @@ impl Target for Address {
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
-        let way = Route::new(&self.place, setup).map(Way::Known);
+        let way = Way::Known(Route::new(&self.place, setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }
 }
@@ -91,8 +97,12 @@ impl Target for Service {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        self.encrypted
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        let places = self
+            .sentinels
+            .iter()
+            .map(|host| Place::at(host.clone(), self.encrypted));
+        places.map(|place| check_tls(&place, tls)).collect()
     }
 
     fn may_forget(&self) -> bool {
@@ -101,7 +111,7 @@ impl Target for Service {
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
-        let way = Sentinels::new(self, setup).map(|it| Way::Sentinels(Arc::new(it)));
+        let way = Way::Sentinels(Arc::new(Sentinels::new(self, setup)));
         connect(
             setup,
             name,
@@ -112,15 +122,44 @@ impl Target for Service {
     }
 }
 
+impl Target for ClusterAddress {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis Cluster")
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        let places = self.seeds.iter().map(|host| self.place(host.clone()));
+        places.map(|place| check_tls(&place, tls)).collect()
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async {
+            let cluster = Cluster::connect(setup, self).await?;
+            Ok(Box::new(cluster) as Box<dyn Backend>)
+        })
+    }
+}
+
 fn connect(
     setup: &Setup,
     name: Arc<str>,
-    way: Result<Way, LockError>,
+    way: Way,
     login: RedisConnectionInfo,
     layout: Layout,
 ) -> Connecting<'_> {
     Box::pin(async move {
-        let redis = Redis::connect(setup, &name, way?, login, layout).await?;
+        let redis = Redis::connect(setup, &name, way, login, layout).await?;
         Ok(Box::new(redis) as Box<dyn Backend>)
     })
+}
+
+/// Whether connections to this place can be encrypted as they are to be.
+#[cfg(feature = "tls")]
+fn check_tls(place: &Place, tls: Option<&Tls>) -> Result<(), LockError> {
+    let Place::Tls { host, .. } = place else {
+        return not_encrypted(tls);
+    };
+    let default = Tls::new();
+    Encryption::new(tls.unwrap_or(&default), host).map(drop)
 }

@@ -12,9 +12,9 @@ const DEFAULT_PORT: u16 = 6379;
 /// Some nodes of a cluster, and a user that all nodes know.
 #[derive(Clone)]
 pub(crate) struct ClusterAddress {
-    pub(super) seeds: Vec<Host>,
-    pub(super) encrypted: bool,
-    pub(super) login: Login,
+    pub(crate) seeds: Vec<Host>,
+    pub(crate) encrypted: bool,
+    pub(crate) login: Login,
 }
 
 impl ClusterAddress {
@@ -35,7 +35,7 @@ impl ClusterAddress {
     }
 
     /// Where one node is.
-    pub(super) fn place(&self, host: Host) -> Place {
+    pub(crate) fn place(&self, host: Host) -> Place {
         Place::at(host, self.encrypted)
     }
 }

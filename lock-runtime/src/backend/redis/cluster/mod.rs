@@ -28,9 +28,8 @@ use super::transport::connect::{Dialer, Push};
 use super::transport::link::Link;
 use super::transport::stream::Route;
 use super::transport::way::Way;
-use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
-use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::vocabulary::authority::Host;
@@ -45,31 +44,13 @@ pub(super) use self::address::ClusterAddress;
 /// have taken its place.
 const WATCH: Duration = Duration::from_millis(250);
 
-impl Target for ClusterAddress {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all("Redis Cluster")
-    }
-
-    #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        self.encrypted
-    }
-
-    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
-        Box::pin(async {
-            let cluster = Cluster::connect(setup, self).await?;
-            Ok(Box::new(cluster) as Box<dyn Backend>)
-        })
-    }
-}
-
 /// The number of a link, which its pushes and events carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConnectionId(usize);
 
 /// The backend for `redis+cluster:`.
 #[derive(Debug)]
-struct Cluster {
+pub(super) struct Cluster {
     address: ClusterAddress,
     setup: Setup,
     lanes: Vec<Lane>,
@@ -95,7 +76,10 @@ struct Cluster {
 impl Cluster {
     /// Connects to every node, or says why it cannot; a lazy manager leaves that to the
     /// polls that follow.
-    async fn connect(setup: &Setup, address: &ClusterAddress) -> Result<Self, LockError> {
+    pub(super) async fn connect(
+        setup: &Setup,
+        address: &ClusterAddress,
+    ) -> Result<Self, LockError> {
         let server = Arc::from(address.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
         let mut lanes = Vec::with_capacity(setup.pool_size);
@@ -122,10 +106,6 @@ impl Cluster {
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
-        // What is wrong with the settings shows at once.
-        for seed in &address.seeds {
-            this.dialer(seed)?;
-        }
         this.meet(now);
         if setup.lazy {
             return Ok(this);
@@ -172,11 +152,11 @@ impl Cluster {
         all.first().map(|trouble| (*trouble).clone())
     }
 
-    fn dialer(&self, host: &Host) -> Result<Dialer, LockError> {
-        let route = Route::new(&self.address.place(host.clone()), &self.setup)?;
+    fn dialer(&self, host: &Host) -> Dialer {
+        let route = Route::new(&self.address.place(host.clone()), &self.setup);
         let login = self.address.login.to(0);
         let sender = self.sender.clone();
-        Ok(Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster())
+        Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster()
     }
 
     /// Connects to nodes that are new, and leaves those that are gone.
@@ -194,15 +174,7 @@ impl Cluster {
                 if self.lanes[number].nodes.contains_key(&id) {
                     continue;
                 }
-                // A name that no certificate can have, or a file that is gone: the next
-                // answer about the topology leads here again.
-                let dialer = match self.dialer(&host) {
-                    Ok(dialer) => dialer,
-                    Err(error) => {
-                        self.trouble = Some(Trouble::said(&error.to_string()));
-                        continue;
-                    }
-                };
+                let dialer = self.dialer(&host);
                 let connection = self.next_connection;
                 self.next_connection += 1;
                 self.connections

@@ -11,7 +11,6 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::login;
 use super::replicas;
 use super::stream::Route;
 #[cfg(feature = "tls")]
@@ -158,9 +157,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let credentials = login::ask(provider.clone())
-            .await
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),

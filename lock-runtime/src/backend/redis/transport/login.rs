@@ -7,16 +7,13 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 
 use super::wire::{Answers, Wire};
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::credentials::{Asked, Credentials, Provider};
 use crate::vocabulary::error::Cause;
 
 /// How long after a failure the provider is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The login of one connection.
 pub(super) struct Login {
@@ -64,7 +61,7 @@ impl Login {
         if let (State::Until(at), Some(provider)) = (&self.state, &self.provider)
             && *at <= now
         {
-            self.state = State::Asking(Box::pin(ask(provider.clone())));
+            self.state = State::Asking(provider.ask());
         }
         if let State::Asking(asked) = &mut self.state
             && let Poll::Ready(answer) = asked.as_mut().poll(cx)
@@ -101,15 +98,6 @@ impl State {
             None => Self::Valid,
         }
     }
-}
-
-/// Asks for credentials; a provider that is silent has failed.
-pub(super) async fn ask(provider: Provider) -> Result<Credentials, Cause> {
-    let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-    asked.await.unwrap_or_else(|_| {
-        let silent = "the provider of credentials did not answer in time";
-        Err(Arc::new(ServerSaid(silent.into())))
-    })
 }
 
 /// What the server says of a login.
