@@ -7,11 +7,13 @@ use std::time::Duration;
 use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, KeyNames, Ticket};
+use super::kind;
 use super::name;
 use super::scripts;
 use super::token::Token;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
+use crate::vocabulary::kind::Kind;
 
 /// What a script answered.
 #[derive(Debug)]
@@ -122,16 +124,14 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
             line: line(left, owner)?,
         }),
         ("differs", [kind]) => Some(Reply::Differs {
-            permits: permits(text(kind)?.strip_prefix('p')?),
+            permits: match kind::parse(&text(kind)?)? {
+                Kind::Permits(permits) => permits,
+                Kind::Exclusive | Kind::Read => return None,
+            },
         }),
         ("gone", []) => Some(Reply::Gone),
         _ => None,
     }
-}
-
-/// Another client may count further.
-fn permits(digits: &str) -> u32 {
-    digits.parse().unwrap_or(u32::MAX)
 }
 
 fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
