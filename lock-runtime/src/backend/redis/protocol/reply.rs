@@ -8,9 +8,9 @@ use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, KeyNames, Ticket};
 use super::kind;
-use super::name;
 use super::scripts;
-use super::token::Token;
+use crate::backend::name;
+use crate::backend::token::Token;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::kind::Kind;

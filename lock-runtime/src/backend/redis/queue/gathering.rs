@@ -7,9 +7,9 @@ use std::time::Duration;
 use redis::Value;
 
 use super::next::Next;
+use crate::backend::name;
 use crate::backend::redis::protocol::call::Inspect;
 use crate::backend::redis::protocol::kind;
-use crate::backend::redis::protocol::name;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;
