@@ -2,8 +2,11 @@
 //! for, and what to send next. A state machine without I/O.
 
 mod claim;
+mod diagnosis;
+mod gathering;
 mod inspect;
 mod messages;
+mod next;
 mod replies;
 mod requests;
 mod room;
