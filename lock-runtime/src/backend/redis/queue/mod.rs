@@ -10,6 +10,7 @@ mod requests;
 mod room;
 #[cfg(test)]
 mod tests;
+mod unconfirmed;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
-use replicated::Unconfirmed;
 use room::Rooms;
+use unconfirmed::Unconfirmed;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
