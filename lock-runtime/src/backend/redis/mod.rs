@@ -3,6 +3,7 @@
 
 mod address;
 mod cluster;
+mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
@@ -109,7 +110,7 @@ impl Redis {
         for number in 0..setup.pool_size {
             let names = KeyNames::new(&setup.prefix, layout)
                 .map_err(|error| LockError::unavailable_at(server, error))?;
-            let queue = Queue::new(setup.replicas > 0);
+            let queue = Queue::new(setup.replicas > 0, layout);
             links.push(Link::new(number, queue, names, dialer.clone(), now));
         }
         let mut this = Self {
@@ -246,7 +247,7 @@ impl Backend for Redis {
                 self.bound.get(id).copied().unwrap_or(0)
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_)) => 0,
+            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
             Request::Query(id, Query::Health) => {
                 let link = self.link_to_probe(*id);
                 self.probes.insert(*id, link);

@@ -77,7 +77,10 @@ impl Target for Address {
 
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        check_tls(&self.place, tls)
+        match &self.place {
+            Place::Tls { host, .. } => check(tls, [host]),
+            _ => not_encrypted(tls),
+        }
     }
 
     fn may_forget(&self) -> bool {
@@ -98,11 +101,10 @@ impl Target for Service {
 
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        let places = self
-            .sentinels
-            .iter()
-            .map(|host| Place::at(host.clone(), self.encrypted));
-        places.map(|place| check_tls(&place, tls)).collect()
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.sentinels.iter().map(|host| &host.name))
     }
 
     fn may_forget(&self) -> bool {
@@ -129,8 +131,10 @@ impl Target for ClusterAddress {
 
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        let places = self.seeds.iter().map(|host| self.place(host.clone()));
-        places.map(|place| check_tls(&place, tls)).collect()
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.seeds.iter().map(|host| &host.name))
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -139,6 +143,18 @@ impl Target for ClusterAddress {
             Ok(Box::new(cluster) as Box<dyn Backend>)
         })
     }
+}
+
+/// Whether streams to these hosts can be encrypted.
+#[cfg(feature = "tls")]
+fn check<'a>(
+    tls: Option<&Tls>,
+    hosts: impl IntoIterator<Item = &'a String>,
+) -> Result<(), LockError> {
+    let default = Tls::new();
+    let tls = tls.unwrap_or(&default);
+    let mut hosts = hosts.into_iter();
+    hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
 }
 
 fn connect(
@@ -152,14 +168,4 @@ fn connect(
         let redis = Redis::connect(setup, &name, way, login, layout).await?;
         Ok(Box::new(redis) as Box<dyn Backend>)
     })
-}
-
-/// Whether connections to this place can be encrypted as they are to be.
-#[cfg(feature = "tls")]
-fn check_tls(place: &Place, tls: Option<&Tls>) -> Result<(), LockError> {
-    let Place::Tls { host, .. } = place else {
-        return not_encrypted(tls);
-    };
-    let default = Tls::new();
-    Encryption::new(tls.unwrap_or(&default), host).map(drop)
 }

@@ -1,17 +1,18 @@
-//! Lists: each node lists the locks of its slots, and the answers are put together.
+//! Queries about all locks: each node answers for its slots, and the answers are put
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::Outcome;
 use crate::vocabulary::error::Cause;
-use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::Overview;
 use crate::vocabulary::query::{Found, QueryId};
 
-/// The lists that are being put together.
+/// The answers that are being put together.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     open: BTreeMap<QueryId, Gathered>,
-    /// Which list each part is for.
+    /// Which query each part is for.
     parts: BTreeMap<QueryId, QueryId>,
     /// Counted down, since the driver counts up.
     used: u64,
@@ -20,44 +21,73 @@ pub(super) struct Gathering {
 #[derive(Debug, Default)]
 struct Gathered {
     missing: usize,
-    found: BTreeSet<LockKey>,
+    found: Option<Found>,
     failed: Option<Cause>,
 }
 
 impl Gathering {
-    /// The id of one more part of a list.
-    pub(super) fn part(&mut self, list: QueryId) -> QueryId {
+    /// The id of one more part of a query.
+    pub(super) fn part(&mut self, whole: QueryId) -> QueryId {
         self.used += 1;
         let part = QueryId(u64::MAX - self.used);
-        self.parts.insert(part, list);
-        self.open.entry(list).or_default().missing += 1;
+        self.parts.insert(part, whole);
+        self.open.entry(whole).or_default().missing += 1;
         part
     }
 
-    /// Lets everything pass but the parts of a list, of which the last becomes the list.
+    /// Lets everything pass but parts, of which the last becomes the whole.
     pub(super) fn take_in(&mut self, outcome: Outcome) -> Option<Outcome> {
         let Outcome::Answered { id, result } = outcome else {
             return Some(outcome);
         };
-        let Some(list) = self.parts.remove(&id) else {
+        let Some(whole) = self.parts.remove(&id) else {
             return Some(Outcome::Answered { id, result });
         };
-        let gathered = self.open.get_mut(&list)?;
+        let gathered = self.open.get_mut(&whole)?;
         gathered.missing -= 1;
-        match result {
-            Ok(Found::List(found)) => gathered.found.extend(found),
-            Ok(_) => {}
-            Err(cause) => gathered.failed = Some(cause),
+        match (result, gathered.found.take()) {
+            (Ok(more), None) => gathered.found = Some(more),
+            (Ok(more), Some(found)) => gathered.found = Some(both(found, more)),
+            (Err(cause), _) => gathered.failed = Some(cause),
         }
         if gathered.missing > 0 {
             return None;
         }
-        let gathered = self.open.remove(&list)?;
-        let found = || Found::List(gathered.found.into_iter().collect());
+        let Gathered { found, failed, .. } = self.open.remove(&whole)?;
         Some(Outcome::Answered {
-            id: list,
-            result: gathered.failed.map_or_else(|| Ok(found()), Err),
+            id: whole,
+            result: match failed {
+                Some(cause) => Err(cause),
+                None => Ok(found?),
+            },
         })
+    }
+}
+
+/// What two nodes have found.
+fn both(one: Found, other: Found) -> Found {
+    match (one, other) {
+        (Found::List(one), Found::List(other)) => {
+            let keys: BTreeSet<_> = one.into_iter().chain(other).collect();
+            Found::List(keys.into_iter().collect())
+        }
+        (Found::Overview(one), Found::Overview(other)) => {
+            let mut locks = one.locks;
+            locks.extend(other.locks);
+            locks.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+            // A slot may have moved in between.
+            locks.dedup_by(|a, b| a.key == b.key);
+            Found::Overview(Overview::new(locks, None))
+        }
+        (Found::Diagnose(mut one), Found::Diagnose(other)) => {
+            for finding in other {
+                if !one.contains(&finding) {
+                    one.push(finding);
+                }
+            }
+            Found::Diagnose(one)
+        }
+        (one, _) => one,
     }
 }
 
@@ -67,6 +97,7 @@ mod tests {
 
     use super::*;
     use crate::backend::redis::protocol::reply::ServerSaid;
+    use crate::vocabulary::key::LockKey;
 
     fn answered(id: QueryId, names: &[&str]) -> Outcome {
         let found = names.iter().map(|name| LockKey::from(*name)).collect();

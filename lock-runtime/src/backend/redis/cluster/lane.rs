@@ -8,7 +8,7 @@ use std::task::Context;
 use super::mail::{Event, Mail};
 use super::routes::{Changed, NodeId, Routes};
 use super::{slot, topology};
-use crate::backend::redis::protocol::call::{Call, Inspect, KeyNames, Sent};
+use crate::backend::redis::protocol::call::{Call, Inspect, KeyNames, Layout, Sent};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
@@ -46,7 +46,7 @@ impl Node {
 impl Lane {
     pub(super) fn new(names: KeyNames) -> Self {
         Self {
-            queue: Queue::new(false),
+            queue: Queue::new(false, Layout::Declared),
             names,
             nodes: BTreeMap::new(),
             pinned: Numbered::default(),
@@ -97,7 +97,7 @@ impl Lane {
     /// Adds to the answer of a probe what the queue does not know.
     pub(super) fn complete(&mut self, id: QueryId, result: &mut Result<Found, Cause>) {
         if let Some(node) = self.pinned.remove(&id)
-            && !matches!(result, Ok(Found::List(_)))
+            && matches!(result, Ok(Found::Health(_)))
             && let Some(node) = self.nodes.get(&node)
         {
             node.link.complete(result);
@@ -228,7 +228,9 @@ impl Lane {
         }
         match call {
             Call::Disown(grant) => routes.of(slot::of_key(&grant.owner)),
-            Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo) => self.pinned.get(id).copied(),
+            Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
+                self.pinned.get(id).copied()
+            }
             _ => self.up().next(),
         }
     }

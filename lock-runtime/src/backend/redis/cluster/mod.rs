@@ -276,13 +276,13 @@ impl Cluster {
     fn submit_query(&mut self, now: Moment, id: QueryId, query: Query) {
         let lane = match &query {
             Query::Status(key) | Query::ForceRelease(key) => self.lane_of(key),
-            Query::List(pattern) => {
+            Query::List(_) | Query::Overview(_) | Query::Diagnose => {
                 let masters = self.routes.masters();
                 for node in masters.iter().filter(|_| self.is_open) {
                     let part = self.gathering.part(id);
-                    let query = Query::List(pattern.clone());
                     self.lanes[0].pinned.insert(part, *node);
-                    self.lanes[0].queue.submit(now, Request::Query(part, query));
+                    let request = Request::Query(part, query.clone());
+                    self.lanes[0].queue.submit(now, request);
                 }
                 if !masters.is_empty() {
                     return;

@@ -2,21 +2,25 @@
 //! for, and what to send next. A state machine without I/O.
 
 mod claim;
+mod diagnosis;
+mod gathering;
 mod inspect;
 mod messages;
+mod next;
 mod replicated;
 mod replies;
 mod requests;
 mod room;
 #[cfg(test)]
 mod tests;
+mod unconfirmed;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
@@ -29,8 +33,8 @@ use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
-use replicated::Unconfirmed;
 use room::Rooms;
+use unconfirmed::Unconfirmed;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
@@ -60,13 +64,13 @@ pub(crate) struct Queue {
 impl Queue {
     /// Not connected yet; `replicated` if grants and renewals count only once
     /// [replicas](Self::ask_replicas) have them.
-    pub(crate) fn new(replicated: bool) -> Self {
+    pub(crate) fn new(replicated: bool, layout: Layout) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
-            inspections: Inspections::default(),
+            inspections: Inspections::new(layout),
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),

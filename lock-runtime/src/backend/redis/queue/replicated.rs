@@ -3,29 +3,13 @@
 
 use std::time::Duration;
 
+use super::unconfirmed::Said;
 use super::{PAUSE, Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::deadline::deadline;
-
-/// What the server has said and its replicas have not confirmed yet.
-#[derive(Debug, Default)]
-pub(super) struct Unconfirmed {
-    /// Since the replicas were last asked.
-    said: Vec<Said>,
-    /// What they are being asked about.
-    asked: Vec<Said>,
-}
-
-/// The lock is ours for `ttl` from `since`.
-#[derive(Debug)]
-struct Said {
-    ticket: Ticket,
-    since: Moment,
-    ttl: Duration,
-}
 
 impl Queue {
     /// Replicas are to confirm a grant or a renewal.

@@ -22,7 +22,8 @@ impl Queue {
             }
             Call::Inspect(number, step) => {
                 let next = self.inspections.replied(now, number, step, result);
-                self.calls.extend(next.map(|call| Sent::new(call, now)));
+                let next = next.into_iter().map(|call| Sent::new(call, now));
+                self.calls.extend(next);
             }
             // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.

@@ -44,11 +44,10 @@ impl Route {
 
     /// The same way to another host.
     pub(crate) fn to(&self, host: &Host) -> Self {
-        let Host { name, port } = host.clone();
         match self {
             #[cfg(feature = "tls")]
-            Self::Tls(_, _, tls) => Self::Tls(name, port, tls.clone()),
-            _ => Self::Tcp(name, port),
+            Self::Tls(_, _, tls) => Self::Tls(host.name.clone(), host.port, tls.clone()),
+            _ => Self::Tcp(host.name.clone(), host.port),
         }
     }
 
