@@ -21,6 +21,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    #[cfg(test)]
+    ("chalkboard:", backend::chalkboard::target),
 ];
 
 /// Schemes that other libraries know, and what to write instead.

@@ -89,9 +89,10 @@ async fn of_a_hot_lock(store: &Store, workers: usize, wait: Duration) -> Duratio
 }
 
 async fn a_lock_that_changes_hands_quickly_is_worth_another_try_soon(store: Store) {
-    for wait in [Duration::ZERO, TURN] {
+    // Who gives up early knows the length of the line, and that it takes longer than that.
+    for (wait, least) in [(Duration::ZERO, 2 * TURN), (TURN, TURN)] {
         let estimate = of_a_hot_lock(&store, 5, wait).await;
-        assert!(estimate >= 2 * TURN && estimate < SECOND, "{estimate:?}");
+        assert!(estimate >= least && estimate < SECOND, "{estimate:?}");
     }
 }
 

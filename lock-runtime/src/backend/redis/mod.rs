@@ -2,6 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
+mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
@@ -19,6 +20,8 @@ use crate::backend::capabilities::Capabilities;
 #[cfg(feature = "tls")]
 use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -70,7 +73,7 @@ impl Target for Address {
             return not_encrypted(tls);
         };
         let default = Tls::new();
-        transport::Encryption::new(tls.unwrap_or(&default), host).map(drop)
+        Encryption::new(tls.unwrap_or(&default), host).map(drop)
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -88,7 +91,7 @@ fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
         return LockError::invalid("url", reason);
     }
     #[cfg(feature = "tls")]
-    if trouble.cause().is::<transport::Distrust>() {
+    if trouble.cause().is::<Distrust>() {
         return LockError::invalid("tls", trouble.cause());
     }
     LockError::unavailable_at(&address.to_string().into(), trouble.cause())
@@ -245,7 +248,7 @@ impl Backend for Redis {
                 self.bound.get(id).copied().unwrap_or(0)
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_)) => 0,
+            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
             Request::Query(id, Query::Health) => {
                 let link = self.link_to_probe(*id);
                 self.probes.insert(*id, link);

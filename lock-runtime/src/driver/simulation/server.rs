@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::call::{Call, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::Grant;
 use crate::backend::redis::protocol::reply::{Reply, Standing};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::key::LockKey;

@@ -24,11 +24,7 @@ if not ARGV[4] then
       end
       call('PEXPIRE', queue, HOUSEKEEPING)
       call('PEXPIRE', seen, HOUSEKEEPING)
-      local waiters, longest = call('ZCARD', queue) - 1, 0
-      if waiters > 0 then
-        longest = (place - call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2]) / 1000
-      end
-      return {ARGV[1], 'waiting', place, call('PTTL', owner), holder, waiters, longest}
+      return {ARGV[1], 'waiting', place, call('PTTL', owner), holder, call('ZCARD', queue) - 1}
     end
   end
 end

@@ -151,7 +151,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::backend::redis::protocol::token::Token;
+    use crate::backend::token::Token;
     use crate::base::clock::Moment;
     use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
@@ -232,7 +232,7 @@ mod tests {
             ..acquire(ticket.clone(), None)
         }];
         let crowd = [Value::Int(4), Value::Int(80), text("more")];
-        for (end, waiters) in [(0, 0), (1, 0), (2, 4), (3, 4)] {
+        for (end, waiters) in [(0, 0), (1, 4), (2, 4), (3, 4)] {
             let line = [text("7"), Value::Int(9), text("holder")];
             let waiting = [&[name.clone(), text("waiting")], &line[..], &crowd[..end]].concat();
             match decode(&calls, Value::Array(waiting)).as_deref() {

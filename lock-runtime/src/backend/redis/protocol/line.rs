@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::name;
+use crate::backend::name;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
 
@@ -43,14 +43,15 @@ impl Line {
     }
 }
 
-/// Nobody, where the answer does not say.
+/// Nobody, where the answer does not say; how long they have waited, only where it does.
 fn crowd(items: &[Value]) -> Crowd {
-    match items {
-        [Value::Int(waiters), Value::Int(longest), ..] => Crowd {
-            waiters: u32::try_from(*waiters).unwrap_or(0),
-            longest: millis(*longest),
-        },
-        _ => Crowd::default(),
+    let number = |at: usize| match items.get(at) {
+        Some(Value::Int(number)) => *number,
+        _ => 0,
+    };
+    Crowd {
+        waiters: u32::try_from(number(0)).unwrap_or(0),
+        longest: millis(number(1)),
     }
 }
 

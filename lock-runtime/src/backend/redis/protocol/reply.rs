@@ -6,10 +6,12 @@ use std::sync::Arc;
 use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, KeyNames, Ticket};
+use super::kind;
 use super::line::Line;
 use super::scripts;
-use super::token::Token;
+use crate::backend::token::Token;
 use crate::vocabulary::error::Cause;
+use crate::vocabulary::kind::Kind;
 
 /// What a script answered.
 #[derive(Debug)]
@@ -105,16 +107,14 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
             line: Line::read(left, text(owner)?, crowd)?,
         }),
         ("differs", [kind]) => Some(Reply::Differs {
-            permits: permits(text(kind)?.strip_prefix('p')?),
+            permits: match kind::parse(&text(kind)?)? {
+                Kind::Permits(permits) => permits,
+                Kind::Exclusive | Kind::Read => return None,
+            },
         }),
         ("gone", []) => Some(Reply::Gone),
         _ => None,
     }
-}
-
-/// Another client may count further.
-fn permits(digits: &str) -> u32 {
-    digits.parse().unwrap_or(u32::MAX)
 }
 
 fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {

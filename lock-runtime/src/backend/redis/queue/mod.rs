@@ -2,8 +2,11 @@
 //! for, and what to send next. A state machine without I/O.
 
 mod claim;
+mod diagnosis;
+mod gathering;
 mod inspect;
 mod messages;
+mod next;
 mod replies;
 mod requests;
 mod room;
@@ -18,7 +21,7 @@ use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::reply::Trouble;
-use crate::backend::redis::protocol::token::{Token, Tokens};
+use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;

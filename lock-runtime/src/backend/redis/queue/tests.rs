@@ -15,7 +15,7 @@ use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Trouble};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
