@@ -23,6 +23,8 @@ const STORES: &[(&str, Parse)] = &[
     ("redis+unix://", redis::unix),
     ("redis+sentinel://", redis::sentinel),
     ("rediss+sentinel://", sentinel_tls),
+    #[cfg(test)]
+    ("chalkboard:", backend::chalkboard::target),
 ];
 
 /// Schemes that other libraries know, and what to write instead.

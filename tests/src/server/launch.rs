@@ -39,8 +39,8 @@ pub struct RedisServerBuilder {
 #[derive(Debug)]
 struct Encryption {
     identity: Identity,
-    /// Those whose clients may connect, where they have to say who they are.
-    clients: Option<Authority>,
+    /// Whose clients may connect, in the format PEM, where they have to say who they are.
+    clients: Option<String>,
 }
 
 impl RedisServerBuilder {
@@ -95,10 +95,10 @@ impl RedisServerBuilder {
     }
 
     /// The same, for clients that have a certificate of `clients`.
-    pub fn tls_for(mut self, identity: Identity, clients: Authority) -> Self {
+    pub fn tls_for(mut self, identity: Identity, clients: &Authority) -> Self {
         self.tls = Some(Encryption {
             identity,
-            clients: Some(clients),
+            clients: Some(clients.pem()),
         });
         self
     }
@@ -178,7 +178,7 @@ impl RedisServerBuilder {
         let clients = directory.join("clients.pem");
         match &tls.clients {
             Some(authority) => {
-                std::fs::write(&clients, authority.pem()).expect("a file");
+                std::fs::write(&clients, authority).expect("a file");
                 args.extend(["--tls-ca-cert-file".into(), clients.into()]);
             }
             None => args.extend(["--tls-auth-clients", "no"].map(OsString::from)),

@@ -2,6 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
+mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
@@ -234,7 +235,7 @@ impl Backend for Redis {
                 self.bound.get(id).copied().unwrap_or(0)
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_)) => 0,
+            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
             Request::Query(id, Query::Health) => {
                 let link = self.link_to_probe(*id);
                 self.probes.insert(*id, link);

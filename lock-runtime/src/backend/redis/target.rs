@@ -12,9 +12,15 @@ use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
 use crate::backend::{Backend, Connecting, Target};
 use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 /// Reads `redis://`.
@@ -57,8 +63,11 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        matches!(self.place, Place::Tls { .. })
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        match &self.place {
+            Place::Tls { host, .. } => check(tls, host),
+            _ => not_encrypted(tls),
+        }
     }
 
     fn may_forget(&self) -> bool {
@@ -67,7 +76,7 @@ impl Target for Address {
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
-        let way = Route::new(&self.place, setup).map(Way::Known);
+        let way = Way::Known(Route::new(&self.place, setup));
         connect(setup, name, way, self.login.to(self.database))
     }
 }
@@ -78,8 +87,12 @@ impl Target for Service {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        self.encrypted
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        let mut hosts = self.sentinels.iter();
+        hosts.try_for_each(|host| check(tls, &host.name))
     }
 
     fn may_forget(&self) -> bool {
@@ -88,19 +101,21 @@ impl Target for Service {
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
-        let way = Sentinels::new(self, setup).map(|it| Way::Sentinels(Arc::new(it)));
+        let way = Way::Sentinels(Arc::new(Sentinels::new(self, setup)));
         connect(setup, name, way, self.login.to(self.database))
     }
 }
 
-fn connect(
-    setup: &Setup,
-    name: Arc<str>,
-    way: Result<Way, LockError>,
-    login: RedisConnectionInfo,
-) -> Connecting<'_> {
+/// Whether the certificates can be read and used.
+#[cfg(feature = "tls")]
+fn check(tls: Option<&Tls>, host: &str) -> Result<(), LockError> {
+    let default = Tls::new();
+    Encryption::new(tls.unwrap_or(&default), host).map(drop)
+}
+
+fn connect(setup: &Setup, name: Arc<str>, way: Way, login: RedisConnectionInfo) -> Connecting<'_> {
     Box::pin(async move {
-        let redis = Redis::connect(setup, &name, way?, login).await?;
+        let redis = Redis::connect(setup, &name, way, login).await?;
         Ok(Box::new(redis) as Box<dyn Backend>)
     })
 }

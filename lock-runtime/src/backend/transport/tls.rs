@@ -14,13 +14,10 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
-/// Makes encrypted streams to one server.
-#[derive(Clone)]
+/// Makes an encrypted stream to one server.
 pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
-    /// Whether that is also the name of all other servers.
-    common: bool,
 }
 
 /// Why the server and this client do not trust each other. It does not go away by itself.
@@ -29,10 +26,11 @@ pub(crate) struct Encryption {
 pub(crate) struct Distrust(String);
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files, which blocks.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
-        let server = server_name(name)?;
+        let server = ServerName::try_from(name.to_owned())
+            .map_err(|_| invalid("the server's name cannot be in a certificate"))?;
         let ring = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(ring)
             .with_safe_default_protocol_versions()
@@ -52,17 +50,15 @@ impl Encryption {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             server,
-            common: tls.server_name.is_some(),
         })
     }
 
-    /// The same for another server.
-    pub(crate) fn to(&self, host: &str) -> Result<Self, LockError> {
-        let mut this = self.clone();
-        if !self.common {
-            this.server = server_name(host)?;
-        }
-        Ok(this)
+    /// The same for a connection that is opened: the files may have been replaced since
+    /// the last one.
+    pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {
+        let (tls, host) = (tls.clone(), host.to_owned());
+        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host));
+        reading.await?.map_err(io::Error::other)
     }
 
     pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
@@ -91,11 +87,6 @@ impl Distrust {
             other => other.to_string(),
         }))
     }
-}
-
-fn server_name(host: &str) -> Result<ServerName<'static>, LockError> {
-    ServerName::try_from(host.to_owned())
-        .map_err(|_| invalid("the server's name cannot be in a certificate"))
 }
 
 fn roots(roots: &Roots) -> Result<RootCertStore, LockError> {

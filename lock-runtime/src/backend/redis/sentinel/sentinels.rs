@@ -18,7 +18,6 @@ use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::stream::distrust;
 use crate::backend::setup::Setup;
 use crate::vocabulary::authority::Host;
-use crate::vocabulary::error::LockError;
 
 /// How long the others have, once one sentinel has named a master: the first may be the
 /// one that has not heard of the latest failover.
@@ -33,30 +32,24 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    pub(crate) fn new(service: &Service, setup: &Setup) -> Result<Self, LockError> {
-        let mut all = Vec::with_capacity(service.sentinels.len());
-        for host in &service.sentinels {
-            let place = Place::at(host.clone(), service.encrypted);
-            all.push(Sentinel {
-                host: host.clone(),
-                route: Route::new(&place, setup)?,
-                login: service.sentinel_login.to(0),
-            });
-        }
-        Ok(Self {
+    pub(crate) fn new(service: &Service, setup: &Setup) -> Self {
+        let sentinel = |host: &Host| Sentinel {
+            host: host.clone(),
+            route: Route::new(&Place::at(host.clone(), service.encrypted), setup),
+            login: service.sentinel_login.to(0),
+        };
+        Self {
             service: service.name.clone(),
-            all,
+            all: service.sentinels.iter().map(sentinel).collect(),
             // The other half is for the master.
             timeout: setup.connect_timeout / 10,
-        })
+        }
     }
 
     /// The current master, and the way to it.
     pub(crate) async fn find(self: &Arc<Self>) -> Result<(Master, Route), Trouble> {
         let master = self.ask_all().await?;
         let route = self.all[0].route.to(&master.host);
-        // A name that no certificate can have.
-        let route = route.map_err(|error| Trouble::Never(Arc::new(error)))?;
         Ok((master, route))
     }
 

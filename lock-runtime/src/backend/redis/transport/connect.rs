@@ -29,9 +29,6 @@ use crate::vocabulary::holder::THIS_PROCESS;
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
 
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// An open connection.
 pub(crate) struct Opened {
     pub(crate) connection: MultiplexedConnection,
@@ -148,11 +145,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-        let credentials = asked
-            .await
-            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),
