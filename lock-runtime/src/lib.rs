@@ -109,9 +109,12 @@ pub use vocabulary::credentials::Credentials;
 pub use vocabulary::error::LockError;
 pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::finding::{Finding, Severity};
 pub use vocabulary::health::{Health, LastError};
-pub use vocabulary::holder::{Holder, Status};
+pub use vocabulary::holder::{Holder, Status, Waiter};
 pub use vocabulary::key::LockKey;
+pub use vocabulary::kind::Kind;
+pub use vocabulary::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
 pub use vocabulary::tls::Tls;
 

@@ -15,6 +15,7 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::Overview;
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
 use crate::vocabulary::url::Url;
@@ -155,12 +156,14 @@ impl Chalkboard {
                 Found::Status(Status {
                     holders: line.and_then(|it| it.holder_at(now)).into_iter().collect(),
                     waiters: line.map_or(0, |it| it.waiters.len()),
-                    key,
+                    ..Status::free(key)
                 })
             }
             Query::Health => Found::Health(Health::reached(Duration::ZERO)),
             Query::List(_) => Found::List(Vec::new()),
             Query::ForceRelease(_) => Found::ForceRelease(0),
+            Query::Overview(_) => Found::Overview(Overview::new(Vec::new(), None)),
+            Query::Diagnose => Found::Diagnose(Vec::new()),
         };
         let result = Ok(found);
         self.outcomes.push_back(Outcome::Answered { id, result });
