@@ -210,13 +210,12 @@ impl Lane {
                 return;
             }
             for sent in calls {
-                match self.destination(routes, &sent.call) {
-                    Some(to) => self.post(now, to, sent),
-                    None => {
-                        routes.doubt(now);
-                        let trouble = Trouble::said("no node of the cluster serves this lock");
-                        self.queue.replied(now, sent, Err(trouble));
-                    }
+                if let Some(to) = self.destination(routes, &sent.call) {
+                    self.post(now, to, sent);
+                } else {
+                    routes.doubt(now);
+                    let trouble = Trouble::said("no node of the cluster serves this lock");
+                    self.queue.replied(now, sent, Err(trouble));
                 }
             }
         }
