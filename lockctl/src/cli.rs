@@ -60,10 +60,10 @@ pub(crate) struct Cli {
 /// Which store, and how to answer.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store, such as redis://127.0.0.1:6379 [env: LOCK_URL]
+    /// The store, such as `redis://127.0.0.1:6379`; without it, `LOCK_URL` names it
     #[arg(long, global = true)]
     pub(crate) url: Option<String>,
-    /// What every key in the store begins with; `lock` unless the URL says otherwise [env: LOCK_PREFIX]
+    /// What every key in the store begins with; else what `LOCK_PREFIX` or the URL says, or `lock`
     #[arg(long, global = true)]
     pub(crate) prefix: Option<String>,
     /// Answers with one JSON object a line

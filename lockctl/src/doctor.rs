@@ -4,6 +4,7 @@ use lock_runtime::{Finding, Severity};
 
 use crate::cli::StoreArgs;
 use crate::exit::{Done, Exit};
+use crate::output;
 use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW};
 use crate::record;
 use crate::store::connect;
@@ -14,9 +15,9 @@ pub(crate) async fn doctor(store: &StoreArgs, output: &Output) -> Done {
     let findings = locks.diagnose().await?;
     for finding in &findings {
         if output.is_json() {
-            output.object(&record::Finding::from(finding))?;
+            output::object(&record::Finding::from(finding))?;
         } else {
-            show(finding, output)?;
+            show(finding)?;
         }
     }
     Ok(match findings.iter().map(|it| it.severity).max() {
@@ -26,7 +27,7 @@ pub(crate) async fn doctor(store: &StoreArgs, output: &Output) -> Done {
     })
 }
 
-fn show(finding: &Finding, output: &Output) -> std::io::Result<()> {
+fn show(finding: &Finding) -> std::io::Result<()> {
     let style = match finding.severity {
         Severity::Fine => GREEN,
         Severity::Notice => DIM,
@@ -35,12 +36,12 @@ fn show(finding: &Finding, output: &Output) -> std::io::Result<()> {
     };
     let (severity, check) = (finding.severity, finding.check);
     let found = tame(&finding.found);
-    output.line(format!(
+    output::line(format!(
         "{style}{severity:<8}{style:#}{BOLD}{check:<12}{BOLD:#} {found}"
     ))?;
     for (word, text) in [("", finding.meaning), ("→ ", &*finding.advice)] {
         if !text.is_empty() {
-            output.line(format!("{:21}{DIM}{word}{}{DIM:#}", "", tame(text)))?;
+            output::line(format!("{:21}{DIM}{word}{}{DIM:#}", "", tame(text)))?;
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use lock_runtime::Summary;
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;
 use crate::exit::{Done, Exit};
+use crate::output;
 use crate::output::{DIM, Output};
 use crate::record;
 use crate::status::{dash, whereabouts};
@@ -22,18 +23,18 @@ pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Don
     found.truncate(args.limit.unwrap_or(all));
     if output.is_json() {
         for lock in &found {
-            output.object(&record::Lock::from(lock))?;
+            output::object(&record::Lock::from(lock))?;
         }
         return Ok(Exit::Success);
     }
     if found.is_empty() {
-        output.line(format!("{DIM}no lock is held or waited for{DIM:#}"))?;
+        output::line(format!("{DIM}no lock is held or waited for{DIM:#}"))?;
         return Ok(Exit::Success);
     }
-    output.table(&HEADING, found.iter().map(|it| row(it).into()).collect())?;
+    output::table(&HEADING, found.iter().map(|it| row(it).into()).collect())?;
     if found.len() < all {
         let more = count(all - found.len(), "more lock");
-        output.line(format!("{DIM}and {more}{DIM:#}"))?;
+        output::line(format!("{DIM}and {more}{DIM:#}"))?;
     }
     Ok(Exit::Success)
 }

@@ -58,12 +58,12 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Run(args) => run::run(&store, &args, output).await,
         Command::Release(args) => release::release(&store, &args, output).await,
         Command::Doctor => doctor::doctor(&store, output).await,
-        Command::Completions { shell } => manual::completions(shell),
+        Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { directory } => manual::pages(directory.as_deref()),
         #[cfg(unix)]
         Command::Exec(args) => run::child::exec(&args),
         #[cfg(unix)]
-        Command::Guard => run::guardian::guard(),
+        Command::Guard => Ok(run::guardian::guard()),
         #[cfg(unix)]
         Command::Raise { signal } => run::signals::raise(signal),
     }

@@ -9,9 +9,9 @@ use clap_complete::Shell;
 use crate::cli::Cli;
 use crate::exit::{Done, Exit, Failure};
 
-pub(crate) fn completions(shell: Shell) -> Done {
+pub(crate) fn completions(shell: Shell) -> Exit {
     clap_complete::generate(shell, &mut Cli::command(), "lockctl", &mut io::stdout());
-    Ok(Exit::Success)
+    Exit::Success
 }
 
 /// A page for each command in a directory, or the main one on stdout.
@@ -19,12 +19,9 @@ pub(crate) fn pages(directory: Option<&Path>) -> Done {
     match directory {
         None => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
         Some(directory) => {
-            clap_mangen::generate_to(Cli::command(), directory).map_err(|error| {
-                Failure::system(
-                    format!("the pages cannot be written to {}", directory.display()),
-                    error,
-                )
-            })?
+            let pages = clap_mangen::generate_to(Cli::command(), directory);
+            let what = || format!("the pages cannot be written to {}", directory.display());
+            pages.map_err(|error| Failure::system(what(), error))?;
         }
     }
     Ok(Exit::Success)

@@ -32,43 +32,12 @@ impl Output {
         self.json
     }
 
-    /// An object on a line of its own.
-    pub(crate) fn object(&self, object: &impl Serialize) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(object)?)?;
-        out.flush()
-    }
-
-    /// A line of text.
-    pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(anstream::stdout(), "{}", text.as_ref())
-    }
-
-    /// A table with a heading, as wide as it needs where nobody looks.
-    pub(crate) fn table(&self, heading: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(heading.iter().copied());
-        table.add_rows(rows);
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        for (number, line) in table.lines().enumerate() {
-            let line = line.trim_end();
-            match number {
-                0 => self.line(format!("{DIM}{line}{DIM:#}"))?,
-                _ => self.line(line)?,
-            }
-        }
-        Ok(())
-    }
-
     /// A note for people beside the output, or an event for programs.
     pub(crate) fn note(&self, event: &impl Serialize, text: &str) {
-        let text = match self.json {
-            true => serde_json::to_string(event).unwrap_or_default(),
-            false => format!("{DIM}lockctl:{DIM:#} {}", tame(text)),
+        let text = if self.json {
+            serde_json::to_string(event).unwrap_or_default()
+        } else {
+            format!("{DIM}lockctl:{DIM:#} {}", tame(text))
         };
         // Nobody can be told that stderr is closed.
         let _ = writeln!(anstream::stderr(), "{text}");
@@ -77,16 +46,49 @@ impl Output {
     /// Why a command failed.
     pub(crate) fn failure(&self, failure: &Failure) {
         let (kind, error) = (failure.kind(), failure.to_string());
-        let text = match self.json {
-            true => serde_json::to_string(&record::Failure {
+        let text = if self.json {
+            serde_json::to_string(&record::Failure {
                 kind,
                 error: &error,
             })
-            .unwrap_or_default(),
-            false => format!("{RED}lockctl:{RED:#} {}", tame(&error)),
+            .unwrap_or_default()
+        } else {
+            format!("{RED}lockctl:{RED:#} {}", tame(&error))
         };
         let _ = writeln!(anstream::stderr(), "{text}");
     }
+}
+
+/// An object on a line of its own.
+pub(crate) fn object(object: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(object)?)?;
+    out.flush()
+}
+
+/// A line of text.
+pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
+    writeln!(anstream::stdout(), "{}", text.as_ref())
+}
+
+/// A table with a heading, as wide as it needs where nobody looks.
+pub(crate) fn table(heading: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(heading.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    for (number, row) in table.lines().enumerate() {
+        let row = row.trim_end();
+        match number {
+            0 => line(format!("{DIM}{row}{DIM:#}"))?,
+            _ => line(row)?,
+        }
+    }
+    Ok(())
 }
 
 /// Whether somebody can be asked.

@@ -149,7 +149,7 @@ impl<'a> From<&'a runtime::Finding> for Finding<'a> {
 
 /// What happens to the lock of `run`.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Event<'a> {
+pub(crate) struct Occurrence<'a> {
     pub(crate) event: &'static str,
     pub(crate) key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

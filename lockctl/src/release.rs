@@ -7,6 +7,7 @@ use lock_runtime::Status;
 use crate::cli::{ReleaseArgs, StoreArgs};
 use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
+use crate::output;
 use crate::output::{Output, YELLOW, is_interactive};
 use crate::record;
 use crate::store::connect;
@@ -21,14 +22,14 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
     }
     let released = locks.force_release(&key).await?;
     if output.is_json() {
-        output.object(&record::Release {
+        output::object(&record::Release {
             key: key.as_str(),
             released,
             holders: status.holders.iter().map(Into::into).collect(),
             waiters: status.waiters,
         })?;
     } else {
-        tell(&status, released, output)?;
+        tell(&status, released)?;
     }
     Ok(match released {
         0 => Exit::Free,
@@ -60,28 +61,31 @@ fn confirm(status: &Status) -> Result<(), Failure> {
     }
 }
 
-fn tell(status: &Status, released: usize, output: &Output) -> io::Result<()> {
+fn tell(status: &Status, released: usize) -> io::Result<()> {
     let key = tame(status.key.as_str());
     if released == 0 {
-        return output.line(format!("`{key}` was free: nothing was changed"));
+        return output::line(format!("`{key}` was free: nothing was changed"));
     }
-    output.line(format!(
+    output::line(format!(
         "`{key}` was taken from {}",
         count(released, "holder")
     ))?;
     for holder in status.holders.iter().filter(|it| !it.resting) {
         let who = tame(&holder.to_string()).into_owned();
-        output.line(match holder.process {
+        output::line(match holder.process {
             Some(_) => format!(
                 "  {who} was told to stop; until it has, and until its next renewal if it cannot be reached, it may overlap \
                  with the next holder"
             ),
-            None => format!("  {who} ({}) cannot be told and may overlap with the next holder", tame(&holder.id)),
+            None => format!(
+                "  {who} ({}) cannot be told and may overlap with the next holder",
+                tame(&holder.id)
+            ),
         })?;
     }
     match status.waiters {
-        0 => output.line("nobody waited for it"),
-        waiters => output.line(format!(
+        0 => output::line("nobody waited for it"),
+        waiters => output::line(format!(
             "it went to the first of {}",
             count(waiters, "waiter")
         )),

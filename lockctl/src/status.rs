@@ -6,6 +6,7 @@ use crate::cli::{StatusArgs, StoreArgs};
 use crate::duration::short;
 use crate::exit::{Done, Exit};
 use crate::key::key;
+use crate::output;
 use crate::output::{BOLD, DIM, GREEN, Output, YELLOW};
 use crate::record;
 use crate::store::connect;
@@ -15,18 +16,20 @@ pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output
     let locks = connect(store).await?;
     let mut status = locks.status(key(&args.key)).await?;
     if output.is_json() {
-        output.object(&record::Status::from(&status))?;
+        output::object(&record::Status::from(&status))?;
     } else {
         status.line.truncate(args.line);
-        show(&status, output)?;
+        show(&status)?;
     }
-    Ok(match status.holders.is_empty() {
-        true => Exit::Free,
-        false => Exit::Success,
-    })
+    let exit = if status.holders.is_empty() {
+        Exit::Free
+    } else {
+        Exit::Success
+    };
+    Ok(exit)
 }
 
-fn show(status: &Status, output: &Output) -> std::io::Result<()> {
+fn show(status: &Status) -> std::io::Result<()> {
     let state = if status.is_held() {
         let shared = match status.holders.len() {
             1 => String::new(),
@@ -44,23 +47,23 @@ fn show(status: &Status, output: &Output) -> std::io::Result<()> {
         waiters => format!("{waiters} wait"),
     };
     let key = tame(status.key.as_str());
-    output.line(format!("{BOLD}{key}{BOLD:#}  {state}, {waiters}"))?;
+    output::line(format!("{BOLD}{key}{BOLD:#}  {state}, {waiters}"))?;
     if !status.holders.is_empty() {
-        output.line("")?;
+        output::line("")?;
         let heading = ["HOLDER", "FUNCTION", "HELD FOR", "FENCE", "TIME LEFT"];
-        output.table(&heading, status.holders.iter().map(holder_row).collect())?;
+        output::table(&heading, status.holders.iter().map(holder_row).collect())?;
     }
     if !status.line.is_empty() {
-        output.line("")?;
+        output::line("")?;
         let rows = status.line.iter().enumerate();
         let rows = rows.map(|(at, waiter)| waiter_row(at + 1, waiter));
-        output.table(
+        output::table(
             &["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
             rows.collect(),
         )?;
         let more = status.waiters.saturating_sub(status.line.len());
         if more > 0 {
-            output.line(format!("{DIM}and {} more{DIM:#}", count(more, "waiter")))?;
+            output::line(format!("{DIM}and {} more{DIM:#}", count(more, "waiter")))?;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getpgrp, getppid};
 
 use crate::cli::{ExecArgs, RunArgs};
 use crate::exit::{Done, Exit, Failure};
-use crate::run::terminal::Terminal;
+use crate::run::terminal;
 
 /// The running command. Its process is the leader of a group.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Done {
         return Ok(Exit::Failed);
     }
     if args.foreground {
-        Terminal::give_to(getpgrp()).map_err(|it| Failure::system("the terminal", it))?;
+        terminal::give_to(getpgrp()).map_err(|it| Failure::system("the terminal", it))?;
     }
     let (program, arguments) = (&args.command[0], &args.command[1..]);
     let error = Command::new(program).args(arguments).exec();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::exit::{Done, Exit, Failure};
+use crate::exit::{Exit, Failure};
 use crate::run::child::ourselves;
 
 /// How much later than `lockctl` it acts, which is to act itself if it can.
@@ -69,7 +69,7 @@ impl Guardian {
 }
 
 /// What the second process does.
-pub(crate) fn guard() -> Done {
+pub(crate) fn guard() -> Exit {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -79,7 +79,7 @@ pub(crate) fn guard() -> Done {
         }
     });
     let Some((group, grace)) = lines.recv().ok().and_then(|line| read_task(&line)) else {
-        return Ok(Exit::Success);
+        return Exit::Success;
     };
     match watch(&lines) {
         Told::Done => {}
@@ -94,7 +94,7 @@ pub(crate) fn guard() -> Done {
             let _ = killpg(group, Signal::SIGKILL);
         }
     }
-    Ok(Exit::Success)
+    Exit::Success
 }
 
 /// How the watch ended.
@@ -117,10 +117,8 @@ fn watch(lines: &Receiver<String>) -> Told {
         match line {
             Ok(line) if line == DONE => return Told::Done,
             Ok(line) => {
-                left = line
-                    .parse()
-                    .ok()
-                    .map(|it| Duration::from_millis(it) + SLACK)
+                let millis = line.parse().ok();
+                left = millis.map(|it| Duration::from_millis(it) + SLACK);
             }
             Err(RecvTimeoutError::Timeout) => return Told::Nothing,
             Err(RecvTimeoutError::Disconnected) => return Told::Gone,

@@ -24,7 +24,7 @@ use crate::duration::{Wait, short};
 use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
 use crate::output::Output;
-use crate::record::{self, Event};
+use crate::record::{self, Occurrence};
 use crate::store::connect;
 
 use child::Ended;
@@ -43,11 +43,11 @@ struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    fn say(&self, event: Event<'a>, text: &str) {
+    fn say(&self, event: Occurrence<'a>, text: &str) {
         if !self.quiet {
             let key = self.key;
             let text = format!("`{key}`: {text}");
-            self.output.note(&Event { key, ..event }, &text);
+            self.output.note(&Occurrence { key, ..event }, &text);
         }
     }
 }
@@ -70,11 +70,11 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
         Ok(Err(LockError::Contended { holder, .. })) if args.skip => {
             let who = holder
                 .as_ref()
-                .map_or_else(|| "somebody".to_owned(), |it| it.to_string());
-            let event = Event {
+                .map_or_else(|| "somebody".to_owned(), ToString::to_string);
+            let event = Occurrence {
                 event: "skipped",
                 holder: holder.as_deref().map(Into::into),
-                ..Event::default()
+                ..Occurrence::default()
             };
             reporter.say(event, &format!("held by {who}: skipped"));
             return Ok(Exit::Skipped);
@@ -160,10 +160,10 @@ async fn acquire(
             if let Ok(status) = locks.status(key(&args.key)).await
                 && let Some(holder) = status.holders.first()
             {
-                let event = Event {
+                let event = Occurrence {
                     event: "waiting",
                     holder: Some(holder.into()),
-                    ..Event::default()
+                    ..Occurrence::default()
                 };
                 reporter.say(event, &format!("waiting for {holder}"));
             }
@@ -172,11 +172,11 @@ async fn acquire(
     };
     let waited = begun.elapsed();
     let fence = guard.fencing_token().get();
-    let event = Event {
+    let event = Occurrence {
         event: "granted",
         fence: Some(fence),
         waited_ms: Some(record::millis(waited)),
-        ..Event::default()
+        ..Occurrence::default()
     };
     if waited >= NOTICED || reporter.output.is_json() {
         reporter.say(
@@ -189,9 +189,9 @@ async fn acquire(
 
 /// Releases the lock, and says how it all ended.
 async fn finish(ended: Ended, guard: LockGuard, args: &RunArgs, reporter: Reporter<'_>) -> Done {
-    let event = |event| Event {
+    let event = |event| Occurrence {
         event,
-        ..Event::default()
+        ..Occurrence::default()
     };
     match guard.release_confirmed().await {
         Ok(true) => {}

@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::LockGuard;
 use nix::sys::signal::{Signal, kill, raise};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid, getsid};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use tokio::time::{sleep, sleep_until};
 
 use crate::cli::{OnLost, RunArgs};
 use crate::duration::short;
 use crate::exit::Failure;
-use crate::record::Event;
+use crate::record::Occurrence;
 use crate::run::Reporter;
 use crate::run::child::{Child, Ended, State};
 use crate::run::guardian::Guardian;
 use crate::run::signals::Signals;
-use crate::run::terminal::Terminal;
+use crate::run::terminal;
 
 /// The command, its lock, and everything that may happen to both.
 #[derive(Debug)]
@@ -32,8 +32,11 @@ pub(super) struct Supervisor<'a> {
     /// Tells that the child has changed.
     changes: Stream,
     guardian: Guardian,
-    terminal: Option<Terminal>,
+    /// Whether the terminal is lent to the command.
+    lent: bool,
     lost: bool,
+    /// Whether we have sent a stop to our own job, and hear of it ourselves.
+    stopped_us: bool,
     /// When the grace of the command ends.
     kill_at: Option<tokio::time::Instant>,
 }
@@ -47,9 +50,9 @@ impl<'a> Supervisor<'a> {
         reporter: Reporter<'a>,
     ) -> Result<Self, Failure> {
         let changes = signal(SignalKind::child()).map_err(|it| Failure::system("signals", it))?;
-        let terminal = Terminal::ours();
+        let lent = terminal::is_ours();
         let mut guardian = Guardian::start()?;
-        let child = Child::start(args, &guard, terminal.is_some())?;
+        let child = Child::start(args, &guard, lent)?;
         guardian.guard(child.group, args.grace);
         Ok(Self {
             args,
@@ -60,8 +63,9 @@ impl<'a> Supervisor<'a> {
             child,
             changes,
             guardian,
-            terminal,
+            lent,
             lost: false,
+            stopped_us: false,
             kill_at: None,
         })
     }
@@ -72,14 +76,14 @@ impl<'a> Supervisor<'a> {
             .supervise()
             .await
             .map_err(|it| Failure::system("the command", it))?;
-        if let Some(terminal) = self.terminal {
-            terminal.take_back();
+        if self.lent {
+            terminal::take_back();
         }
         self.end_the_rest().await;
         self.guardian.dismiss();
         let ended = Ended {
             code,
-            interrupted: signal == Some(Signal::SIGINT) && self.terminal.is_some(),
+            interrupted: signal == Some(Signal::SIGINT) && self.lent,
             lost: self.lost,
         };
         Ok((ended, self.guard))
@@ -114,14 +118,17 @@ impl<'a> Supervisor<'a> {
     /// What has become of the child. We stop when it was stopped at its terminal.
     fn look(&mut self) -> io::Result<State> {
         let state = self.child.state()?;
-        if let (State::Stopped, Some(terminal)) = (state, self.terminal) {
-            terminal.take_back();
+        if self.lent && matches!(state, State::Stopped) {
+            terminal::take_back();
             self.pause()?;
         }
         Ok(state)
     }
 
     fn told(&mut self, signal: Signal) -> io::Result<()> {
+        if signal == Signal::SIGTSTP && std::mem::take(&mut self.stopped_us) {
+            return Ok(());
+        }
         self.child.signal(signal);
         if signal == Signal::SIGTSTP {
             self.pause()?;
@@ -131,17 +138,21 @@ impl<'a> Supervisor<'a> {
 
     /// Stands still with the rest of our job until somebody lets us go on.
     fn pause(&mut self) -> io::Result<()> {
-        if self.terminal.is_some() {
-            // The others in the job; this process does not stop for it.
-            kill(Pid::from_raw(0), Signal::SIGTSTP)?;
+        // Nobody could let the leader of a session go on.
+        if getsid(None)? != getpid() {
+            if self.lent {
+                // The others in the job; this process does not stop for it.
+                self.stopped_us = true;
+                kill(Pid::from_raw(0), Signal::SIGTSTP)?;
+            }
+            raise(Signal::SIGSTOP)?;
         }
-        raise(Signal::SIGSTOP)?;
         // The lease may have ended meanwhile.
         if !self.guard.is_held() {
             return Ok(());
         }
-        if self.terminal.is_some() && Terminal::ours().is_some() {
-            Terminal::give_to(self.child.group)?;
+        if self.lent && terminal::is_ours() {
+            terminal::give_to(self.child.group)?;
         }
         self.child.signal(Signal::SIGCONT);
         Ok(())
@@ -157,10 +168,10 @@ impl<'a> Supervisor<'a> {
             Some(most) => format!("--max-hold of {} is over", short(most)),
             None => "the lock was lost".to_owned(),
         };
-        let event = Event {
+        let event = Occurrence {
             event: "lost",
             fence: Some(self.guard.fencing_token().get()),
-            ..Event::default()
+            ..Occurrence::default()
         };
         match self.args.on_lost {
             OnLost::Stop => {
