@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use once_cell::sync::Lazy;
 
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
@@ -34,6 +35,8 @@ pub struct Holder {
     pub fence: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
+    /// Who waits for its lock; only where that is contended.
+    pub(crate) crowd: Crowd,
 }
 
 /// A waiter in the line for a lock; see [`Status::line`](crate::Status::line).
@@ -128,6 +131,7 @@ impl Holder {
             since: None,
             fence: None,
             resting: false,
+            crowd: Crowd::default(),
         }
     }
 

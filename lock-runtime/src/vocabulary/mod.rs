@@ -5,6 +5,7 @@ pub(crate) mod answer;
 #[cfg(feature = "redis")]
 pub(crate) mod authority;
 pub(crate) mod credentials;
+pub(crate) mod crowd;
 pub(crate) mod deadline;
 pub(crate) mod duration;
 pub(crate) mod error;

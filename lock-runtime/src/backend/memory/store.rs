@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
 use crate::vocabulary;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
@@ -250,9 +251,23 @@ impl Slot {
         self.holders.retain(|it| now < it.expires);
     }
 
+    /// For one of those in line.
     fn first_to_end(&self, now: Moment) -> Option<Box<Holder>> {
         let first = self.holders.iter().min_by_key(|it| it.expires)?;
-        Some(Box::new(first.describe(now)))
+        Some(Box::new(Holder {
+            crowd: self.crowd(now),
+            ..first.describe(now)
+        }))
+    }
+
+    /// Who waits, without one of them.
+    fn crowd(&self, now: Moment) -> Crowd {
+        let others = self.queue.len().saturating_sub(1);
+        let first = self.queue.front().filter(|_| others > 0);
+        Crowd {
+            waiters: u32::try_from(others).unwrap_or(u32::MAX),
+            longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
+        }
     }
 
     fn summarize(&self, now: Moment, key: &LockKey) -> Summary {

@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod call;
 pub(crate) mod kind;
+pub(crate) mod line;
 pub(crate) mod message;
 pub(crate) mod reply;
 pub(crate) mod scripts;
