@@ -65,6 +65,7 @@ pub struct LockConfig {
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
     pub(crate) replicas: usize,
+    pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
@@ -85,6 +86,7 @@ impl LockConfig {
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             replicas: 0,
+            quarantine: None,
             clock: Clock::machine(),
             credentials: None,
             #[cfg(feature = "tls")]
@@ -178,6 +180,19 @@ impl LockConfig {
         self
     }
 
+    /// A Redis server that has started, and a replica that has become the master, may have
+    /// forgotten locks. With this setting it grants nothing until every lease has ended
+    /// that it may have forgotten, given that none is longer than `longest_ttl`, 100 ms to
+    /// 24 h. Meanwhile leases that it knows are renewed, and acquisitions are
+    /// [`Unavailable`](LockError::Unavailable), or wait if
+    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default.
+    ///
+    /// It has to be set alike for everybody who uses the server. A longer ttl is refused.
+    pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
+        self.quarantine = Some(longest_ttl);
+        self
+    }
+
     /// The clock that leases are measured with; the machine's by default.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -248,8 +263,19 @@ impl LockConfig {
         if self.replicas > 16 {
             return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
-        if self.replicas > 0 && !self.target.may_forget() {
-            return Err(self.target.capabilities().lacks("replicas"));
+        if let Some(longest) = self.quarantine {
+            if bounds::check_ttl(longest).is_err() {
+                return Err(LockError::invalid("quarantine", "it must be 100ms to 24h"));
+            }
+            bounds::check_longest(self.ttl, longest)?;
+        }
+        for (name, set) in [
+            ("replicas", self.replicas > 0),
+            ("quarantine", self.quarantine.is_some()),
+        ] {
+            if set && !self.target.may_forget() {
+                return Err(self.target.capabilities().lacks(name));
+            }
         }
         #[cfg(feature = "tls")]
         self.target.check_tls(self.tls.as_ref())?;
@@ -265,6 +291,7 @@ impl LockConfig {
             lazy: self.lazy,
             pool_size: self.pool_size,
             replicas: self.replicas,
+            quarantine: self.quarantine,
             clock: self.clock.clone(),
             credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]
@@ -296,6 +323,7 @@ impl fmt::Debug for LockConfig {
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
             .field("replicas", &self.replicas)
+            .field("quarantine", &self.quarantine)
             .field("clock", &self.clock)
             .field("credentials", &self.credentials)
             .finish()

@@ -56,6 +56,9 @@ impl Server {
             Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Shorten { ticket, left } => {
+                Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
+            }
             Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
                 Reply::Ours(self.release(now, key, ticket.token, *rest))
@@ -223,13 +226,16 @@ impl Lock {
     }
 
     fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
+        self.ends_after(now, ticket, ticket.terms.ttl)
+    }
+
+    fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
         let holder = holders.find(|it| it.token == Some(ticket.token));
-        if let Some(holder) = holder {
-            holder.until = now.after(ticket.terms.ttl);
-            return true;
-        }
-        false
+        holder.is_some_and(|it| {
+            it.until = now.after(left);
+            true
+        })
     }
 
     fn line(&self, now: Moment) -> Line {

@@ -44,6 +44,7 @@ pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = include_str!("rights.lua");
 pub(crate) const FORCE: &str = script!("force.lua");
 pub(crate) const OPEN: &str = include_str!("open.lua");
+pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
 pub(crate) const MANY: &str = concat!(
     "local function acquire(KEYS, ARGV)\n",
     acquire!(),

@@ -53,6 +53,11 @@ pub(crate) enum Call {
         /// Whether others are likely to wait for it.
         crowded: bool,
     },
+    /// Ends a lease after this time, and hands nothing on.
+    Shorten {
+        ticket: Ticket,
+        left: Duration,
+    },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
     /// A step of the inspection that answers a query.
@@ -115,6 +120,8 @@ pub(crate) struct KeyNames {
     pub(crate) fence: Box<str>,
     /// The key that is written to see whether replicas have it.
     pub(crate) mark: Box<str>,
+    /// The key that says which run of the server has the data.
+    pub(crate) run: Box<str>,
     /// The channel of this connection, on which its grants are pushed.
     pub(crate) channel: Box<str>,
     /// The channel that all connections listen to.
@@ -129,6 +136,7 @@ impl KeyNames {
             prefix: prefix.into(),
             fence: format!("{prefix}:fence").into(),
             mark: format!("{prefix}:replicas").into(),
+            run: format!("{prefix}:run").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })
@@ -188,7 +196,7 @@ impl Call {
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
-            Self::Renew(_) => &scripts::RENEW,
+            Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
             Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
             Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
@@ -209,6 +217,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
                 let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
@@ -221,6 +230,14 @@ impl Call {
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
+        let renew = |ticket: &Ticket, ttl| {
+            let mut cmd = names.call(&scripts::RENEW, &ticket.terms.key, by_text);
+            cmd.arg(&*ticket.name)
+                // None at all would be refused.
+                .arg(millis(ttl).max(1))
+                .arg(Text(KindCode(ticket.terms.kind)));
+            cmd
+        };
         match self {
             Self::Acquire { ticket, place } => {
                 let terms = &ticket.terms;
@@ -268,14 +285,8 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) => {
-                let terms = &ticket.terms;
-                let mut cmd = script(&scripts::RENEW, &terms.key);
-                cmd.arg(&*ticket.name)
-                    .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)));
-                cmd
-            }
+            Self::Renew(ticket) => renew(ticket, ticket.terms.ttl),
+            Self::Shorten { ticket, left } => renew(ticket, *left),
             Self::Inspect(_, step) => step.encode(names, by_text),
             Self::Report {
                 channel,

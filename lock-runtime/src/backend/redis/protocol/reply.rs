@@ -75,9 +75,13 @@ impl Call {
             (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
             (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
-            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
-                ours(value, &ticket.name)
-            }
+            (
+                Self::Leave(ticket)
+                | Self::Renew(ticket)
+                | Self::Release { ticket, .. }
+                | Self::Shorten { ticket, .. },
+                value,
+            ) => ours(value, &ticket.name),
             (Self::Disown(grant), value) => ours(value, &grant.name),
             _ => None,
         }
@@ -196,6 +200,11 @@ impl Trouble {
                 None => Arc::new(error),
             },
         )
+    }
+
+    /// A lasting one, in our own words.
+    pub(crate) fn refused(text: &str) -> Self {
+        Self::Never(Arc::new(ServerSaid(text.to_owned())))
     }
 
     /// A passing trouble, in our own words.

@@ -7,6 +7,7 @@ mod gathering;
 mod inspect;
 mod messages;
 mod next;
+mod quarantine;
 mod replicated;
 mod replies;
 mod requests;
@@ -32,6 +33,7 @@ use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
+use quarantine::Quarantine;
 use room::Rooms;
 use unconfirmed::Unconfirmed;
 
@@ -58,6 +60,8 @@ pub(crate) struct Queue {
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
     replicated: Option<Unconfirmed>,
+    /// While the server may have forgotten locks.
+    quarantine: Option<Quarantine>,
 }
 
 impl Queue {
@@ -75,6 +79,7 @@ impl Queue {
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
+            quarantine: None,
         }
     }
 
@@ -91,19 +96,24 @@ impl Queue {
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
-        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
+        let ask = self.rooms.next_ask().filter(|_| self.obstacle().is_none());
         let inspection = self.inspections.next_end();
-        [retry, ask, inspection].into_iter().flatten().min()
+        let quarantine = self.quarantine.as_ref().map(|it| it.ends);
+        [retry, ask, inspection, quarantine]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
+        self.end_quarantine(now);
         while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.retry(now, id);
         }
         self.inspections.tick(now);
-        if self.down.is_none() {
+        if self.obstacle().is_none() {
             while let Some(tickets) = self.rooms.due(now) {
                 self.send(now, Call::Ask(tickets));
             }
@@ -115,29 +125,33 @@ impl Queue {
         self.down = None;
         self.tokens.forget();
         self.rooms.ask_all(now);
-        // In the order in which they were asked for.
-        let mut ids: Vec<_> = self.claims.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
+        for id in self.all(|_| true) {
             self.retry(now, id);
         }
+        self.tell_of_quarantine();
+    }
+
+    /// The claims in such a stage, in the order in which they were asked for.
+    fn all(&self, in_stage: impl Fn(Stage) -> bool) -> Vec<LeaseId> {
+        let claims = self.claims.iter();
+        let mut ids: Vec<_> = claims
+            .filter(|(_, claim)| in_stage(claim.stage))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The connection is gone, or could not be made. The calls in flight have
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
-        let mut unsettled = Vec::new();
-        for (id, claim) in &mut self.claims {
+        for claim in self.claims.values_mut() {
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
-            if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
-                unsettled.push(*id);
-            }
         }
-        unsettled.sort_unstable();
-        for id in unsettled {
+        for id in self.all(|stage| matches!(stage, Stage::Unsent | Stage::Unsure)) {
             self.trouble(id, &trouble);
         }
         self.inspections.fail_all(&trouble);
@@ -159,13 +173,19 @@ impl Queue {
             }
         }
         let call = match claim.stage {
-            Stage::Unsent if self.down.is_none() => {
+            Stage::Unsent if self.down.is_none() && self.quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 Call::Acquire {
                     ticket: claim.ticket.clone(),
                     place: claim.place,
                 }
+            }
+            Stage::Leaving { .. } if self.quarantine.is_some() => {
+                let ends = self.quarantine.as_ref().map(|it| (it.ends, id));
+                self.retries.extend(ends);
+                self.tell(id, Ok(false));
+                return;
             }
             Stage::Leaving { until } => {
                 let call = Call::Leave(claim.ticket.clone());
@@ -186,10 +206,14 @@ impl Queue {
                 if self.down.is_some() {
                     self.retries.insert((until, id));
                 }
-                Call::Release {
-                    ticket: claim.ticket.clone(),
-                    rest: rests.since(now),
-                    crowded: claim.crowded,
+                let (ticket, rest) = (claim.ticket.clone(), rests.since(now));
+                match self.quarantine {
+                    Some(_) => Call::Shorten { ticket, left: rest },
+                    None => Call::Release {
+                        ticket,
+                        rest,
+                        crowded: claim.crowded,
+                    },
                 }
             }
             _ => return,

@@ -387,6 +387,7 @@ impl Link {
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;
+        self.queue.quarantined(now, opened.quarantine);
         self.queue.connected(now);
     }
 

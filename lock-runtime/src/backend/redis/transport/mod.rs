@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod link;
 mod login;
+mod quarantine;
 mod replicas;
 pub(crate) mod stream;
 pub(crate) mod way;
