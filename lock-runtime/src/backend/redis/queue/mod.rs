@@ -8,6 +8,7 @@ mod inspect;
 mod messages;
 mod next;
 mod quarantine;
+mod quarantined;
 mod replicated;
 mod replies;
 mod requests;

@@ -1,11 +1,9 @@
-//! A server that may have forgotten locks: until the last of them has ended nothing is
-//! granted. What is held is renewed, and ends without being handed on.
+//! Until when a server grants nothing, since it may have forgotten locks.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{Queue, Stage};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 
@@ -16,42 +14,12 @@ pub(super) struct Quarantine {
     pub(super) trouble: Trouble,
 }
 
-impl Queue {
-    /// The connection that is open now is to a server that grants nothing for this time.
-    pub(crate) fn quarantined(&mut self, now: Moment, left: Option<Duration>) {
-        self.quarantine = left.map(|left| Quarantine {
+impl Quarantine {
+    pub(super) fn new(now: Moment, left: Duration) -> Self {
+        let until = SystemTime::now() + left;
+        Self {
             ends: now.after(left),
-            trouble: Trouble::NotNow(Arc::new(Quarantined {
-                until: SystemTime::now() + left,
-            })),
-        });
-    }
-
-    /// Why nothing can be acquired.
-    pub(super) fn obstacle(&self) -> Option<&Trouble> {
-        let quarantine = self.quarantine.as_ref().map(|it| &it.trouble);
-        self.down.as_ref().or(quarantine)
-    }
-
-    /// Those who want a lock are told that they have to wait.
-    pub(super) fn tell_of_quarantine(&mut self) {
-        let Some(quarantine) = &self.quarantine else {
-            return;
-        };
-        let trouble = quarantine.trouble.clone();
-        let wants = |stage| matches!(stage, Stage::Unsent | Stage::Unsure);
-        for id in self.all(wants) {
-            self.trouble(id, &trouble);
-        }
-    }
-
-    /// Grants again once its time has come.
-    pub(super) fn end_quarantine(&mut self, now: Moment) {
-        if self.quarantine.take_if(|it| it.ends <= now).is_some() {
-            self.rooms.ask_all(now);
-            for id in self.all(|stage| stage == Stage::Unsent) {
-                self.retry(now, id);
-            }
+            trouble: Trouble::NotNow(Arc::new(Quarantined { until })),
         }
     }
 }
