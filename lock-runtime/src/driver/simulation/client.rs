@@ -55,13 +55,13 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng) -> Self {
+    pub(super) fn new(clock: Clock, rng: Rng, replicated: bool) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         Self {
-            queue: Queue::new(false),
+            queue: Queue::new(replicated),
             up: false,
             generation: 0,
             dead: false,

@@ -18,7 +18,7 @@ const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// One server and its locks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Server {
     pub(super) fence: u64,
     locks: BTreeMap<LockKey, Lock>,
@@ -28,13 +28,14 @@ pub(super) struct Server {
     pub(super) published: Vec<(usize, Grant)>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Lock {
     holders: Vec<Holder>,
     queue: BTreeMap<(u64, String), Member>,
     seen: HashMap<usize, Moment>,
 }
 
+#[derive(Clone)]
 struct Holder {
     /// `None` where it has let go and the lock rests.
     token: Option<Token>,
@@ -42,6 +43,7 @@ struct Holder {
     until: Moment,
 }
 
+#[derive(Clone)]
 struct Member {
     token: Token,
     client: usize,
