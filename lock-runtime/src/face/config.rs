@@ -271,13 +271,12 @@ impl LockConfig {
             }
             bounds::check_longest(self.ttl, longest)?;
         }
-        for (name, set) in [
-            ("replicas", self.replicas > 0),
-            ("quarantine", self.quarantine.is_some()),
-        ] {
-            if set && !self.target.may_forget() {
-                return Err(self.target.capabilities().lacks(name));
-            }
+        let (target, can) = (&self.target, self.target.capabilities());
+        if self.replicas > 0 && !target.has_replicas() {
+            return Err(can.lacks("replicas"));
+        }
+        if self.quarantine.is_some() && !target.has_quarantine() {
+            return Err(can.lacks("quarantine"));
         }
         #[cfg(feature = "tls")]
         self.target.check_tls(self.tls.as_ref())?;

@@ -118,7 +118,7 @@ impl World {
     pub(super) fn ask_replica(&mut self, client: usize) {
         let it = &mut self.clients[client];
         if it.up
-            && let Some(time) = it.queue.ask_replicas()
+            && let Some((time, _)) = it.queue.ask_replicas()
         {
             let generation = it.generation;
             let wait = Event::Wait {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
@@ -30,6 +30,7 @@ use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::error::Cause;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
@@ -68,13 +69,13 @@ pub(crate) struct Queue {
 impl Queue {
     /// Not connected yet; `replicated` if grants and renewals count only once
     /// [replicas](Self::ask_replicas) have them.
-    pub(crate) fn new(replicated: bool) -> Self {
+    pub(crate) fn new(replicated: bool, layout: Layout) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
-            inspections: Inspections::default(),
+            inspections: Inspections::new(layout),
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
@@ -125,38 +126,51 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
-        self.rooms.ask_all(now);
-        for id in self.all(|_| true) {
-            self.retry(now, id);
-        }
+        self.resume(now, |_| true);
         self.tell_of_quarantine();
     }
 
-    /// The claims in such a stage, in the order in which they were asked for.
-    fn all(&self, in_stage: impl Fn(Stage) -> bool) -> Vec<LeaseId> {
-        let claims = self.claims.iter();
-        let mut ids: Vec<_> = claims
-            .filter(|(_, claim)| in_stage(claim.stage))
-            .map(|(id, _)| *id)
-            .collect();
-        ids.sort_unstable();
-        ids
+    /// The server of these locks can be reached again, or another one has them now.
+    pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
+        self.rooms.ask_all(now, &concerns);
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
+            self.retry(now, id);
+        }
     }
 
     /// The connection is gone, or could not be made. The calls in flight have
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
-        for claim in self.claims.values_mut() {
+        self.interrupt(&trouble, |_| true);
+        self.inspections.fail_all(&trouble);
+        self.down = Some(trouble);
+    }
+
+    /// The server of these locks cannot be reached.
+    pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
+            let Some(claim) = self.claims.get_mut(&id) else {
+                continue;
+            };
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
+            if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
+                self.trouble(id, trouble);
+            }
         }
-        for id in self.all(|stage| matches!(stage, Stage::Unsent | Stage::Unsure)) {
-            self.trouble(id, &trouble);
-        }
-        self.inspections.fail_all(&trouble);
-        self.down = Some(trouble);
+    }
+
+    /// These claims, in the order in which they were asked for.
+    fn ids_of(&self, concerns: impl Fn(&Claim) -> bool) -> Vec<LeaseId> {
+        let claims = self.claims.iter();
+        let mut ids: Vec<_> = claims
+            .filter(|(_, claim)| concerns(claim))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Sends what the stage of a claim asks for.
@@ -303,7 +317,7 @@ impl Queue {
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
-                self.calls.push(Sent { call, at });
+                self.calls.push(Sent::new(call, at));
             }
         }
     }
@@ -314,7 +328,7 @@ impl Queue {
     }
 
     fn send(&mut self, at: Moment, call: Call) {
-        self.calls.push(Sent { call, at });
+        self.calls.push(Sent::new(call, at));
     }
 
     /// The claim that a ticket was made for, unless it has another token now.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::claim::Claim;
 use super::quarantine::Quarantine;
 use super::{Queue, Stage};
 use crate::backend::redis::protocol::reply::Trouble;
@@ -26,8 +27,8 @@ impl Queue {
             return;
         };
         let trouble = quarantine.trouble.clone();
-        let wants = |stage| matches!(stage, Stage::Unsent | Stage::Unsure);
-        for id in self.all(wants) {
+        let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
+        for id in self.ids_of(wants) {
             self.trouble(id, &trouble);
         }
     }
@@ -35,8 +36,8 @@ impl Queue {
     /// Grants again once its time has come.
     pub(super) fn end_quarantine(&mut self, now: Moment) {
         if self.quarantine.take_if(|it| it.ends <= now).is_some() {
-            self.rooms.ask_all(now);
-            for id in self.all(|stage| stage == Stage::Unsent) {
+            self.rooms.ask_all(now, |_| true);
+            for id in self.ids_of(|claim| claim.stage == Stage::Unsent) {
                 self.retry(now, id);
             }
         }
