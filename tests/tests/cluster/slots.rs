@@ -105,7 +105,11 @@ async fn a_call_that_was_sent_on_is_carried_out_once() {
     }
     take_turn(&locks, "key").await;
     assert_eq!(fleet.nodes()[from].calls("evalsha").await, 0);
-    assert_eq!(fleet.nodes()[to].calls("evalsha").await, 2, "taken and released");
+    assert_eq!(
+        fleet.nodes()[to].calls("evalsha").await,
+        2,
+        "taken and released"
+    );
 }
 
 #[tokio::test]
