@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_runtime::{LockConfig, LockGuard, LockManager};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     connect,
@@ -48,20 +51,24 @@ pub async fn replace_masters(
         Protection::Quarantine => PAST_QUARANTINE,
         Protection::None | Protection::Replicas => AT_ONCE,
     };
-    let (first, second) = (manager(&url, SOON).await, manager(&url, patience).await);
+    let (first, second) = (manager(&url).await, manager(&url).await);
     let mut all = Replaced::default();
     for number in 0..failovers {
+        // The last quarantine has ended, if there was one.
+        let before = acquire(first.clone(), PAST_QUARANTINE).await;
+        assert_eq!(before.len(), LOCKS, "all is well");
+        drop(before);
         let blow = [Blow::Kill, Blow::Stop, Blow::CutOff][number % 3];
         let old = site.any().await;
         let mut acquiring = None;
         if blow != Blow::CutOff {
-            acquiring = Some(tokio::spawn(acquire(first.clone())));
+            acquiring = Some(tokio::spawn(acquire(first.clone(), SOON)));
             // Some are granted by then, and some are on their way.
             sleep(Duration::from_millis(fastrand::u64(1..30))).await;
         }
         site.strike(blow, old).await;
         // What a master grants that is cut off does not reach its replicas.
-        let acquiring = acquiring.unwrap_or_else(|| tokio::spawn(acquire(first.clone())));
+        let acquiring = acquiring.unwrap_or_else(|| tokio::spawn(acquire(first.clone(), SOON)));
         let guards = Arc::new(acquiring.await.expect("no panic"));
         site.replace(old).await;
         let (again, doubles) = acquire_again(&second, &guards, patience).await;
@@ -76,21 +83,24 @@ pub async fn replace_masters(
     all
 }
 
-/// A manager that gives up after such a time.
-async fn manager(url: &str, unavailable: Duration) -> LockManager {
+/// One that waits for a store that is away, as long as its callers like.
+async fn manager(url: &str) -> LockManager {
     let config = LockConfig::new(url).expect("a URL");
-    connect(config.unavailable_wait(unavailable)).await
+    connect(config.unavailable_wait_forever()).await
 }
 
-/// Takes locks that nobody has had, as far as they are granted soon.
-async fn acquire(locks: LockManager) -> Vec<LockGuard> {
+/// Takes locks that nobody has had, as far as they are granted within such a time.
+async fn acquire(locks: LockManager, patience: Duration) -> Vec<LockGuard> {
     let mut tasks = JoinSet::new();
     for _ in 0..LOCKS {
-        let request = locks.lock(unique("failover")).ttl(LEASE).wait(SOON);
-        tasks.spawn(request.acquire());
+        let acquire = locks.lock(unique("failover")).ttl(LEASE).acquire();
+        tasks.spawn(timeout(patience, acquire));
     }
     let outcomes = tasks.join_all().await;
-    outcomes.into_iter().filter_map(Result::ok).collect()
+    outcomes
+        .into_iter()
+        .filter_map(|it| it.ok()?.ok())
+        .collect()
 }
 
 /// Takes the same locks elsewhere: how many are granted, and how many of these while the guards are sure of them.
@@ -103,8 +113,11 @@ async fn acquire_again(
     for number in 0..guards.len() {
         let guards = Arc::clone(guards);
         let request = locks.lock(guards[number].key().clone()).ttl(LEASE);
-        let acquire = request.wait(patience).acquire();
-        tasks.spawn(async move { acquire.await.ok().map(|_| guards[number].is_held()) });
+        let acquire = timeout(patience, request.acquire());
+        tasks.spawn(async move {
+            let _again = acquire.await.ok()?.ok()?;
+            Some(guards[number].is_held())
+        });
     }
     let granted: Vec<bool> = tasks.join_all().await.into_iter().flatten().collect();
     let doubles = granted.iter().filter(|held| **held).count();

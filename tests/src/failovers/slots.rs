@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockGuard, LockManager};
+use lock_runtime::{LockError, LockGuard, LockManager, Status};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -121,7 +121,7 @@ async fn section(
     let guard = request
         .acquire()
         .await
-        .map_err(|error| format!("{name}: {error}"))?;
+        .map_err(|error| format!("{name}: not taken: {error}"))?;
     let inside = register.enter(name, guard.fencing_token().get()).await;
     let sure = stay(
         locks,
@@ -151,17 +151,24 @@ async fn stay(
         if !guard.is_held() {
             return Err(format!("{name}: a renewal was lost"));
         }
-        let status = locks
-            .status(name)
-            .await
-            .map_err(|error| format!("{name}: {error}"))?;
-        let fences: Vec<_> = status.holders.iter().map(|it| it.fence).collect();
-        if status.key != *guard.key() || fences != [Some(guard.fencing_token())] {
-            return Err(format!("{name}: another one's answer: {status:?}"));
+        match locks.status(name).await {
+            Ok(status) => is_about(&status, guard)?,
+            // While its keys are on both sides the lock has no state.
+            Err(LockError::Unavailable { .. }) => {}
+            Err(error) => return Err(format!("{name}: {error}")),
         }
         if Instant::now() >= end {
             return Ok(());
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Whether an answer is this grant's.
+fn is_about(status: &Status, guard: &LockGuard) -> Result<(), String> {
+    let fences: Vec<_> = status.holders.iter().map(|it| it.fence).collect();
+    if status.key == *guard.key() && fences == [Some(guard.fencing_token())] {
+        return Ok(());
+    }
+    Err(format!("{}: another one's answer: {status:?}", guard.key()))
 }

@@ -444,7 +444,7 @@ impl Inspect {
             } => {
                 let mut cmd = redis::cmd("SCAN");
                 cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
-                cmd.arg("COUNT").arg(1000);
+                cmd.arg("COUNT").arg(500);
                 cmd
             }
             Self::Overview(keys) => {

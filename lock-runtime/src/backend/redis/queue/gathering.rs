@@ -18,7 +18,7 @@ use crate::vocabulary::overview::{Count, Overview, Summary};
 use crate::vocabulary::query::Pattern;
 
 /// How many locks one call asks about: the server does nothing else meanwhile.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 25;
 
 /// An overview that is not complete yet.
 #[derive(Debug)]
