@@ -8,7 +8,7 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::duration::{Wait, parse, parse_wait};
+use crate::duration::{Wait, parse, parse_interval, parse_wait};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -98,6 +98,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl doctor\n  lockctl doctor --json | jq 'select(.severity == \"error\")'"
     )]
     Doctor,
+    /// Writes a line for each grant, hand-over, release and loss, as it happens
+    #[command(
+        after_help = "Examples:\n  lockctl watch\n  lockctl watch 'stock:*' --json | jq 'select(.event == \"lost\")'"
+    )]
+    Watch(WatchArgs),
+    /// Measures what locks cost on this server
+    #[command(after_help = "Examples:\n  lockctl bench\n  lockctl bench --seconds 30 --rate 2000")]
+    Bench(BenchArgs),
     /// Writes a completion script for a shell to stdout
     #[command(
         after_help = "Examples:\n  lockctl completions bash > /etc/bash_completion.d/lockctl\n  lockctl completions zsh > ~/.zfunc/_lockctl"
@@ -221,6 +229,26 @@ pub(crate) enum OnLost {
     Stop,
     /// A warning on stderr; it runs on without the lock
     Notify,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Which locks: `*` stands for any text, `?` for any character
+    #[arg(default_value = "*")]
+    pub(crate) pattern: String,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "250ms", value_name = "TIME")]
+    pub(crate) every: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// How long it takes in all
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=3600), value_name = "N")]
+    pub(crate) seconds: u64,
+    /// How many acquisitions a second it makes at most, on a connection at a time
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    pub(crate) rate: u32,
 }
 
 #[derive(Debug, Args)]

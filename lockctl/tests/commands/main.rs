@@ -9,3 +9,4 @@ mod running;
 mod screen;
 mod support;
 mod terminal;
+mod watching;
