@@ -98,6 +98,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl doctor\n  lockctl doctor --json | jq 'select(.severity == \"error\")'"
     )]
     Doctor,
+    /// Shows all locks, live
+    #[command(
+        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the line, / filter, s sort, f force (asks), q quit"
+    )]
+    Top(TopArgs),
     /// Writes a line for each grant, hand-over, release and loss, as it happens
     #[command(
         after_help = "Examples:\n  lockctl watch\n  lockctl watch 'stock:*' --json | jq 'select(.event == \"lost\")'"
@@ -169,6 +174,31 @@ pub(crate) enum Sort {
     Wait,
     /// The lease that ends next first
     Left,
+    /// In `top`: those that were granted most often in the last minute first
+    Hot,
+}
+
+impl Sort {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Waiters => "waiters",
+            Self::Wait => "wait",
+            Self::Left => "left",
+            Self::Hot => "hot",
+        }
+    }
+
+    /// The one after it, in a circle.
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Key => Self::Waiters,
+            Self::Waiters => Self::Wait,
+            Self::Wait => Self::Left,
+            Self::Left => Self::Hot,
+            Self::Hot => Self::Key,
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -229,6 +259,19 @@ pub(crate) enum OnLost {
     Stop,
     /// A warning on stderr; it runs on without the lock
     Notify,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Which locks: `*` stands for any text, `?` for any character
+    #[arg(default_value = "*")]
+    pub(crate) pattern: String,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "1s", value_name = "TIME")]
+    pub(crate) every: Duration,
+    /// What to sort by at first
+    #[arg(long, value_enum, default_value_t = Sort::Waiters)]
+    pub(crate) sort: Sort,
 }
 
 #[derive(Debug, Args)]

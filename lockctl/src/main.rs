@@ -15,6 +15,7 @@ mod release;
 mod run;
 mod status;
 mod store;
+mod top;
 mod watch;
 mod words;
 
@@ -60,6 +61,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Run(args) => run::run(&store, &args, output).await,
         Command::Release(args) => release::release(&store, &args, output).await,
         Command::Doctor => doctor::doctor(&store, output).await,
+        Command::Top(args) => top::top(&store, &args, output).await,
         Command::Watch(args) => watch::watch(&store, &args, output).await,
         Command::Bench(args) => bench::bench(&store, &args, output).await,
         Command::Completions { shell } => Ok(manual::completions(shell)),

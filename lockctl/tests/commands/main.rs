@@ -9,4 +9,5 @@ mod running;
 mod screen;
 mod support;
 mod terminal;
+mod top;
 mod watching;
