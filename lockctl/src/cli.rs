@@ -1,6 +1,7 @@
 //! The arguments of every command.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,6 +109,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl watch\n  lockctl watch 'stock:*' --json | jq 'select(.event == \"lost\")'"
     )]
     Watch(WatchArgs),
+    /// Shows the locks as a web page
+    #[command(
+        after_help = "Examples:\n  lockctl serve\n  LOCKCTL_TOKEN=$(openssl rand -hex 16) lockctl serve --listen 127.0.0.1:8088"
+    )]
+    Serve(ServeArgs),
     /// Measures what locks cost on this server
     #[command(after_help = "Examples:\n  lockctl bench\n  lockctl bench --seconds 30 --rate 2000")]
     Bench(BenchArgs),
@@ -281,6 +287,19 @@ pub(crate) struct WatchArgs {
     pub(crate) pattern: String,
     /// How often to look
     #[arg(long, value_parser = parse_interval, default_value = "250ms", value_name = "TIME")]
+    pub(crate) every: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; anything but loopback shows the locks to the network, without encryption
+    #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// What a user has to know to take locks away; without it nobody can
+    #[arg(long, env = "LOCKCTL_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "1s", value_name = "TIME")]
     pub(crate) every: Duration,
 }
 

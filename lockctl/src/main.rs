@@ -13,6 +13,7 @@ mod record;
 mod release;
 #[cfg(unix)]
 mod run;
+mod serve;
 mod status;
 mod store;
 mod top;
@@ -63,6 +64,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Doctor => doctor::doctor(&store, output).await,
         Command::Top(args) => top::top(&store, &args, output).await,
         Command::Watch(args) => watch::watch(&store, &args, output).await,
+        Command::Serve(args) => serve::serve(&store, &args, output).await,
         Command::Bench(args) => bench::bench(&store, &args, output).await,
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { directory } => manual::pages(directory.as_deref()),

@@ -167,6 +167,12 @@ impl Happening<'_> {
     }
 }
 
+/// Where `serve` listens.
+#[derive(Debug, Serialize)]
+pub(crate) struct Serving<'a> {
+    pub(crate) url: &'a str,
+}
+
 /// What `bench` has measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figures {
