@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use lock_runtime::Summary;
+use lock_runtime::{Kind, Summary};
 
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;
@@ -59,6 +59,7 @@ pub(crate) const HEADING: [&str; 6] = ["KEY", "HELD", "HOLDER", "TIME LEFT", "WA
 pub(crate) fn row(lock: &Summary) -> [String; 6] {
     let first = lock.holders.first();
     let held = match (lock.kind, first) {
+        (Some(kind @ Kind::Permits(_)), _) => format!("{} of {kind}", lock.held_by),
         (Some(kind), _) if lock.held_by > 1 => format!("{kind}, by {}", lock.held_by),
         (Some(kind), _) => kind.to_string(),
         (None, Some(holder)) if holder.resting => "resting".to_owned(),

@@ -87,7 +87,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     });
     let widths = [
         Constraint::Fill(3),
-        Constraint::Length(11),
+        Constraint::Length(14),
         Constraint::Fill(2),
         Constraint::Length(9),
         Constraint::Length(7),
