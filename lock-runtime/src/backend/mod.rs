@@ -2,6 +2,8 @@
 //! every store.
 
 pub(crate) mod capabilities;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) mod line;
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
