@@ -5,12 +5,18 @@ pub(crate) mod capabilities;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod line;
 pub(crate) mod memory;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) mod name;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod setup;
 pub(crate) mod target;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) mod token;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+pub(crate) mod transport;
 
 use std::fmt;
 use std::future::Future;

@@ -11,6 +11,9 @@ use crate::vocabulary::tls::Tls;
 pub(crate) struct Setup {
     /// What every name in the store begins with.
     pub(crate) prefix: Box<str>,
+    /// The ttl of locks that name none, for stores whose locks share a lease.
+    #[cfg_attr(not(feature = "zookeeper"), allow(dead_code))]
+    pub(crate) ttl: Duration,
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) connect_timeout: Duration,
     /// Whether to connect in the background.

@@ -244,6 +244,7 @@ impl LockConfig {
     pub(crate) fn setup(&self) -> Setup {
         Setup {
             prefix: self.prefix.clone(),
+            ttl: self.ttl,
             connect_timeout: self.connect_timeout,
             lazy: self.lazy,
             pool_size: self.pool_size,

@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -80,7 +82,7 @@ fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
         return LockError::invalid("url", reason);
     }
     #[cfg(feature = "tls")]
-    if trouble.cause().is::<transport::Distrust>() {
+    if trouble.cause().is::<Distrust>() {
         return LockError::invalid("tls", trouble.cause());
     }
     LockError::unavailable_at(&address.to_string().into(), trouble.cause())

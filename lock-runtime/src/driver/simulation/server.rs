@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::backend::redis::protocol::call::{Call, Ticket};
 use crate::backend::redis::protocol::message::Grant;
 use crate::backend::redis::protocol::reply::{Line, Reply, Standing};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;

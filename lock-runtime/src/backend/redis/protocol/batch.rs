@@ -151,7 +151,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::backend::redis::protocol::token::Token;
+    use crate::backend::token::Token;
     use crate::base::clock::Moment;
     use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 

@@ -8,9 +8,9 @@ use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::kind::KindCode;
 use super::message::{Grant, Message};
-use super::name;
 use super::scripts::{self, Script};
-use super::token::Token;
+use crate::backend::name;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;

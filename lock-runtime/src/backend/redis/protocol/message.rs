@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::token::Token;
+use crate::backend::token::Token;
 
 /// The lock was handed to one of us.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,5 @@ pub(crate) mod batch;
 pub(crate) mod call;
 mod kind;
 pub(crate) mod message;
-pub(crate) mod name;
 pub(crate) mod reply;
 pub(crate) mod scripts;
-pub(crate) mod token;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, KeyNames, Ticket};
-use super::name;
 use super::scripts;
-use super::token::Token;
+use crate::backend::name;
+use crate::backend::token::Token;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::Holder;
 

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 use redis::Value;
 
 use crate::backend::Outcome;
+use crate::backend::name;
 use crate::backend::redis::protocol::call::{Call, Inspect};
-use crate::backend::redis::protocol::name;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;

@@ -4,7 +4,7 @@ use super::{CLAIM_TTL, Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::{Grant, Message};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 
 impl Queue {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::reply::{Line, Trouble};
-use crate::backend::redis::protocol::token::{Token, Tokens};
+use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;

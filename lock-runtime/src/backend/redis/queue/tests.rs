@@ -14,7 +14,7 @@ use super::Queue;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Line, Reply, ServerSaid, Standing, Trouble};
-use crate::backend::redis::protocol::token::Token;
+use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};

@@ -1,5 +1,7 @@
 //! Opens one connection, and prepares it for its first acquire.
 
+#[cfg(feature = "tls")]
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -20,6 +22,8 @@ use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::holder::THIS_PROCESS;
@@ -201,10 +205,16 @@ fn is_wrong_password(cause: &Cause) -> bool {
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
-    if let Some(distrust) = super::tls::Distrust::find(&error) {
+    if let Some(distrust) = from_socket(&error).and_then(Distrust::find) {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
+}
+
+#[cfg(feature = "tls")]
+fn from_socket(error: &RedisError) -> Option<&io::Error> {
+    // The client library hands out the pointer in which it keeps the error.
+    error.source()?.downcast_ref::<Cause>()?.downcast_ref()
 }
 
 /// Does what must be done before the first acquire; returns the identity of the

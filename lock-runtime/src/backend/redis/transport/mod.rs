@@ -4,10 +4,6 @@ mod connect;
 pub(crate) mod link;
 mod login;
 mod stream;
-#[cfg(feature = "tls")]
-mod tls;
 mod wire;
 
 pub(crate) use connect::{Dialer, Push};
-#[cfg(feature = "tls")]
-pub(crate) use tls::Distrust;

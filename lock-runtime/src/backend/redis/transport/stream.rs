@@ -1,21 +1,13 @@
-//! The socket of a connection, encrypted or not.
+//! The way to a server: its socket, encrypted or not.
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::task::JoinSet;
-
-#[cfg(feature = "tls")]
-use super::tls::Encryption;
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
+use crate::backend::transport::stream::{Stream, tcp};
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
 use crate::vocabulary::error::LockError;
-
-/// A stream of bytes.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// How bytes get to a server.
 #[derive(Clone)]
@@ -71,26 +63,4 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
-}
-
-/// Connects to the first of a host's addresses that answers: a silent one must not hold
-/// up the others.
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut attempts = JoinSet::new();
-    for address in lookup_host((host, port)).await? {
-        attempts.spawn(TcpStream::connect(address));
-    }
-    let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt? {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                // A command that is still buffered dies with a dropped connection.
-                stream.set_zero_linger()?;
-                return Ok(stream);
-            }
-            Err(failed) => error = failed,
-        }
-    }
-    Err(error)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Identifies one acquisition on the server: 128 bits from the operating system, so
+/// Identifies one acquisition in a store: 128 bits from the operating system, so
 /// that no two are ever the same. Each is in a queue at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(u128);

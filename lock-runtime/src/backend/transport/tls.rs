@@ -1,6 +1,5 @@
 //! TLS over the socket of a connection.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::LockError;
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
 /// Makes encrypted streams to one server.
@@ -55,7 +54,7 @@ impl Encryption {
         })
     }
 
-    pub(super) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -65,10 +64,7 @@ impl Encryption {
 
 impl Distrust {
     /// Whether this is why a connection could not be opened.
-    pub(super) fn find(error: &redis::RedisError) -> Option<Self> {
-        // The client library hands out the pointer in which it keeps the error.
-        let error = error.source()?.downcast_ref::<Cause>()?;
-        let error = error.downcast_ref::<io::Error>()?;
+    pub(crate) fn find(error: &io::Error) -> Option<Self> {
         let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
         Some(Self(match error {
             rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {

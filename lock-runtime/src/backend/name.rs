@@ -1,10 +1,10 @@
-//! The name of an acquisition on the server: `token process@host function`, after a
+//! The name of an acquisition in a store: `token process@host function`, after a
 //! `-` where the holder has let go and the lock rests.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::token::Token;
+use crate::backend::token::Token;
 use crate::vocabulary::holder::{Holder, THIS_PROCESS};
 use crate::vocabulary::terms::Terms;
 
