@@ -8,6 +8,7 @@
 
 mod body;
 mod compiler;
+mod etcd;
 mod fixtures;
 pub mod floors;
 pub mod kinds;
@@ -34,6 +35,7 @@ mod worker;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;
+pub use etcd::{EtcdCluster, EtcdServer};
 pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;

@@ -2,6 +2,8 @@
 //! every store.
 
 pub(crate) mod capabilities;
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod line;
 pub(crate) mod memory;
@@ -15,7 +17,7 @@ pub(crate) mod target;
 pub(crate) mod testing;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod token;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod transport;
 
 use std::fmt;
@@ -76,7 +78,10 @@ pub(crate) enum Request {
 /// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+#[cfg_attr(
+    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code)
+)]
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
     /// was asked for; a renewal makes it whole.

@@ -6,6 +6,10 @@ use crate::backend::{self, Target};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
+#[cfg(feature = "etcd")]
+use crate::backend::etcd;
+#[cfg(all(feature = "etcd", feature = "tls"))]
+use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis;
 #[cfg(feature = "tls")]
@@ -21,6 +25,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("etcd://", etcd::tcp),
+    ("etcds://", etcds),
 ];
 
 /// Schemes that other libraries know, and what to write instead.
@@ -68,12 +74,30 @@ mod redis {
     }
 }
 
+#[cfg(not(feature = "etcd"))]
+mod etcd {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("etcd")
+    }
+}
+
+#[cfg(not(all(feature = "etcd", feature = "tls")))]
+fn etcds(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out(if cfg!(feature = "etcd") {
+        "tls"
+    } else {
+        "etcd"
+    })
+}
+
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(all(feature = "etcd", feature = "tls")))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
     let reason = format!(
         "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"

@@ -14,7 +14,10 @@ use crate::vocabulary::error::Cause;
 #[derive(Clone)]
 pub struct Credentials {
     pub(crate) user: Option<String>,
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) password: String,
     pub(crate) expires_in: Option<Duration>,
 }
@@ -73,7 +76,10 @@ impl Provider {
         }))
     }
 
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) fn ask(&self) -> Asked {
         (self.0)()
     }

@@ -54,6 +54,18 @@ impl Encryption {
         })
     }
 
+    /// The same for HTTP/2, which servers want to hear of when the connection begins.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn for_http2(tls: &Tls, host: &str) -> Result<Self, LockError> {
+        let this = Self::new(tls, host)?;
+        let mut config = ClientConfig::clone(this.connector.config());
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            ..this
+        })
+    }
+
     pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -1,0 +1,146 @@
+//! The links to all members: one of them is asked, and keep-alives go to all.
+
+use std::task::Context;
+
+use super::dial::{Cluster, Dialer};
+use super::link::{Link, Report};
+use crate::backend::etcd::address::Address;
+use crate::backend::etcd::protocol::call::Call;
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::backend::etcd::queue::{Order, Queue};
+use crate::backend::setup::Setup;
+use crate::base::clock::Moment;
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::health::LastError;
+
+#[derive(Debug)]
+pub(crate) struct Links {
+    links: Vec<Link>,
+    /// The one that is asked, or was asked last.
+    current: usize,
+    is_up: bool,
+    pub(crate) cluster: Option<Cluster>,
+    /// Why the last connection broke or could not be opened.
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) last_error: Option<LastError>,
+}
+
+impl Links {
+    pub(crate) fn new(address: &Address, setup: &Setup) -> Result<Self, LockError> {
+        let now = setup.clock.now();
+        let link = |(number, host)| {
+            let dialer = Dialer::new(address, host, setup)?;
+            Ok(Link::new(number, dialer, now))
+        };
+        let links = address.hosts.iter().enumerate().map(link);
+        Ok(Self {
+            links: links.collect::<Result<_, LockError>>()?,
+            current: 0,
+            is_up: false,
+            cluster: None,
+            trouble: None,
+            last_error: None,
+        })
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        self.links.iter().filter_map(Link::next_wakeup).min()
+    }
+
+    /// Gives the queue everything that has happened; chooses another member where the
+    /// current one is of no use any more.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, queue: &mut Queue) {
+        let mut reports = Vec::new();
+        for link in &mut self.links {
+            link.poll(cx, now, &mut reports);
+        }
+        for report in reports {
+            match report {
+                Report::Up(cluster) => {
+                    queue.needs(self.needed(&cluster));
+                    self.cluster = Some(cluster);
+                }
+                Report::Down(trouble) => {
+                    self.last_error = Some(LastError::now(&trouble.cause()));
+                    self.trouble = Some(trouble);
+                }
+                Report::Answer(sent, result) => queue.answered(now, &sent, result),
+                Report::Seen(watch, seen) => queue.seen(now, watch, &seen),
+            }
+        }
+        self.choose(now, queue);
+    }
+
+    fn choose(&mut self, now: Moment, queue: &mut Queue) {
+        if self.is_up && self.links[self.current].is_up() {
+            return;
+        }
+        let count = self.links.len();
+        let mut next = (1..=count).map(|step| (self.current + step) % count);
+        if let Some(next) = next.find(|at| self.links[*at].is_up()) {
+            self.current = next;
+            self.is_up = true;
+            queue.connected(now);
+        } else if self.is_up || self.trouble.is_some() {
+            self.is_up = false;
+            if let Some(trouble) = &self.trouble {
+                queue.disconnected(now, trouble);
+            }
+        }
+    }
+
+    /// Sends what the queue wants sent; `false` if there was nothing.
+    pub(crate) fn send(&mut self, now: Moment, queue: &mut Queue) -> bool {
+        let orders = queue.orders();
+        let any = !orders.is_empty();
+        for order in orders {
+            let sent = match order {
+                Order::Call(sent) => sent,
+                watch => {
+                    self.links[self.current].watch(watch);
+                    continue;
+                }
+            };
+            let unsent = if let Call::KeepAlive(_) = sent.call {
+                let all = self.links.iter_mut();
+                let asked = all.filter_map(|link| link.call(sent.clone()).ok());
+                (asked.count() == 0).then_some(sent)
+            } else {
+                self.links[self.current].call(sent).err()
+            };
+            if let Some(sent) = unsent {
+                let none = || Trouble::said("there is no connection");
+                let trouble = self.trouble.clone().unwrap_or_else(none);
+                queue.answered(now, &sent, Err(Trouble::NotNow(trouble.cause())));
+            }
+        }
+        any
+    }
+
+    /// How many members have to confirm a keep-alive.
+    fn needed(&self, cluster: &Cluster) -> usize {
+        let majority = cluster.voters / 2 + 1;
+        if self.links.len() < majority && cluster.version.confirms_leases() {
+            1
+        } else {
+            majority
+        }
+    }
+
+    /// Why the members that are named are too few to confirm a lease.
+    pub(crate) fn too_few(&self) -> Option<String> {
+        let cluster = self.cluster.as_ref()?;
+        let needed = self.needed(cluster);
+        (self.links.len() < needed).then(|| {
+            format!(
+                "the cluster has {} members, and etcd {} may renew a lease that has ended unless {needed} of \
+                 them are asked: name all of them, or update to etcd 3.4.31, 3.5.23, 3.6.5 or newer",
+                cluster.voters, cluster.version
+            )
+        })
+    }
+}
