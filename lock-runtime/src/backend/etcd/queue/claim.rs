@@ -21,12 +21,18 @@ pub(super) struct Claim {
     pub(super) watch: Option<Watch>,
     /// The number of the call whose answer is awaited.
     pub(super) awaits: Option<u64>,
+    /// Its position in the agenda.
+    pub(super) due: Option<Moment>,
     /// Once nobody wants it any more: until when the driver waits for its end.
     pub(super) leaving: Option<Moment>,
     /// Whether the driver knows how it ends, and waits for it no longer.
     pub(super) told: bool,
     /// Whether it has been granted.
     pub(super) granted: bool,
+    /// Whether its value has to be written again, since it has waited.
+    pub(super) announces: bool,
+    /// Whether its watch has ended, so that the entry may be gone.
+    pub(super) unwatched: bool,
     /// Whether a call without an answer may have deleted its entry.
     pub(super) unsure: bool,
     /// Whether the driver was last told of trouble.
@@ -59,7 +65,9 @@ pub(super) enum Stage {
         rests: Moment,
         lease: Option<i64>,
     },
-    Resting,
+    Resting {
+        until: Moment,
+    },
     /// Its entry is being deleted.
     Leaving,
 }
@@ -84,9 +92,12 @@ impl Claim {
             created: 0,
             watch: None,
             awaits: None,
+            due: None,
             leaving: None,
             told: false,
             granted: false,
+            announces: false,
+            unwatched: false,
             unsure: false,
             troubled: false,
             holder: None,
@@ -100,6 +111,15 @@ impl Claim {
 
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// For how long its lease lasts.
+    pub(super) fn lasts(&self) -> Duration {
+        if self.terms.renew {
+            self.ttl()
+        } else {
+            self.terms.ttl
+        }
     }
 
     /// Whether somebody still waits for the lock.

@@ -16,13 +16,10 @@ impl Queue {
         let Some(claim) = claim.filter(|claim| claim.stage != Stage::Leaving) else {
             return;
         };
-        let until = *claim.leaving.get_or_insert(now.after(claim.terms.ttl));
+        claim.leaving.get_or_insert(now.after(claim.terms.ttl));
         // Nobody looks at the answer to a call in flight any more.
         claim.awaits = None;
         claim.stage = Stage::Leaving;
-        if !claim.told {
-            self.retries.insert((until, id));
-        }
         self.go_on(now, id);
     }
 
@@ -72,8 +69,13 @@ impl Queue {
     /// The driver need not wait for a release that is not confirmed in time; the entry
     /// is deleted all the same.
     pub(super) fn tell_if_late(&mut self, now: Moment, id: LeaseId) {
-        let leaving = self.claims.get(&id).and_then(|claim| claim.leaving);
-        if leaving.is_some_and(|until| until <= now) {
+        let claim = self.claims.get(&id).filter(|claim| !claim.told);
+        let Some(until) = claim.and_then(|claim| claim.leaving) else {
+            return;
+        };
+        if now < until {
+            self.go_on_at(until, id);
+        } else {
             let said = || Trouble::said("the release was not confirmed before the lease ended");
             let cause = self.down.clone().unwrap_or_else(said).cause();
             self.tell(id, Err(cause));
@@ -98,6 +100,9 @@ impl Queue {
         self.unwatch(id);
         if let Some(claim) = self.claims.remove(&id) {
             self.lanes.quit(&claim.terms.key, id);
+            if let Some(due) = claim.due {
+                self.agenda.remove(&(due, id));
+            }
             if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
                 session.users -= 1;
             }

@@ -33,6 +33,8 @@ use session::{Session, Surroundings};
 
 /// The pause before a call is sent again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A lock that is held no longer needs no watch of its own.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// What a call is about.
 #[derive(Clone, Debug)]
@@ -92,8 +94,8 @@ pub(crate) struct Queue {
     /// Which claim each watch is for.
     watches: Numbered<u64, LeaseId>,
     last_watch: u64,
-    /// When to go on with a claim.
-    retries: BTreeSet<(Moment, LeaseId)>,
+    /// When to go on with which claim.
+    agenda: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
     tokens: Tokens,
     calls: Vec<Sent<About>>,
@@ -115,7 +117,7 @@ impl Queue {
             majority: 1,
             watches: Numbered::default(),
             last_watch: 0,
-            retries: BTreeSet::new(),
+            agenda: BTreeSet::new(),
             inspections: Inspections::default(),
             tokens: Tokens::default(),
             calls: Vec::new(),
@@ -140,16 +142,19 @@ impl Queue {
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        let retry = self.retries.first().map(|(at, _)| *at);
+        let claim = self.agenda.first().map(|(at, _)| *at);
         let sessions = self.sessions.values().filter(|_| self.down.is_none());
         let session = sessions.filter_map(Session::next_wakeup).min();
-        retry.into_iter().chain(session).min()
+        claim.into_iter().chain(session).min()
     }
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
-        while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
-            self.retries.remove(&(at, id));
+        while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
+            self.agenda.remove(&(at, id));
+            if let Some(claim) = self.claims.get_mut(&id) {
+                claim.due = None;
+            }
             self.go_on(now, id);
         }
         if self.down.is_none() {
@@ -239,6 +244,18 @@ impl Queue {
                 at,
                 patience: patience(claim.ttl()),
             });
+        }
+    }
+
+    /// Goes on with a claim at `at` or before.
+    fn go_on_at(&mut self, at: Moment, id: LeaseId) {
+        if let Some(claim) = self.claims.get_mut(&id)
+            && claim.due.is_none_or(|due| at < due)
+        {
+            if let Some(due) = claim.due.replace(at) {
+                self.agenda.remove(&(due, id));
+            }
+            self.agenda.insert((at, id));
         }
     }
 

@@ -31,8 +31,9 @@ impl Queue {
             (Seen::Changed, _) => {}
             (Seen::Ended, _) => {
                 // It looks for itself, and watches from there.
+                claim.unwatched = true;
                 self.unwatch(id);
-                self.retries.insert((now.after(PAUSE), id));
+                self.go_on_at(now.after(PAUSE), id);
             }
         }
     }

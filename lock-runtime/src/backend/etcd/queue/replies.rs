@@ -67,7 +67,7 @@ impl Queue {
                     self.go_on(now, id);
                 }
             }
-            (Step::Move, Ok(Reply::Txn(txn))) => self.moved(id, &txn),
+            (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
             (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, &txn),
             (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
             (_, result) => self.try_again(now, id, result),
@@ -124,7 +124,7 @@ impl Queue {
                 session.found_marker(revision);
                 News::Nothing
             }
-            None => session.lost(),
+            None => session.lost(now),
         });
     }
 
@@ -153,12 +153,12 @@ impl Queue {
             }
             Trouble::NoLease(_) => {
                 self.lanes.join_first(&lock, id);
-                self.with_session(now, ttl, |session, _| session.lost());
+                self.with_session(now, ttl, |session, _| session.lost(now));
             }
             _ => {
                 self.lanes.join_first(&lock, id);
                 self.lanes.pause(&lock);
-                self.retries.insert((now.after(PAUSE), id));
+                self.go_on_at(now.after(PAUSE), id);
                 self.trouble(id, trouble);
             }
         }
@@ -191,20 +191,23 @@ impl Queue {
         self.watch(id, Span { key, end }, range.revision() + 1, false);
     }
 
-    fn moved(&mut self, id: LeaseId, txn: &TxnResponse) {
+    fn moved(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         let Stage::Moving { rests, .. } = claim.stage else {
             return;
         };
+        let lock = claim.terms.key.clone();
+        self.lanes.end(&lock);
         if txn.succeeded {
-            claim.stage = Stage::Resting;
-            self.retries.insert((rests, id));
+            claim.stage = Stage::Resting { until: rests };
+            self.go_on_at(rests, id);
             self.tell(id, Ok(true));
         } else {
             self.retire(id, Ok(false));
         }
+        self.pump(now, &lock);
     }
 
     fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
@@ -229,7 +232,7 @@ impl Queue {
             }
             _ => {}
         }
-        self.retries.insert((now.after(PAUSE), id));
+        self.go_on_at(now.after(PAUSE), id);
         if let Err(trouble) = result {
             self.trouble(id, &trouble);
         }

@@ -55,7 +55,7 @@ impl Queue {
             Stage::Entering | Stage::Unsure => {
                 let until = now.after(claim.terms.ttl);
                 claim.leaving = Some(until);
-                self.retries.insert((until, id));
+                self.go_on_at(until, id);
             }
             _ => self.leave(now, id),
         }
@@ -101,9 +101,9 @@ impl Queue {
         let rests = now.after(rest);
         claim.stage = Stage::Moving { rests, lease: None };
         claim.awaits = None;
-        let until = now.after(claim.terms.ttl);
-        claim.leaving = Some(until);
-        self.retries.insert((until, id));
+        claim.leaving = Some(now.after(claim.terms.ttl));
+        // What is asked for next finds that it rests.
+        self.lanes.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);
     }

@@ -32,7 +32,7 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 enum State {
-    Closed { until: Option<Moment> },
+    Closed { until: Moment },
     Granting,
     Open(Open),
 }
@@ -112,7 +112,9 @@ impl Session {
     pub(super) fn new(asked: Duration) -> Self {
         Self {
             asked,
-            state: State::Closed { until: None },
+            state: State::Closed {
+                until: Moment::from_nanos(0),
+            },
             users: 0,
             renewing: Vec::new(),
         }
@@ -157,7 +159,7 @@ impl Session {
     /// Makes a lease, unless there is one.
     pub(super) fn open(&mut self, now: Moment, around: &mut Surroundings<'_>) {
         if let State::Closed { until } = self.state
-            && until.is_none_or(|until| until <= now)
+            && until <= now
         {
             self.state = State::Granting;
             self.send(now, Step::Grant, Call::grant(self.asked), around);
@@ -225,7 +227,7 @@ impl Session {
     pub(super) fn next_wakeup(&self) -> Option<Moment> {
         let is_used = |_: &Moment| self.users > 0;
         match &self.state {
-            State::Closed { until } => until.filter(is_used),
+            State::Closed { until } => Some(*until).filter(is_used),
             State::Granting => None,
             State::Open(open) => {
                 let beat = match &open.beat {
@@ -244,7 +246,7 @@ impl Session {
     /// Does what is due.
     pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> News {
         match &mut self.state {
-            State::Closed { until: Some(_) } if self.users > 0 => self.open(now, around),
+            State::Closed { .. } if self.users > 0 => self.open(now, around),
             State::Open(open) if matches!(open.marker, Marker::Due(at) if at <= now) => {
                 self.move_on(now, around);
             }
@@ -283,7 +285,7 @@ impl Session {
                     open.marker = Marker::Written(txn.revision());
                     News::Ready
                 }
-                Err(Trouble::NoLease(_)) => self.lost(),
+                Err(Trouble::NoLease(_)) => self.lost(now),
                 result => {
                     open.marker = Marker::Due(now.after(PAUSE));
                     failed(result)
@@ -297,7 +299,7 @@ impl Session {
                 News::Nothing
             }
             (Step::Look(beat, after_majority), State::Open(open)) => match result {
-                Ok(Reply::Range(found)) if found.kvs.is_empty() => self.lost(),
+                Ok(Reply::Range(found)) if found.kvs.is_empty() => self.lost(now),
                 Ok(_) if after_majority => open.confirm(beat),
                 Ok(_) => {
                     if open.looked_in_doubt(beat, around.majority) {
@@ -319,7 +321,7 @@ impl Session {
         around: &mut Surroundings<'_>,
     ) -> News {
         let Ok(Reply::Lease(lease)) = result else {
-            let until = Some(now.after(PAUSE));
+            let until = now.after(PAUSE);
             self.state = State::Closed { until };
             return failed(result);
         };
@@ -337,8 +339,8 @@ impl Session {
     }
 
     /// The server has said that there is no such lease.
-    pub(super) fn lost(&mut self) -> News {
-        self.state = State::Closed { until: None };
+    pub(super) fn lost(&mut self, now: Moment) -> News {
+        self.state = State::Closed { until: now };
         News::Lost
     }
 

@@ -1,7 +1,7 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
 use super::claim::{Stage, patience, whole_seconds};
-use super::{About, PAUSE, Queue, Step};
+use super::{About, PAUSE, Queue, SHORT, Step};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
 use crate::backend::etcd::protocol::entry::{self, Entry};
 use crate::backend::etcd::protocol::keys::Span;
@@ -35,9 +35,7 @@ impl Queue {
                 (Step::List, Call::list(self.keys.line(&terms.key)))
             }
             Stage::Looking => (Step::List, Call::list(self.keys.line(&terms.key))),
-            Stage::Held { .. } if claim.watch.is_none() => {
-                (Step::Check, Call::get(claim.key.clone()))
-            }
+            Stage::Held { .. } => return self.settle(now, id),
             Stage::Moving { rests, lease: None } => {
                 let rest = whole_seconds(rests.since(now));
                 (Step::Lease, Call::grant(rest))
@@ -48,7 +46,7 @@ impl Queue {
                 let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
                 (Step::Move, call)
             }
-            Stage::Resting => return self.leave(now, id),
+            Stage::Resting { until } if until <= now => return self.leave(now, id),
             Stage::Leaving => {
                 self.lanes.begin(&terms.key);
                 (Step::Delete, Call::delete(claim.key.clone()))
@@ -81,7 +79,7 @@ impl Queue {
         let terms = &claim.terms;
         let entering = Entering {
             key: claim.key.clone(),
-            value: entry::value(ttl, &name::name(claim.token, terms)),
+            value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
             line: self.keys.line(lock),
             lease: base.lease,
             marker: base.marker,
@@ -128,7 +126,8 @@ impl Queue {
         if let Place::Behind(at) = place {
             let key = ahead[at].key.clone();
             let end = Vec::new();
-            let writes = matches!(mine, Kind::Permits(_)) && ahead[at].kind == mine;
+            // It writes when it has entered, and when it begins to rest.
+            let writes = true;
             self.watch(id, Span { key, end }, after, writes);
         } else {
             let line = self.keys.line(&ahead[0].lock);
@@ -159,26 +158,45 @@ impl Queue {
         };
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;
-        let (key, created) = (claim.key.clone(), claim.created);
+        claim.announces = claim.holder.is_some();
         self.outcomes.push_back(Outcome::Granted {
             id,
-            fence: u64::try_from(created).unwrap_or(0),
+            fence: u64::try_from(claim.created).unwrap_or(0),
             since,
             ttl,
         });
-        if claim.holder.is_some() {
-            // It has waited: others may watch it for that, and its value says since when.
-            let value = entry::value(ttl, &name::name(claim.token, &claim.terms));
+        if claim.announces && matches!(claim.terms.kind, Kind::Permits(_)) {
+            self.settle(now, id);
+        } else {
+            self.go_on_at(now.after(SHORT), id);
+        }
+    }
+
+    /// Watches the entry of a lock that is held for more than a short time; announces
+    /// that it has entered, which those may watch who came while it waited.
+    fn settle(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let (key, created) = (claim.key.clone(), claim.created);
+        if std::mem::take(&mut claim.unwatched) {
+            return self.send(now, id, Step::Check, Call::get(key));
+        }
+        if std::mem::take(&mut claim.announces) {
+            let name = name::name(claim.token, &claim.terms);
+            let value = entry::value(claim.lasts(), &name);
             self.last_call += 1;
             self.calls.push(Sent {
                 about: About::Claim(id, self.last_call, Step::Announce),
                 call: Call::rewrite(key.clone(), created, value, None),
                 at: now,
-                patience: patience(shared),
+                patience: patience(claim.ttl()),
             });
         }
-        let end = Vec::new();
-        self.watch(id, Span { key, end }, created + 1, false);
+        if claim.watch.is_none() {
+            let end = Vec::new();
+            self.watch(id, Span { key, end }, created + 1, false);
+        }
     }
 
     /// The entry is gone, and a fresh one takes its place at the end of the line.
@@ -190,7 +208,7 @@ impl Queue {
         let Ok(token) = self.tokens.next() else {
             // It looks again, and finds that its entry is not there.
             claim.stage = Stage::Looking;
-            self.retries.insert((now.after(PAUSE), id));
+            self.go_on_at(now.after(PAUSE), id);
             return;
         };
         let terms = claim.terms.clone();

@@ -23,6 +23,8 @@ pub(crate) struct Links {
     /// Why the last connection broke or could not be opened.
     pub(crate) trouble: Option<Trouble>,
     pub(crate) last_error: Option<LastError>,
+    /// Whether the queue has not heard of the last trouble.
+    is_news: bool,
 }
 
 impl Links {
@@ -40,6 +42,7 @@ impl Links {
             cluster: None,
             trouble: None,
             last_error: None,
+            is_news: false,
         })
     }
 
@@ -67,6 +70,7 @@ impl Links {
                 Report::Down(trouble) => {
                     self.last_error = Some(LastError::now(&trouble.cause()));
                     self.trouble = Some(trouble);
+                    self.is_news = true;
                 }
                 Report::Answer(sent, result) => queue.answered(now, &sent, result),
                 Report::Seen(watch, seen) => queue.seen(now, watch, &seen),
@@ -85,11 +89,11 @@ impl Links {
             self.current = next;
             self.is_up = true;
             queue.connected(now);
-        } else if self.is_up || self.trouble.is_some() {
+        } else if let Some(trouble) = &self.trouble
+            && std::mem::take(&mut self.is_news)
+        {
             self.is_up = false;
-            if let Some(trouble) = &self.trouble {
-                queue.disconnected(now, trouble);
-            }
+            queue.disconnected(now, trouble);
         }
     }
 
