@@ -64,6 +64,7 @@
 //! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
+//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
 //!
 //! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
 //! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
@@ -108,9 +109,12 @@ pub use vocabulary::credentials::Credentials;
 pub use vocabulary::error::LockError;
 pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::finding::{Finding, Severity};
 pub use vocabulary::health::{Health, LastError};
-pub use vocabulary::holder::{Holder, Status};
+pub use vocabulary::holder::{Holder, Status, Waiter};
 pub use vocabulary::key::LockKey;
+pub use vocabulary::kind::Kind;
+pub use vocabulary::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
 pub use vocabulary::tls::Tls;
 

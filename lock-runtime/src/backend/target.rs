@@ -27,6 +27,8 @@ const STORES: &[(&str, Parse)] = &[
     ("redis+unix://", redis::unix),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
+    #[cfg(test)]
+    ("chalkboard:", backend::chalkboard::target),
 ];
 
 /// Schemes that other libraries know, and what to write instead.

@@ -209,12 +209,13 @@ impl LockConfig {
         self
     }
 
-    /// Checks the settings without connecting.
+    /// Checks the settings without connecting, and reads the files of
+    /// [`tls`](Self::tls) if there are any.
     ///
     /// # Errors
     ///
     /// [`LockError::InvalidOptions`] with the name of the first setting that is
-    /// out of its range.
+    /// out of its range, or whose files cannot serve.
     pub fn validate(&self) -> Result<(), LockError> {
         let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
         if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {
@@ -231,12 +232,7 @@ impl LockConfig {
             return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
         }
         #[cfg(feature = "tls")]
-        if self.tls.is_some() && !self.target.uses_tls() {
-            return Err(LockError::invalid(
-                "tls",
-                "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
-            ));
-        }
+        self.target.check_tls(self.tls.as_ref())?;
         Ok(())
     }
 

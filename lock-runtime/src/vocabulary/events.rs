@@ -195,6 +195,12 @@ pub(crate) fn disconnected(connection: usize, cause: &Cause) {
     metrics::disconnected();
 }
 
+/// The connection stays open as long as the server leaves it so.
+#[cfg(feature = "redis")]
+pub(crate) fn login_failed(connection: usize, cause: &Cause) {
+    warn!(target: "lock_runtime", parent: None, connection, error = %cause, "login failure");
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -12,12 +12,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::{Found, Query, QueryId};
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 use address::Address;
@@ -45,8 +51,13 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        self.encrypted
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        let tls = tls.cloned().unwrap_or_default();
+        let mut hosts = self.hosts.iter();
+        hosts.try_for_each(|host| Encryption::new(&tls, &host.name).map(|_| ()))
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -74,7 +85,7 @@ impl Etcd {
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let mut this = Self {
             queue: Queue::new(&setup.prefix),
-            links: Links::new(address, setup)?,
+            links: Links::new(address, setup),
             probes: HashSet::new(),
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
@@ -146,6 +157,11 @@ impl Backend for Etcd {
         if let Request::Query(id, Query::Health) = &request {
             self.probes.insert(*id);
         }
+        if let Request::Query(id, Query::Diagnose) = request {
+            return self
+                .queue
+                .answer(id, Found::Diagnose(self.links.findings()));
+        }
         self.queue.submit(now, request);
     }
 
@@ -172,7 +188,7 @@ impl Backend for Etcd {
 fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
     let why = trouble.cause();
     #[cfg(feature = "tls")]
-    if why.is::<crate::backend::transport::tls::Distrust>() {
+    if why.is::<Distrust>() {
         return LockError::invalid("tls", why);
     }
     LockError::unavailable_at(&address.to_string().into(), why)

@@ -2,6 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
+mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
@@ -16,9 +17,11 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -26,6 +29,8 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 use address::Address;
@@ -63,8 +68,12 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        matches!(self.place, address::Place::Tls { .. })
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        let address::Place::Tls { host, .. } = &self.place else {
+            return not_encrypted(tls);
+        };
+        let default = Tls::new();
+        Encryption::new(tls.unwrap_or(&default), host).map(drop)
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -107,7 +116,7 @@ impl Redis {
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let server = Arc::from(address.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
-        let dialer = Dialer::new(address, setup, sender)?;
+        let dialer = Dialer::new(address, setup, sender);
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
@@ -239,7 +248,7 @@ impl Backend for Redis {
                 self.bound.get(id).copied().unwrap_or(0)
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_)) => 0,
+            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
             Request::Query(id, Query::Health) => {
                 let link = self.link_to_probe(*id);
                 self.probes.insert(*id, link);

@@ -14,8 +14,7 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
-/// Makes encrypted streams to one server.
-#[derive(Clone)]
+/// Makes an encrypted stream to one server.
 pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
@@ -27,7 +26,7 @@ pub(crate) struct Encryption {
 pub(crate) struct Distrust(String);
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files, which blocks.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
@@ -54,16 +53,23 @@ impl Encryption {
         })
     }
 
-    /// The same for HTTP/2, which servers want to hear of when the connection begins.
+    /// Says that HTTP/2 is spoken, which servers want to hear when a connection begins.
     #[cfg(feature = "etcd")]
-    pub(crate) fn for_http2(tls: &Tls, host: &str) -> Result<Self, LockError> {
-        let this = Self::new(tls, host)?;
-        let mut config = ClientConfig::clone(this.connector.config());
+    pub(crate) fn for_http2(self) -> Self {
+        let mut config = ClientConfig::clone(self.connector.config());
         config.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Self {
+        Self {
             connector: TlsConnector::from(Arc::new(config)),
-            ..this
-        })
+            ..self
+        }
+    }
+
+    /// The same for a connection that is opened: the files may have been replaced since
+    /// the last one.
+    pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {
+        let (tls, host) = (tls.clone(), host.to_owned());
+        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host));
+        reading.await?.map_err(io::Error::other)
     }
 
     pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>

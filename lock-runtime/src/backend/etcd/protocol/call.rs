@@ -46,11 +46,11 @@ impl Call {
         Self::Range(range(span))
     }
 
-    /// Reads a page of keys without their values.
-    pub(crate) fn page(span: Span, limit: i64) -> Self {
+    /// Reads a page of keys, with or without their values.
+    pub(crate) fn page(span: Span, limit: i64, keys_only: bool) -> Self {
         Self::Range(RangeRequest {
             limit,
-            keys_only: true,
+            keys_only,
             ..range(span)
         })
     }

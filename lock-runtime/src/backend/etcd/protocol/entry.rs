@@ -8,8 +8,9 @@ use super::keys::Keys;
 use super::messages::KeyValue;
 use crate::backend::name;
 use crate::backend::token::Token;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::Holder;
+use crate::vocabulary::holder::{Holder, Waiter};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
@@ -60,23 +61,24 @@ pub(crate) fn holders(line: &[Entry]) -> usize {
         .count()
 }
 
+/// Who of a line waits, and for how long the first of them has.
+pub(crate) fn crowd(line: &[Entry]) -> Crowd {
+    let waiters = &line[holders(line)..];
+    Crowd {
+        waiters: u32::try_from(waiters.len()).unwrap_or(u32::MAX),
+        longest: waiters.first().map_or(Duration::ZERO, Entry::age),
+    }
+}
+
 impl Entry {
     /// Who it is, as far as its value says.
     pub(crate) fn holder(&self) -> Holder {
-        let unknown = || Holder::unknown(self.token.to_string(), None);
-        let Ok(value) = std::str::from_utf8(&self.value) else {
-            return unknown();
+        let Some((lasts, since, name)) = self.read_value() else {
+            return Holder::unknown(self.token.to_string(), None);
         };
-        let mut parts = value.splitn(3, ' ');
-        let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
-        let (Some(lasts), Some(since)) = (number(), number()) else {
-            return unknown();
-        };
-        let since = UNIX_EPOCH + since;
-        let mut holder = name::holder(parts.next().unwrap_or_default(), Some(lasts));
+        let mut holder = name::holder(name, Some(lasts));
         if holder.resting {
-            let rested = since.elapsed().unwrap_or_default();
-            holder.remaining = Some(lasts.saturating_sub(rested));
+            holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
             holder.fence = Some(FencingToken::new(self.fence()));
@@ -84,8 +86,27 @@ impl Entry {
         holder
     }
 
+    /// The same of one who waits.
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter::new(self.holder(), self.kind, Some(self.age()))
+    }
+
     pub(crate) fn fence(&self) -> u64 {
         u64::try_from(self.created).unwrap_or(0)
+    }
+
+    /// How long ago its value was written, by the clocks of both machines.
+    pub(crate) fn age(&self) -> Duration {
+        let since = self.read_value().map(|(_, since, _)| since);
+        let age = since.and_then(|since| since.elapsed().ok());
+        age.unwrap_or_default()
+    }
+
+    fn read_value(&self) -> Option<(Duration, SystemTime, &str)> {
+        let mut parts = std::str::from_utf8(&self.value).ok()?.splitn(3, ' ');
+        let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
+        let (lasts, since) = (number()?, number()?);
+        Some((lasts, UNIX_EPOCH + since, parts.next()?))
     }
 }
 

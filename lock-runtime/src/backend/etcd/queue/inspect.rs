@@ -1,26 +1,29 @@
 //! Inspections: who holds a lock, which locks there are, and taking one away.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::About;
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
-use crate::backend::etcd::protocol::entry;
+use crate::backend::etcd::protocol::entry::{self, Entry};
 use crate::backend::etcd::protocol::keys::{Keys, Span};
-use crate::backend::etcd::protocol::messages::RangeResponse;
+use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse};
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
 /// Whoever asks does not wait for longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many keys are read at once.
 const PAGE: i64 = 1_000;
+/// How many waiters of one lock a status names.
+const MOST_IN_LINE: usize = 1_000;
 /// How many entries one call deletes; a member refuses 128.
 const AT_ONCE: usize = 100;
 
@@ -38,6 +41,8 @@ enum Inspection {
         pattern: Pattern,
         found: BTreeSet<LockKey>,
     },
+    /// The entries that were read so far.
+    Overview(Pattern, Vec<KeyValue>),
     /// The entries that are still to be deleted, and how many were.
     ForceRelease(Vec<Vec<u8>>, usize),
     /// When it was asked.
@@ -66,14 +71,19 @@ impl Inspections {
             }
             Query::List(pattern) => {
                 let found = BTreeSet::new();
-                let call = Call::page(keys.all(), PAGE);
+                let call = Call::page(keys.all(), PAGE, true);
                 (Inspection::List { pattern, found }, call)
+            }
+            Query::Overview(pattern) => {
+                let call = Call::page(keys.all(), PAGE, false);
+                (Inspection::Overview(pattern, Vec::new()), call)
             }
             Query::ForceRelease(key) => {
                 let inspection = Inspection::ForceRelease(Vec::new(), 0);
                 (inspection, Call::list(keys.line(&key)))
             }
-            Query::Health => {
+            // The findings are those of the connections.
+            Query::Health | Query::Diagnose => {
                 let call = Call::get(keys.nothing());
                 (Inspection::Health(now), call)
             }
@@ -123,18 +133,35 @@ impl Inspection {
             (Self::Status(key), Reply::Range(range)) => {
                 let line = entry::line(keys, range.kvs);
                 let held = entry::holders(&line);
+                let (holders, waiters) = line.split_at(held);
+                let named = waiters.iter().take(MOST_IN_LINE);
                 Next::Answer(Found::Status(Status {
-                    key: key.clone(),
-                    holders: line[..held].iter().map(entry::Entry::holder).collect(),
-                    waiters: line.len() - held,
+                    holders: holders.iter().map(Entry::holder).collect(),
+                    waiters: waiters.len(),
+                    line: named.map(Entry::waiter).collect(),
+                    ..Status::free(key.clone())
                 }))
             }
             (Self::List { pattern, found }, Reply::Range(range)) => {
-                match read_page(range, pattern, found, keys) {
-                    Some(rest) => Next::Call(Call::page(rest, PAGE)),
+                let rest = rest(&range, keys);
+                let read = range.kvs.iter().filter_map(|kv| keys.read(&kv.key));
+                found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
+                match rest {
+                    Some(rest) => Next::Call(Call::page(rest, PAGE, true)),
                     None => {
                         let found = std::mem::take(found);
                         Next::Answer(Found::List(found.into_iter().collect()))
+                    }
+                }
+            }
+            (Self::Overview(pattern, read), Reply::Range(range)) => {
+                let rest = rest(&range, keys);
+                read.extend(range.kvs);
+                match rest {
+                    Some(rest) => Next::Call(Call::page(rest, PAGE, false)),
+                    None => {
+                        let line = entry::line(keys, std::mem::take(read));
+                        Next::Answer(Found::Overview(overview(line, pattern)))
                     }
                 }
             }
@@ -165,22 +192,40 @@ fn sent(at: Moment, id: QueryId, call: Call) -> Sent<About> {
     }
 }
 
-/// Adds the matching locks of one page; returns what is left to read.
-fn read_page(
-    range: RangeResponse,
-    pattern: &Pattern,
-    found: &mut BTreeSet<LockKey>,
-    keys: &Keys,
-) -> Option<Span> {
-    let last = range.kvs.last().filter(|_| range.more);
-    let rest = last.map(|kv| Span {
+/// What is left to read after a page.
+fn rest(page: &RangeResponse, keys: &Keys) -> Option<Span> {
+    let last = page.kvs.last().filter(|_| page.more)?;
+    Some(Span {
         // The first key after it.
-        key: [&kv.key[..], &[0]].concat(),
+        key: [&last.key[..], &[0]].concat(),
         end: keys.all().end,
-    });
-    let read = range.kvs.iter().filter_map(|kv| keys.read(&kv.key));
-    found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
-    rest
+    })
+}
+
+/// The locks that match, from the entries of all.
+fn overview(entries: Vec<Entry>, pattern: &Pattern) -> Overview {
+    let mut lines = BTreeMap::<_, Vec<_>>::new();
+    for entry in entries {
+        if pattern.matches(&entry.lock) {
+            lines.entry(entry.lock.clone()).or_default().push(entry);
+        }
+    }
+    let summaries = lines.into_iter().map(|(key, line)| summary(key, &line));
+    Overview::new(summaries.collect(), None)
+}
+
+fn summary(key: LockKey, line: &[Entry]) -> Summary {
+    let (held, waiting) = line.split_at(entry::holders(line));
+    let holders: Vec<_> = held.iter().map(Entry::holder).collect();
+    let working = holders.iter().position(|it| !it.resting);
+    Summary {
+        key,
+        kind: working.map(|at| held[at].kind),
+        held_by: holders.len(),
+        holders: holders.into_iter().take(MOST_HOLDERS).collect(),
+        waiters: waiting.len(),
+        longest_wait: waiting.first().map(Entry::age),
+    }
 }
 
 fn delete_some(left: &mut Vec<Vec<u8>>, deleted: usize) -> Next {

@@ -2,6 +2,7 @@
 
 use super::claim::Stage;
 use super::session::News;
+use super::stages::first_holder;
 use super::{About, PAUSE, Queue, Step};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::call::{Reply, Sent};
@@ -108,10 +109,8 @@ impl Queue {
         if claim.leaving.is_some() {
             return self.retire(id, Ok(false));
         }
-        if claim.terms.wait.is_try()
-            && let Some(first) = line.first()
-        {
-            let holder = Some(Box::new(first.holder()));
+        if claim.terms.wait.is_try() && !line.is_empty() {
+            let holder = first_holder(line);
             self.outcomes.push_back(Outcome::Busy { id, holder });
             return self.forget(id);
         }

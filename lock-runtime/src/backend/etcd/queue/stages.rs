@@ -8,11 +8,21 @@ use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::line::Place;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
+use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
 use super::session::{News, Session};
+
+/// The first holder of a line that is not empty, and who waits there.
+pub(super) fn first_holder(line: &[Entry]) -> Option<Box<Holder>> {
+    let first = line.first()?;
+    Some(Box::new(Holder {
+        crowd: entry::crowd(line),
+        ..first.holder()
+    }))
+}
 
 impl Queue {
     /// Sends what the stage of a claim asks for.
@@ -47,6 +57,7 @@ impl Queue {
                 (Step::Move, call)
             }
             Stage::Resting { until } if until <= now => return self.leave(now, id),
+            Stage::Resting { until } => return self.go_on_at(until, id),
             Stage::Leaving => {
                 self.lanes.begin(&terms.key);
                 (Step::Delete, Call::delete(claim.key.clone()))
@@ -113,7 +124,7 @@ impl Queue {
             }
             _ => {}
         }
-        let holder = ahead.first().map(|entry| Box::new(entry.holder()));
+        let holder = first_holder(ahead);
         if claim.terms.wait.is_try() {
             claim.told = true;
             self.outcomes.push_back(Outcome::Busy { id, holder });

@@ -22,7 +22,8 @@ use crate::backend::transport::stream::{Stream, tcp};
 use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::vocabulary::authority::Host;
 use crate::vocabulary::credentials::{Credentials, Provider};
-use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// How long new credentials may take: they may come from far away.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,30 +51,25 @@ pub(crate) struct Version(pub(crate) [u32; 3]);
 pub(crate) struct Dialer {
     host: Host,
     #[cfg(feature = "tls")]
-    encryption: Option<Encryption>,
+    tls: Option<Tls>,
     login: Option<Credentials>,
     provider: Option<Provider>,
     timeout: Duration,
 }
 
 impl Dialer {
-    pub(crate) fn new(address: &Address, host: &Host, setup: &Setup) -> Result<Self, LockError> {
-        #[cfg(feature = "tls")]
-        let encryption = if address.encrypted {
-            let tls = setup.tls.clone().unwrap_or_default();
-            Some(Encryption::for_http2(&tls, &host.name)?)
-        } else {
-            None
-        };
-        Ok(Self {
+    pub(crate) fn new(address: &Address, host: &Host, setup: &Setup) -> Self {
+        Self {
             host: host.clone(),
             #[cfg(feature = "tls")]
-            encryption,
+            tls: address
+                .encrypted
+                .then(|| setup.tls.clone().unwrap_or_default()),
             login: address.login.clone(),
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
-        })
+        }
     }
 
     pub(crate) async fn open(self) -> Result<Opened, Trouble> {
@@ -119,7 +115,8 @@ impl Dialer {
     async fn stream(&self) -> io::Result<Box<dyn Stream>> {
         let socket = tcp(&self.host.name, self.host.port).await?;
         #[cfg(feature = "tls")]
-        if let Some(encryption) = &self.encryption {
+        if let Some(tls) = &self.tls {
+            let encryption = Encryption::read(tls, &self.host.name).await?.for_http2();
             return Ok(Box::new(encryption.over(socket).await?));
         }
         Ok(Box::new(socket))
@@ -127,7 +124,7 @@ impl Dialer {
 
     fn scheme(&self) -> &'static str {
         #[cfg(feature = "tls")]
-        if self.encryption.is_some() {
+        if self.tls.is_some() {
             return "https";
         }
         "http"

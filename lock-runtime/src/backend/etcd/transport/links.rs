@@ -10,7 +10,7 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{Order, Queue};
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::LockError;
+use crate::vocabulary::finding::{Finding, Severity};
 use crate::vocabulary::health::LastError;
 
 #[derive(Debug)]
@@ -28,22 +28,18 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn new(address: &Address, setup: &Setup) -> Result<Self, LockError> {
+    pub(crate) fn new(address: &Address, setup: &Setup) -> Self {
         let now = setup.clock.now();
-        let link = |(number, host)| {
-            let dialer = Dialer::new(address, host, setup)?;
-            Ok(Link::new(number, dialer, now))
-        };
-        let links = address.hosts.iter().enumerate().map(link);
-        Ok(Self {
-            links: links.collect::<Result<_, LockError>>()?,
+        let link = |(number, host)| Link::new(number, Dialer::new(address, host, setup), now);
+        Self {
+            links: address.hosts.iter().enumerate().map(link).collect(),
             current: 0,
             is_up: false,
             cluster: None,
             trouble: None,
             last_error: None,
             is_news: false,
-        })
+        }
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -133,6 +129,28 @@ impl Links {
         } else {
             majority
         }
+    }
+
+    /// What the promises depend on.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let Some(cluster) = &self.cluster else {
+            return Vec::new();
+        };
+        let up = self.links.iter().filter(|link| link.is_up()).count();
+        let named = self.links.len();
+        let found = format!(
+            "{} vote, {up} of {named} that are named are connected",
+            cluster.voters
+        );
+        let members = Finding::fine("members", found);
+        let members = if up >= self.needed(cluster) {
+            members
+        } else {
+            let meaning = "no lease can be confirmed: locks are lost at their deadlines";
+            members.but(Severity::Error, meaning, "start the members that are down")
+        };
+        let version = Finding::fine("version", format!("etcd {}", cluster.version));
+        vec![members, version]
     }
 
     /// Why the members that are named are too few to confirm a lease.

@@ -2,8 +2,11 @@
 //! for, and what to send next. A state machine without I/O.
 
 mod claim;
+mod diagnosis;
+mod gathering;
 mod inspect;
 mod messages;
+mod next;
 mod replies;
 mod requests;
 mod room;
@@ -16,7 +19,8 @@ use std::time::Duration;
 
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
-use crate::backend::redis::protocol::reply::{Line, Trouble};
+use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;

@@ -22,7 +22,8 @@ impl Queue {
             }
             Call::Inspect(number, step) => {
                 let next = self.inspections.replied(now, number, step, result);
-                self.calls.extend(next.map(|call| Sent { call, at: now }));
+                self.calls
+                    .extend(next.into_iter().map(|call| Sent { call, at: now }));
             }
             // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.

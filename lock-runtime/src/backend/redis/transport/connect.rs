@@ -25,14 +25,11 @@ use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
-
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open connection.
 pub(crate) struct Opened {
@@ -86,19 +83,19 @@ impl Dialer {
         address: &Address,
         setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Result<Self, LockError> {
+    ) -> Self {
         let login = address
             .login()
             .set_protocol(ProtocolVersion::RESP3)
             .set_skip_set_lib_name();
-        Ok(Self {
-            route: Route::new(&address.place, setup)?,
+        Self {
+            route: Route::new(&address.place, setup),
             login,
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             pushes,
-        })
+        }
     }
 
     /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
@@ -145,11 +142,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-        let credentials = asked
-            .await
-            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),

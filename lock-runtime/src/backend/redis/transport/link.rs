@@ -227,8 +227,11 @@ impl Link {
                 Err(trouble) => return Err(self.dial_failed(now, trouble)),
             }
         }
-        if let State::Up(wire) = &self.state {
-            self.login.poll(cx, now, wire);
+        if let State::Up(wire) = &self.state
+            && let Err(cause) = self.login.poll(cx, now, wire)
+        {
+            events::login_failed(self.number, &cause);
+            self.last_error = Some(LastError::now(&cause));
         }
         Ok(())
     }

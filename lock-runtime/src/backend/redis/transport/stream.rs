@@ -7,14 +7,15 @@ use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Encryption;
-use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// How bytes get to a server.
 #[derive(Clone)]
 pub(crate) enum Route {
     Tcp(String, u16),
     #[cfg(feature = "tls")]
-    Tls(String, u16, Encryption),
+    Tls(String, u16, Tls),
     #[cfg(unix)]
     Unix(String),
 }
@@ -22,30 +23,26 @@ pub(crate) enum Route {
 impl Route {
     #[cfg_attr(
         not(feature = "tls"),
-        expect(
-            unused_variables,
-            clippy::unnecessary_wraps,
-            reason = "only certificates are set up, and can be wrong"
-        )
+        expect(unused_variables, reason = "only certificates are set up")
     )]
-    pub(crate) fn new(place: &Place, setup: &Setup) -> Result<Self, LockError> {
-        Ok(match place {
+    pub(crate) fn new(place: &Place, setup: &Setup) -> Self {
+        match place {
             Place::Tcp { host, port } => Self::Tcp(host.clone(), *port),
             #[cfg(feature = "tls")]
             Place::Tls { host, port } => {
-                let tls = setup.tls.clone().unwrap_or_default();
-                Self::Tls(host.clone(), *port, Encryption::new(&tls, host)?)
+                Self::Tls(host.clone(), *port, setup.tls.clone().unwrap_or_default())
             }
             #[cfg(unix)]
             Place::Unix(path) => Self::Unix(path.clone()),
-        })
+        }
     }
 
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
             #[cfg(feature = "tls")]
-            Self::Tls(host, port, encryption) => {
+            Self::Tls(host, port, tls) => {
+                let encryption = Encryption::read(tls, host).await?;
                 Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
             }
             #[cfg(unix)]

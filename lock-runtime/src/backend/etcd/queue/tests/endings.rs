@@ -55,7 +55,8 @@ fn an_entry_that_is_deleted_by_others_is_a_lost_lock() {
 fn a_lock_rests_on_a_lease_of_its_own_until_its_time_is_over() {
     let mut story = Story::new(1);
     story.acquire(0, |terms| {
-        terms.min_hold = Some(Duration::from_millis(4_500))
+        terms.ttl = Duration::from_secs(2);
+        terms.min_hold = Some(Duration::from_millis(4_500));
     });
     story.open_session();
     story.enter(Ok(entered(2, vec![])));
@@ -70,7 +71,9 @@ fn a_lock_rests_on_a_lease_of_its_own_until_its_time_is_over() {
     assert!(text.contains("lease: 78"), "{text}");
     story.answer(moves, Ok(txn(3, true, vec![])));
     assert!(story.released(0), "the driver does not wait for the rest");
-    story.pass(Duration::from_millis(3_400));
+    // Its release would be late by now.
+    story.pass(Duration::from_secs(2));
+    story.pass(Duration::from_millis(1_400));
     assert!(!story.sends(Step::Delete));
     story.pass(Duration::from_millis(100));
     let delete = story.claim_call(Step::Delete);
