@@ -6,8 +6,8 @@
 //! two spans of its acquisition. At the end, Ctrl-C, orders that have begun are finished, and their locks are released.
 //!
 //! ```text
-//! cargo run --example axum_orders
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example axum_orders
+//! cargo run -p recipes --example axum_orders
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example axum_orders
 //! curl -i -X POST http://127.0.0.1:PORT/orders/lamp
 //! curl http://127.0.0.1:PORT/metrics
 //! ```

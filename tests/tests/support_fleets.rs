@@ -8,6 +8,9 @@ use tests::{ClusterFleet, RedisServer, SentinelFleet, eventually, within};
 
 const SOON: Duration = Duration::from_secs(10);
 
+/// Long enough for a busy machine.
+const SILENCE: Duration = Duration::from_secs(2);
+
 async fn get(server: &RedisServer, key: &str) -> Value {
     server.cmd(&["GET", key]).await
 }
@@ -26,7 +29,7 @@ async fn sentinels_replace_a_master_on_demand() {
 
 #[tokio::test]
 async fn sentinels_replace_a_master_that_dies_or_stands_still() {
-    let mut fleet = SentinelFleet::start().await;
+    let mut fleet = SentinelFleet::builder().down_after(SILENCE).start().await;
     let first = fleet.master().await;
     let mut switches = fleet.switches().await;
     fleet.node_mut(first).kill().await;
@@ -45,7 +48,7 @@ async fn sentinels_replace_a_master_that_dies_or_stands_still() {
 
 #[tokio::test]
 async fn a_master_cut_off_from_sentinels_goes_on_until_it_rejoins() {
-    let fleet = SentinelFleet::start().await;
+    let fleet = SentinelFleet::builder().down_after(SILENCE).start().await;
     let first = fleet.master().await;
     let mut switches = fleet.switches().await;
     fleet.cut_off(first).await;
@@ -63,22 +66,22 @@ async fn a_master_cut_off_from_sentinels_goes_on_until_it_rejoins() {
 }
 
 #[tokio::test]
-async fn the_replica_of_a_cluster_takes_over_at_once_or_when_its_master_dies() {
-    let mut fleet = ClusterFleet::start().await;
+async fn the_replica_of_a_cluster_takes_over_on_demand_or_when_its_master_dies() {
+    let mut fleet = ClusterFleet::builder().node_timeout(SILENCE).start().await;
     let first = fleet.master_of("key").await;
     let second = fleet.hand_over(first).await;
     fleet.settled().await;
     assert_eq!(fleet.master_of("key").await, second);
-
-    let third = fleet.take_over(second).await;
-    assert_eq!(third, first);
+    assert_eq!(fleet.take_over(second).await, first);
     fleet.settled().await;
 
-    fleet.node_mut(third).kill().await;
-    fleet.promoted(second).await;
-    fleet.node_mut(third).restart().await;
+    let dying = (first + 1) % 3;
+    let heir = fleet.replica_of(dying).await;
+    fleet.node_mut(dying).kill().await;
+    fleet.promoted(heir).await;
+    fleet.node_mut(dying).restart().await;
     fleet.settled().await;
-    assert_eq!(fleet.replica_of(second).await, third);
+    assert_eq!(fleet.replica_of(heir).await, dying);
 }
 
 #[tokio::test]
@@ -120,7 +123,7 @@ async fn nodes_come_and_go() {
 
 #[tokio::test]
 async fn a_master_of_a_cluster_that_is_cut_off_is_replaced_and_serves_clients_until_then() {
-    let fleet = ClusterFleet::start().await;
+    let fleet = ClusterFleet::builder().node_timeout(SILENCE).start().await;
     let first = fleet.master_of("key").await;
     let second = fleet.replica_of(first).await;
     fleet.cut_off(first).await;

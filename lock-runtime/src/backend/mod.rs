@@ -52,6 +52,11 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
         not_encrypted(tls)
     }
 
+    /// Whether its servers may forget locks: with a restart, or when a replica takes over.
+    fn may_forget(&self) -> bool {
+        false
+    }
+
     /// Connects, or says why it cannot.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }

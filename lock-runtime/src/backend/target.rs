@@ -11,9 +11,9 @@ use crate::backend::etcd;
 #[cfg(all(feature = "etcd", feature = "tls"))]
 use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
-use crate::backend::redis;
+use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::tls;
+use crate::backend::redis::target::{sentinel_tls, tls};
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -25,6 +25,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("redis+sentinel://", redis::sentinel),
+    ("rediss+sentinel://", sentinel_tls),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
     #[cfg(test)]
@@ -34,14 +36,12 @@ const STORES: &[(&str, Parse)] = &[
 /// Schemes that other libraries know, and what to write instead.
 const UNSUPPORTED: &[(&[&str], &str)] = &[
     (
-        &[
-            "redis-sentinel",
-            "redis+sentinel",
-            "rediss-sentinel",
-            "rediss+sentinel",
-            "sentinel",
-        ],
-        "Redis Sentinel is not supported: name one server, with `redis://`",
+        &["redis-sentinel", "sentinel"],
+        "Redis Sentinel is written `redis+sentinel://HOST,HOST/SERVICE`",
+    ),
+    (
+        &["rediss-sentinel"],
+        "Redis Sentinel over TLS is written `rediss+sentinel://HOST,HOST/SERVICE`",
     ),
     (
         &[
@@ -74,6 +74,10 @@ mod redis {
     pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
+
+    pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
 }
 
 #[cfg(not(feature = "etcd"))]
@@ -96,6 +100,11 @@ fn etcds(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -35,10 +35,12 @@ thread_local! {
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
 ///
-/// Dropping the last clone waits for the releases that are in flight, for a second
-/// at most, so that a program that ends then leaves no lock behind. It blocks its
-/// thread meanwhile; [`shutdown`](Self::shutdown) waits without blocking. A guard
-/// that is dropped later is released only if the program goes on.
+/// Dropping the last handle waits for the releases that are in flight, for a second
+/// at most, so that a program that ends then leaves no lock behind. Handles are the
+/// clones, and the [requests](LockRequest) and [acquisitions](crate::Acquire) that have no
+/// answer yet. It blocks its thread meanwhile; [`shutdown`](Self::shutdown) waits
+/// without blocking. A guard that is dropped later is released only if the program goes
+/// on.
 #[derive(Clone)]
 pub struct LockManager {
     shared: Arc<Shared>,

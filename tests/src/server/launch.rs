@@ -73,8 +73,8 @@ impl RedisServerBuilder {
         self.file(CONFIG, text)
     }
 
-    /// Is a sentinel instead.
-    pub(super) fn sentinel(mut self, config: String) -> Self {
+    /// Is a sentinel instead, with this configuration.
+    pub fn sentinel(mut self, config: String) -> Self {
         self.args.push("--sentinel".to_owned());
         self.config(config)
     }

@@ -69,14 +69,14 @@ async fn scrape_after_trouble() -> Scraped {
     assert_eq!(service.order("lamp").await.0, 409);
     drop(guard);
 
-    let lose = async {
+    let take_away = async {
         eventually(PATIENCE, async || {
             others.status("stock:lamp").await.unwrap().is_held()
         })
         .await;
         others.force_release("stock:lamp").await.unwrap();
     };
-    let (lost, ()) = tokio::join!(service.order("lamp"), lose);
+    let (lost, ()) = tokio::join!(service.order("lamp"), take_away);
     assert_eq!(lost.0, 500, "{}", lost.1);
 
     server.kill().await;
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Scraped {
             .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
             .collect(),
         series: values()
-            .flat_map(|line| names(line).next())
+            .filter_map(|line| names(line).next())
             .map(str::to_owned)
             .collect(),
         labels: labels.map(str::to_owned).collect(),

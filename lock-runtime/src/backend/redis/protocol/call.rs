@@ -113,6 +113,8 @@ pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     /// The counter of acquisitions.
     pub(crate) fence: Box<str>,
+    /// The key that is written to see whether replicas have it.
+    pub(crate) mark: Box<str>,
     /// The channel of this connection, on which its grants are pushed.
     pub(crate) channel: Box<str>,
     /// The channel that all connections listen to.
@@ -126,6 +128,7 @@ impl KeyNames {
         Ok(Self {
             prefix: prefix.into(),
             fence: format!("{prefix}:fence").into(),
+            mark: format!("{prefix}:replicas").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })

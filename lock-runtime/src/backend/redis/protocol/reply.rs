@@ -186,18 +186,8 @@ impl Trouble {
 
     /// What went wrong while connecting.
     pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
-        use redis::ErrorKind;
-
-        // The text of an error that the client library knows is without its code.
+        let never = is_for_good(&error);
         let text = error.to_string();
-        let never = error.code().is_some_and(is_final)
-            || is_final(&text)
-            || matches!(
-                error.kind(),
-                ErrorKind::AuthenticationFailed
-                    | ErrorKind::InvalidClientConfig
-                    | ErrorKind::RESP3NotSupported
-            );
         let said = refused_command(&text).or_else(|| refused_channel(&text, names));
         Self::of(
             never,
@@ -226,12 +216,32 @@ impl Trouble {
         self.cause().to_string().contains(NO_SUCH_DATABASE)
     }
 
+    /// Whether the server is a replica, which may have been a master before.
+    pub(crate) fn is_replica(&self) -> bool {
+        matches!(self, Self::NotNow(cause) if cause.to_string().contains("READONLY"))
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
             Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
         }
     }
+}
+
+/// Whether what went wrong while connecting will not go away by itself.
+pub(crate) fn is_for_good(error: &redis::RedisError) -> bool {
+    use redis::ErrorKind;
+
+    // The text of an error that the client library knows is without its code.
+    error.code().is_some_and(is_final)
+        || is_final(&error.to_string())
+        || matches!(
+            error.kind(),
+            ErrorKind::AuthenticationFailed
+                | ErrorKind::InvalidClientConfig
+                | ErrorKind::RESP3NotSupported
+        )
 }
 
 const NO_SUCH_DATABASE: &str = "DB index is out of range";

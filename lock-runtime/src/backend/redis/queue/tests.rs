@@ -33,7 +33,7 @@ struct Peer {
 impl Peer {
     fn connected() -> Self {
         let mut peer = Self {
-            queue: Queue::new(),
+            queue: Queue::new(false),
             now: Moment::from_nanos(1),
         };
         peer.queue.connected(peer.now);

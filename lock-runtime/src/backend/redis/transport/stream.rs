@@ -1,12 +1,17 @@
 //! The way to a server: its socket, encrypted or not.
 
+#[cfg(feature = "tls")]
+use std::error::Error as _;
 use std::io;
 
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
-use crate::backend::transport::tls::Encryption;
+use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::vocabulary::authority::Host;
+#[cfg(feature = "tls")]
+use crate::vocabulary::error::Cause;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
 
@@ -37,6 +42,15 @@ impl Route {
         }
     }
 
+    /// The same way to another host.
+    pub(crate) fn to(&self, host: &Host) -> Self {
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(_, _, tls) => Self::Tls(host.name.clone(), host.port, tls.clone()),
+            _ => Self::Tcp(host.name.clone(), host.port),
+        }
+    }
+
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
@@ -60,4 +74,12 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
+}
+
+/// Why client and server do not trust each other, if that is what went wrong.
+#[cfg(feature = "tls")]
+pub(crate) fn distrust(error: &redis::RedisError) -> Option<Distrust> {
+    // The client library hands out the pointer in which it keeps the error.
+    let error = error.source()?.downcast_ref::<Cause>()?;
+    Distrust::find(error.downcast_ref()?)
 }
