@@ -1,0 +1,81 @@
+//! Sections of several managers under one lock, and a referee.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_runtime::{LockConfig, LockManager};
+use tests::{
+    connect,
+    kinds::{Kind, Referee},
+};
+use tokio::task::JoinSet;
+
+use crate::TTL;
+
+/// The lock that all take.
+const KEY: &str = "contended";
+
+/// Work that goes on until it is stopped.
+pub struct Load {
+    referee: Arc<Referee>,
+    tasks: JoinSet<()>,
+}
+
+/// Leaves when the body has ended, or is dropped since its lease has.
+struct Inside<'a>(&'a Referee);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.leave(KEY, Kind::Exclusive);
+    }
+}
+
+impl Load {
+    /// Two managers with three tasks each.
+    pub async fn start(url: &str) -> Self {
+        let referee = Arc::<Referee>::default();
+        let mut tasks = JoinSet::new();
+        for _ in 0..2 {
+            let config = LockConfig::new(url).unwrap();
+            let locks = connect(config.unavailable_wait_forever()).await;
+            for _ in 0..3 {
+                tasks.spawn(work(locks.clone(), Arc::clone(&referee)));
+            }
+        }
+        Self { referee, tasks }
+    }
+
+    /// How many sections there were so far.
+    pub fn sections(&self) -> u64 {
+        self.referee.entered()
+    }
+
+    /// Returns when there were so many more sections.
+    pub async fn go_on(&self, more: u64) {
+        let enough = self.sections() + more;
+        tests::eventually(Duration::from_secs(30), async || self.sections() >= enough).await;
+    }
+
+    /// Ends it; panics if somebody was not alone, or a fence did not grow.
+    pub async fn end(mut self) {
+        self.tasks.abort_all();
+        while let Some(task) = self.tasks.join_next().await {
+            if let Err(error) = task {
+                assert!(error.is_cancelled(), "{error}");
+            }
+        }
+    }
+}
+
+async fn work(locks: LockManager, referee: Arc<Referee>) {
+    loop {
+        let referee = &*referee;
+        let request = locks.lock(KEY).ttl(TTL).wait(Duration::from_secs(5));
+        let section = request.run(async move |guard| {
+            referee.enter(KEY, Kind::Exclusive, guard.fencing_token());
+            let _inside = Inside(referee);
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(..4))).await;
+        });
+        // What cannot be asked or is lost is tried again.
+        let _ = section.await;
+    }
+}
