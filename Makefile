@@ -39,6 +39,13 @@ setup: ## Installs a Redis server, unless there is one, and what the client in P
 	    { python3 -m venv target/python && $(call limited,60) target/python/bin/pip install --quiet \
 	        --disable-pip-version-check --retries 1 --timeout 10 'redis==$(REDIS_PY)'; } || \
 	    echo 'NOTICE: the client in Python cannot be tested: python3, its venv or redis-py cannot be had' >&2
+	@for package in etcd-server:etcd etcd-client:etcdctl; do \
+	    binary=$${package#*:}; package=$${package%:*}; \
+	    if [ -x target/etcd/usr/bin/$$binary ] || command -v $$binary >/dev/null; then continue; fi; \
+	    mkdir -p target/etcd; \
+	    { (cd target/etcd && $(call limited,60) apt-get download -qq $$package && dpkg -x $${package}_*.deb .) \
+	        2>/dev/null; } || echo "NOTICE: what needs $$binary is not tested: the package $$package cannot be had" >&2; \
+	done
 
 .PHONY: build
 build: ## Builds everything that is tested
@@ -58,6 +65,7 @@ features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --no-default-features --features redis
 	cargo build -p lock-runtime --features metrics
 	cargo build -p lock-runtime --features tls
+	cargo build -p lock-runtime --no-default-features --features etcd
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -119,6 +127,10 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=proxies: no namespaces) and checks
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) $(if $(NETWORK),--network $(NETWORK))
+
+.PHONY: torture-etcd
+torture-etcd: setup ## Stops and kills leaders of etcd for two minutes under load and checks 10,000 grants
+	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most

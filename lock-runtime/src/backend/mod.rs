@@ -68,7 +68,7 @@ pub(crate) fn not_encrypted(tls: Option<&Tls>) -> Result<(), LockError> {
         None => Ok(()),
         Some(_) => Err(LockError::invalid(
             "tls",
-            "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
+            "the URL's scheme does not encrypt: write `rediss://`, `valkeys://` or `etcds://`",
         )),
     }
 }

@@ -83,7 +83,8 @@ impl LockGuard {
     }
 
     /// The fencing token of this acquisition. With several keys it is that of the
-    /// last, and larger than all earlier tokens of any of them.
+    /// last; in memory and on one Redis server it is larger than all earlier tokens of
+    /// any of them, elsewhere compare those of [`fence_of`](Self::fence_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }

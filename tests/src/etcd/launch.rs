@@ -1,14 +1,16 @@
 //! Starts members of etcd on free ports and waits until they have a leader.
 
 use std::{
+    ffi::OsStr,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::LazyLock,
+    time::Duration,
 };
 
 use super::{EtcdCluster, EtcdServer};
-use crate::{net::free_port, process::Process};
+use crate::{Authority, net::free_port, process::Process};
 
 /// How often other ports are tried when somebody took those that were free.
 const ATTEMPTS: u32 = 5;
@@ -36,33 +38,78 @@ pub(super) fn is_installed(test: &str) -> bool {
     BINARY.is_some()
 }
 
-/// A cluster that serves.
-pub(super) async fn cluster(members: usize) -> EtcdCluster {
+/// A cluster that serves, with encryption if there is an authority.
+pub(super) async fn cluster(members: usize, authority: Option<&Authority>) -> EtcdCluster {
     for _ in 0..ATTEMPTS {
-        let ports: Vec<_> = (0..members).map(|_| (free_port(), free_port())).collect();
-        let peers: Vec<_> = ports
-            .iter()
-            .enumerate()
-            .map(|(name, (_, peer))| format!("m{name}=http://127.0.0.1:{peer}"))
+        let peers: Vec<_> = (0..members)
+            .map(|name| format!("m{name}=http://127.0.0.1:{}", free_port()))
             .collect();
         let mut cluster = EtcdCluster {
             members: Vec::new(),
         };
-        for (name, (client, peer)) in ports.iter().enumerate() {
-            let directory = tempfile::tempdir().expect("a directory for the member");
-            let args = args(name, *client, *peer, &peers.join(","), directory.path());
-            cluster.members.push(EtcdServer {
-                process: process(&args).await,
-                args,
-                port: *client,
-                _directory: directory,
-            });
+        for name in 0..members {
+            cluster.members.push(member(name, &peers, authority).await);
         }
         if all_ready(&mut cluster).await {
             return cluster;
         }
     }
     panic!("no cluster of etcd has started in {ATTEMPTS} attempts");
+}
+
+async fn member(name: usize, peers: &[String], authority: Option<&Authority>) -> EtcdServer {
+    let directory = tempfile::tempdir().expect("a directory for the member");
+    let port = free_port();
+    let health = authority.map_or(port, |_| free_port());
+    let scheme = if authority.is_some() { "https" } else { "http" };
+    let client = format!("{scheme}://127.0.0.1:{port}");
+    let (_, peer) = peers[name].split_once('=').expect("a name and an address");
+    let path = |file: &str| directory.path().join(file).display().to_string();
+    let mut options = vec![
+        ("name", format!("m{name}")),
+        ("data-dir", path("data")),
+        ("listen-client-urls", client.clone()),
+        ("advertise-client-urls", client),
+        ("listen-peer-urls", peer.to_owned()),
+        ("initial-advertise-peer-urls", peer.to_owned()),
+        ("initial-cluster", peers.join(",")),
+        ("snapshot-count", "100".to_owned()),
+        ("logger", "zap".to_owned()),
+        ("log-outputs", "/dev/null".to_owned()),
+    ];
+    if peers.len() == 1 {
+        // Nobody else is to be heard before it leads.
+        options.push(("heartbeat-interval", "10".to_owned()));
+        options.push(("election-timeout", "100".to_owned()));
+    }
+    if let Some(authority) = authority {
+        authority
+            .issue_for_loopback()
+            .write(directory.path(), "server");
+        std::fs::write(path("ca.pem"), authority.pem()).expect("a file");
+        options.extend([
+            ("cert-file", path("server.pem")),
+            ("key-file", path("server.key")),
+            ("trusted-ca-file", path("ca.pem")),
+            ("listen-metrics-urls", format!("http://127.0.0.1:{health}")),
+        ]);
+    }
+    let mut args = vec!["--unsafe-no-fsync".to_owned()];
+    if authority.is_some() {
+        args.push("--client-cert-auth".to_owned());
+    }
+    args.extend(
+        options
+            .into_iter()
+            .map(|(name, value)| format!("--{name}={value}")),
+    );
+    EtcdServer {
+        process: process(&args).await,
+        args,
+        port,
+        health,
+        _directory: directory,
+    }
 }
 
 /// `false` if a member has ended instead.
@@ -72,35 +119,20 @@ async fn all_ready(cluster: &mut EtcdCluster) -> bool {
             if member.process.has_ended() {
                 return false;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
     true
 }
 
-fn args(name: usize, client: u16, peer: u16, peers: &str, directory: &Path) -> Vec<String> {
-    let client = format!("http://127.0.0.1:{client}");
-    let peer = format!("http://127.0.0.1:{peer}");
-    let options = [
-        ("--name", format!("m{name}")),
-        ("--data-dir", directory.join("data").display().to_string()),
-        ("--listen-client-urls", client.clone()),
-        ("--advertise-client-urls", client),
-        ("--listen-peer-urls", peer.clone()),
-        ("--initial-advertise-peer-urls", peer),
-        ("--initial-cluster", peers.to_owned()),
-        ("--logger", "zap".to_owned()),
-        ("--log-outputs", "/dev/null".to_owned()),
-    ];
-    let mut args = vec!["--unsafe-no-fsync".to_owned()];
-    args.extend(options.map(|(name, value)| format!("{name}={value}")));
-    args
-}
-
 /// A member that begins to start.
 pub(super) async fn process(args: &[String]) -> Process {
     let binary = BINARY.as_ref().expect("there is a member");
-    let (process, ..) = Process::spawn(binary.as_os_str(), args)
+    // It warns of connections that clients cut, which is what tests do.
+    let silently = ["-c", r#"exec "$0" "$@" 2>/dev/null"#].map(OsStr::new);
+    let args = args.iter().map(OsStr::new);
+    let args = silently.into_iter().chain([binary.as_os_str()]).chain(args);
+    let (process, ..) = Process::spawn("sh".as_ref(), args)
         .await
         .expect("etcd starts");
     process

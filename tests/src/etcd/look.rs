@@ -1,6 +1,6 @@
 //! Looks at a member through its JSON gateway.
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -54,17 +54,22 @@ impl EtcdServer {
 
     /// Sends a request of the API in JSON; `None` if there is no answer.
     pub async fn ask(&self, path: &str, body: &str) -> Option<String> {
+        self.ask_with("", path, body).await
+    }
+
+    /// The same with more lines of headers.
+    pub async fn ask_with(&self, headers: &str, path: &str, body: &str) -> Option<String> {
         let length = body.len();
         let request = format!(
-            "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
-        self.http(&request).await
+        self.http(self.port, &request).await
     }
 
     /// Whether it knows a leader.
     pub(super) async fn is_healthy(&self) -> bool {
         let request = "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
-        let answer = self.http(request).await;
+        let answer = self.http(self.health, request).await;
         answer.is_some_and(|answer| answer.contains(r#""health":"true""#))
     }
 
@@ -76,9 +81,9 @@ impl EtcdServer {
         Some((id, leader))
     }
 
-    async fn http(&self, request: &str) -> Option<String> {
+    async fn http(&self, port: u16, request: &str) -> Option<String> {
         let asked = async {
-            let mut stream = TcpStream::connect(self.addr()).await.ok()?;
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
             stream.write_all(request.as_bytes()).await.ok()?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.ok()?;

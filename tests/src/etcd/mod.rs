@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tempfile::TempDir;
 
 use crate::{
-    PATIENCE, eventually,
+    Authority, PATIENCE, eventually,
     process::Process,
     stores::{Home, Traces},
 };
@@ -20,6 +20,8 @@ pub struct EtcdServer {
     process: Process,
     args: Vec<String>,
     port: u16,
+    /// Where it says whether it is well.
+    health: u16,
     _directory: TempDir,
 }
 
@@ -80,7 +82,15 @@ impl EtcdCluster {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::cluster(members).await)
+        Some(launch::cluster(members, None).await)
+    }
+
+    /// A cluster of one member that encrypts, and whose clients show a certificate of the same authority.
+    pub async fn start_encrypted(test: &str, authority: &Authority) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::cluster(1, Some(authority)).await)
     }
 
     /// A URL that names all members.

@@ -1,7 +1,9 @@
 //! Users, their rights and encryption.
 
 use lock_runtime::{LockConfig, LockError, LockManager, Tls};
-use tests::{Authority, EtcdCluster, EtcdServer, LONG, PATIENCE, connect, in_line, release, take, within};
+use tests::{
+    Authority, EtcdCluster, EtcdServer, LONG, PATIENCE, connect, in_line, release, take, within,
+};
 
 /// A user who may read and write what locks need, and nothing else.
 async fn with_users(server: &EtcdServer) {

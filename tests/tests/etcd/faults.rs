@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lock_runtime::LockError;
 use tests::{
-    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, Worker, boottime, connect, in_line, release,
-    take, take_turn, within,
+    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, Worker, boottime, connect, eventually, in_line,
+    release, take, take_turn, within,
 };
 use tokio::time::sleep;
 
@@ -96,6 +96,7 @@ async fn a_minority_that_is_silent_disturbs_nobody_and_a_majority_ends_what_is_h
     for at in others {
         cluster.members[at].resume();
     }
+    eventually(PATIENCE, async || locks.health().await.connected).await;
     release(take(&locks, "another", LONG).await).await;
 }
 
@@ -182,14 +183,14 @@ async fn a_waiter_that_was_stopped_past_its_lease_stands_in_line_again() {
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send("all waiter 2000 key").await;
     let line = async |count| server.keys("lock/key/").await.len() == count;
-    tests::eventually(PATIENCE, async || line(2).await).await;
+    eventually(PATIENCE, async || line(2).await).await;
     worker.pause();
-    tests::eventually(PATIENCE, async || line(1).await).await;
+    eventually(PATIENCE, async || line(1).await).await;
     let fence = guard.fencing_token().get();
     release(guard).await;
     let taken = take(&locks, "key", LONG).await;
     worker.resume();
-    tests::eventually(PATIENCE, async || line(2).await).await;
+    eventually(PATIENCE, async || line(2).await).await;
     assert!(taken.is_held());
     release(taken).await;
     assert!(worker.fence().await > fence);

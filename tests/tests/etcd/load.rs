@@ -15,7 +15,7 @@ use crate::TTL;
 const KEY: &str = "contended";
 
 /// Work that goes on until it is stopped.
-pub struct Load {
+pub(crate) struct Load {
     referee: Arc<Referee>,
     tasks: JoinSet<()>,
 }
@@ -31,7 +31,7 @@ impl Drop for Inside<'_> {
 
 impl Load {
     /// Two managers with three tasks each.
-    pub async fn start(url: &str) -> Self {
+    pub(crate) async fn start(url: &str) -> Self {
         let referee = Arc::<Referee>::default();
         let mut tasks = JoinSet::new();
         for _ in 0..2 {
@@ -45,18 +45,18 @@ impl Load {
     }
 
     /// How many sections there were so far.
-    pub fn sections(&self) -> u64 {
+    pub(crate) fn sections(&self) -> u64 {
         self.referee.entered()
     }
 
     /// Returns when there were so many more sections.
-    pub async fn go_on(&self, more: u64) {
+    pub(crate) async fn go_on(&self, more: u64) {
         let enough = self.sections() + more;
         tests::eventually(Duration::from_secs(30), async || self.sections() >= enough).await;
     }
 
     /// Ends it; panics if somebody was not alone, or a fence did not grow.
-    pub async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.tasks.abort_all();
         while let Some(task) = self.tasks.join_next().await {
             if let Err(error) = task {

@@ -8,7 +8,11 @@ use tokio::process::{Child, Command};
 /// Takes a lock of `etcdctl` and keeps it; `None` where there is no `etcdctl`.
 fn etcdctl_lock(server: &EtcdServer, name: &str) -> Option<Child> {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/etcd/usr/bin/etcdctl");
-    let binary = if fetched.exists() { fetched } else { "etcdctl".into() };
+    let binary = if fetched.exists() {
+        fetched
+    } else {
+        "etcdctl".into()
+    };
     Command::new(binary)
         .env("ETCDCTL_API", "3")
         .args(["--endpoints", &server.addr().to_string(), "lock", name])

@@ -1,6 +1,9 @@
 //! What a waiter hears of, and what it cannot hear of.
 
-use tests::{EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, release, take, within};
+use tests::{
+    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, release, take,
+    within,
+};
 
 #[tokio::test]
 async fn a_waiter_whose_events_were_compacted_looks_for_itself() {
@@ -50,7 +53,9 @@ async fn a_waiter_hears_of_its_turn_through_compactions_and_snapshots() {
     cluster.members[away].kill().await;
     // More than a member keeps of its log: the one that is away is sent a snapshot.
     for number in 0..200 {
-        cluster.members[leader].put("else", &number.to_string()).await;
+        cluster.members[leader]
+            .put("else", &number.to_string())
+            .await;
     }
     cluster.members[leader].compact().await;
     cluster.members[away].restart().await;

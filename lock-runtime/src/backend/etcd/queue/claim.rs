@@ -10,6 +10,7 @@ use crate::vocabulary::holder::Holder;
 use crate::vocabulary::terms::Terms;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     pub(super) token: Token,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use super::About;
+use super::order::About;
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry::{self, Entry};
@@ -146,24 +146,20 @@ impl Inspection {
                 let rest = rest(&range, keys);
                 let read = range.kvs.iter().filter_map(|kv| keys.read(&kv.key));
                 found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
-                match rest {
-                    Some(rest) => Next::Call(Call::page(rest, PAGE, true)),
-                    None => {
-                        let found = std::mem::take(found);
-                        Next::Answer(Found::List(found.into_iter().collect()))
-                    }
+                if let Some(rest) = rest {
+                    return Ok(Next::Call(Call::page(rest, PAGE, true)));
                 }
+                let found = std::mem::take(found);
+                Next::Answer(Found::List(found.into_iter().collect()))
             }
             (Self::Overview(pattern, read), Reply::Range(range)) => {
                 let rest = rest(&range, keys);
                 read.extend(range.kvs);
-                match rest {
-                    Some(rest) => Next::Call(Call::page(rest, PAGE, false)),
-                    None => {
-                        let line = entry::line(keys, std::mem::take(read));
-                        Next::Answer(Found::Overview(overview(line, pattern)))
-                    }
+                if let Some(rest) = rest {
+                    return Ok(Next::Call(Call::page(rest, PAGE, false)));
                 }
+                let entries = entry::line(keys, std::mem::take(read));
+                Next::Answer(Found::Overview(overview(entries, pattern)))
             }
             (Self::ForceRelease(left, _), Reply::Range(range)) => {
                 let mut line = entry::line(keys, range.kvs);

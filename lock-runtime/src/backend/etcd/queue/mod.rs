@@ -5,6 +5,7 @@ mod endings;
 mod inspect;
 mod lanes;
 mod news;
+mod order;
 mod replies;
 mod requests;
 mod session;
@@ -22,64 +23,18 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::token::Tokens;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::query::QueryId;
 use crate::vocabulary::terms::LeaseId;
 
 pub(crate) use claim::Watch;
 use claim::{Claim, Stage, patience};
 use inspect::Inspections;
 use lanes::Lanes;
+use order::PAUSE;
+pub(crate) use order::{About, Order, Seen, Step};
 use session::{Session, Surroundings};
 
-/// The pause before a call is sent again.
-const PAUSE: Duration = Duration::from_millis(100);
 /// A lock that is held no longer needs no watch of its own.
 const SHORT: Duration = Duration::from_millis(50);
-
-/// What a call is about.
-#[derive(Clone, Debug)]
-pub(crate) enum About {
-    /// The session of this ttl.
-    Session(Duration, session::Step),
-    /// A claim that awaits the answer to the call of this number.
-    Claim(LeaseId, u64, Step),
-    Query(QueryId),
-}
-
-/// What a call of a claim does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
-    /// Makes the entry.
-    Enter,
-    /// Reads the line.
-    List,
-    /// Announces that it has entered.
-    Announce,
-    /// Looks whether the entry is still there.
-    Check,
-    Delete,
-    /// Makes the lease on which the lock rests.
-    Lease,
-    /// Moves the entry there.
-    Move,
-}
-
-/// What to send.
-#[derive(Debug)]
-pub(crate) enum Order {
-    Call(Sent<About>),
-    Watch(Watch),
-    Unwatch(u64),
-}
-
-/// What a watch has seen.
-#[derive(Debug)]
-pub(crate) enum Seen {
-    Created,
-    Changed,
-    /// It has ended without an event: what it would have shown may be compacted.
-    Ended,
-}
 
 /// Everything that is asked for and held.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What each answer means for its claim.
 
-use super::claim::Stage;
+use super::claim::{Claim, Stage};
 use super::session::News;
 use super::stages::first_holder;
 use super::{About, PAUSE, Queue, Step};
@@ -238,6 +238,6 @@ impl Queue {
     }
 
     fn acquires(&self, id: LeaseId) -> bool {
-        self.claims.get(&id).is_some_and(|it| it.acquires())
+        self.claims.get(&id).is_some_and(Claim::acquires)
     }
 }

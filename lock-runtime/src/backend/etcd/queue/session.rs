@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::claim::patience;
-use super::{About, PAUSE};
+use super::order::{About, PAUSE, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
@@ -68,17 +68,6 @@ struct Beat {
     looking: bool,
     /// What went wrong last.
     failed: Option<Cause>,
-}
-
-/// What a call of a session does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
-    Grant,
-    Mark,
-    /// The keep-alive that was sent at this moment.
-    Alive(Moment),
-    /// Looks for the marker; `true` after a majority has answered.
-    Look(Moment, bool),
 }
 
 /// What a session has learnt.

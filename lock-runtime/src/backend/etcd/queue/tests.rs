@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claim::Watch;
-use super::session::Step as SessionStep;
+use super::order::SessionStep;
 use super::{About, Order, Queue, SHORT, Seen, Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry;

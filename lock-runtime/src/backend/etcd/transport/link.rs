@@ -44,7 +44,7 @@ pub(crate) struct Link {
 enum State {
     Down { until: Moment },
     Dialling(Dialling),
-    Up(Channel),
+    Up(Box<Channel>),
 }
 
 struct InFlight {
@@ -102,7 +102,7 @@ impl Link {
             match result {
                 Ok(opened) => {
                     events::connected(self.number);
-                    self.state = State::Up(opened.channel);
+                    self.state = State::Up(Box::new(opened.channel));
                     reports.push(Report::Up(opened.cluster));
                 }
                 Err(trouble) => {
@@ -157,10 +157,10 @@ impl Link {
         broken
     }
 
-    /// Sends a call, if there is a connection.
-    pub(crate) fn call(&mut self, sent: Sent<About>) -> Result<(), Sent<About>> {
+    /// Sends a call, where there is a connection.
+    pub(crate) fn call(&mut self, sent: Sent<About>) {
         let State::Up(channel) = &mut self.state else {
-            return Err(sent);
+            return;
         };
         let incoming = match &sent.call {
             Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
@@ -169,7 +169,6 @@ impl Link {
             Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),
         };
         self.in_flight.push(InFlight { sent, incoming });
-        Ok(())
     }
 
     /// Sets or ends a watch. One that cannot be sent is set again on another connection.
@@ -185,9 +184,8 @@ impl Link {
             Order::Call(_) => return,
         };
         if self.watching.is_none() {
-            if let Ok((sending, incoming)) = channel.request("/etcdserverpb.Watch/Watch") {
-                self.watching = Some(Watching { sending, incoming });
-            }
+            let opened = channel.request("/etcdserverpb.Watch/Watch").ok();
+            self.watching = opened.map(|(sending, incoming)| Watching { sending, incoming });
         }
         if let Some(watching) = &mut self.watching {
             let request = Some(request);

@@ -5,9 +5,9 @@ use std::task::Context;
 use super::dial::{Cluster, Dialer};
 use super::link::{Link, Report};
 use crate::backend::etcd::address::Address;
-use crate::backend::etcd::protocol::call::Call;
+use crate::backend::etcd::protocol::call::{Call, Sent};
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::etcd::queue::{Order, Queue};
+use crate::backend::etcd::queue::{About, Order, Queue};
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
 use crate::vocabulary::finding::{Finding, Severity};
@@ -15,7 +15,7 @@ use crate::vocabulary::health::LastError;
 
 #[derive(Debug)]
 pub(crate) struct Links {
-    links: Vec<Link>,
+    members: Vec<Link>,
     /// The one that is asked, or was asked last.
     current: usize,
     is_up: bool,
@@ -32,7 +32,7 @@ impl Links {
         let now = setup.clock.now();
         let link = |(number, host)| Link::new(number, Dialer::new(address, host, setup), now);
         Self {
-            links: address.hosts.iter().enumerate().map(link).collect(),
+            members: address.hosts.iter().enumerate().map(link).collect(),
             current: 0,
             is_up: false,
             cluster: None,
@@ -47,14 +47,14 @@ impl Links {
     }
 
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.links.iter().filter_map(Link::next_wakeup).min()
+        self.members.iter().filter_map(Link::next_wakeup).min()
     }
 
     /// Gives the queue everything that has happened; chooses another member where the
     /// current one is of no use any more.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, queue: &mut Queue) {
         let mut reports = Vec::new();
-        for link in &mut self.links {
+        for link in &mut self.members {
             link.poll(cx, now, &mut reports);
         }
         for report in reports {
@@ -76,12 +76,12 @@ impl Links {
     }
 
     fn choose(&mut self, now: Moment, queue: &mut Queue) {
-        if self.is_up && self.links[self.current].is_up() {
+        if self.is_up && self.members[self.current].is_up() {
             return;
         }
-        let count = self.links.len();
+        let count = self.members.len();
         let mut next = (1..=count).map(|step| (self.current + step) % count);
-        if let Some(next) = next.find(|at| self.links[*at].is_up()) {
+        if let Some(next) = next.find(|at| self.members[*at].is_up()) {
             self.current = next;
             self.is_up = true;
             queue.connected(now);
@@ -98,33 +98,32 @@ impl Links {
         let orders = queue.orders();
         let any = !orders.is_empty();
         for order in orders {
-            let sent = match order {
-                Order::Call(sent) => sent,
-                watch => {
-                    self.links[self.current].watch(watch);
-                    continue;
-                }
-            };
-            let unsent = if let Call::KeepAlive(_) = sent.call {
-                let all = self.links.iter_mut();
-                let asked = all.filter_map(|link| link.call(sent.clone()).ok());
-                (asked.count() == 0).then_some(sent)
-            } else {
-                self.links[self.current].call(sent).err()
-            };
-            if let Some(sent) = unsent {
-                let none = || Trouble::said("there is no connection");
-                let trouble = self.trouble.clone().unwrap_or_else(none);
-                queue.answered(now, &sent, Err(Trouble::NotNow(trouble.cause())));
+            match order {
+                Order::Call(sent) => self.call(now, sent, queue),
+                watch => self.members[self.current].watch(watch),
             }
         }
         any
     }
 
+    fn call(&mut self, now: Moment, sent: Sent<About>, queue: &mut Queue) {
+        if !self.members[self.current].is_up() {
+            let none = || Trouble::said("there is no connection");
+            let trouble = self.trouble.clone().unwrap_or_else(none);
+            queue.answered(now, &sent, Err(Trouble::NotNow(trouble.cause())));
+        } else if let Call::KeepAlive(_) = sent.call {
+            for link in &mut self.members {
+                link.call(sent.clone());
+            }
+        } else {
+            self.members[self.current].call(sent);
+        }
+    }
+
     /// How many members have to confirm a keep-alive.
     fn needed(&self, cluster: &Cluster) -> usize {
         let majority = cluster.voters / 2 + 1;
-        if self.links.len() < majority && cluster.version.confirms_leases() {
+        if self.members.len() < majority && cluster.version.confirms_leases() {
             1
         } else {
             majority
@@ -136,8 +135,8 @@ impl Links {
         let Some(cluster) = &self.cluster else {
             return Vec::new();
         };
-        let up = self.links.iter().filter(|link| link.is_up()).count();
-        let named = self.links.len();
+        let up = self.members.iter().filter(|link| link.is_up()).count();
+        let named = self.members.len();
         let found = format!(
             "{} vote, {up} of {named} that are named are connected",
             cluster.voters
@@ -157,7 +156,7 @@ impl Links {
     pub(crate) fn too_few(&self) -> Option<String> {
         let cluster = self.cluster.as_ref()?;
         let needed = self.needed(cluster);
-        (self.links.len() < needed).then(|| {
+        (self.members.len() < needed).then(|| {
             format!(
                 "the cluster has {} members, and etcd {} may renew a lease that has ended unless {needed} of \
                  them are asked: name all of them, or update to etcd 3.4.31, 3.5.23, 3.6.5 or newer",
