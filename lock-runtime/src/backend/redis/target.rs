@@ -65,7 +65,7 @@ impl Target for Address {
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
         match &self.place {
-            Place::Tls { host, .. } => check(tls, [host]),
+            Place::Tls { host, .. } => check(tls, host),
             _ => not_encrypted(tls),
         }
     }
@@ -91,7 +91,8 @@ impl Target for Service {
         if !self.encrypted {
             return not_encrypted(tls);
         }
-        check(tls, self.sentinels.iter().map(|host| &host.name))
+        let mut hosts = self.sentinels.iter();
+        hosts.try_for_each(|host| check(tls, &host.name))
     }
 
     fn may_forget(&self) -> bool {
@@ -105,16 +106,11 @@ impl Target for Service {
     }
 }
 
-/// Whether streams to these hosts can be encrypted.
+/// Whether the certificates can be read and used.
 #[cfg(feature = "tls")]
-fn check<'a>(
-    tls: Option<&Tls>,
-    hosts: impl IntoIterator<Item = &'a String>,
-) -> Result<(), LockError> {
+fn check(tls: Option<&Tls>, host: &str) -> Result<(), LockError> {
     let default = Tls::new();
-    let tls = tls.unwrap_or(&default);
-    let mut hosts = hosts.into_iter();
-    hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
+    Encryption::new(tls.unwrap_or(&default), host).map(drop)
 }
 
 fn connect(setup: &Setup, name: Arc<str>, way: Way, login: RedisConnectionInfo) -> Connecting<'_> {
