@@ -176,6 +176,11 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
 
+.PHONY: bench-watching
+bench-watching: setup ## Counts what metrics and spans add to the instructions of a cycle
+	$(BENCH) watching
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
+
 # Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint
 bench-lint: ## Checks the bench's format and lints

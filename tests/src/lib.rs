@@ -40,7 +40,7 @@ pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within}
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
-pub use peer::{Peer, Step};
+pub use peer::{Peer, Step, script_text};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::backend::redis::protocol::call::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::base::clock::{Clock, Moment};
 use crate::driver::limits::Limits;
@@ -61,7 +62,7 @@ impl Client {
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         Self {
-            queue: Queue::new(false),
+            queue: Queue::new(false, Layout::Shared),
             up: false,
             generation: 0,
             dead: false,

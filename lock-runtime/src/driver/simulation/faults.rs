@@ -65,7 +65,7 @@ impl World {
                         let late = Event::Request {
                             client,
                             generation,
-                            sent: Sent { call, at },
+                            sent: Sent::new(call, at),
                         };
                         let delay = Duration::from_millis(self.rng.u64(1..3000));
                         self.after(delay, late);

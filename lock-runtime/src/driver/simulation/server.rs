@@ -70,7 +70,9 @@ impl Server {
                 let key = LockKey::from(&*grant.owner);
                 Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
-            Call::Inspect(..) | Call::Report { .. } => Reply::Raw(redis::Value::Nil),
+            Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+                Reply::Raw(redis::Value::Nil)
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
@@ -28,6 +28,7 @@ use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::error::Cause;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
@@ -63,13 +64,13 @@ pub(crate) struct Queue {
 impl Queue {
     /// Not connected yet; `replicated` if grants and renewals count only once
     /// [replicas](Self::ask_replicas) have them.
-    pub(crate) fn new(replicated: bool) -> Self {
+    pub(crate) fn new(replicated: bool, layout: Layout) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
-            inspections: Inspections::default(),
+            inspections: Inspections::new(layout),
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
@@ -114,11 +115,13 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
-        self.rooms.ask_all(now);
-        // In the order in which they were asked for.
-        let mut ids: Vec<_> = self.claims.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
+        self.resume(now, |_| true);
+    }
+
+    /// The server of these locks can be reached again, or another one has them now.
+    pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
+        self.rooms.ask_all(now, &concerns);
+        for id in self.ids_of(concerns) {
             self.retry(now, id);
         }
     }
@@ -127,21 +130,37 @@ impl Queue {
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
-        let mut unsettled = Vec::new();
-        for (id, claim) in &mut self.claims {
+        self.interrupt(&trouble, |_| true);
+        self.inspections.fail_all(&trouble);
+        self.down = Some(trouble);
+    }
+
+    /// The server of these locks cannot be reached.
+    pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
+        for id in self.ids_of(concerns) {
+            let Some(claim) = self.claims.get_mut(&id) else {
+                continue;
+            };
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
             if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
-                unsettled.push(*id);
+                self.trouble(id, trouble);
             }
         }
-        unsettled.sort_unstable();
-        for id in unsettled {
-            self.trouble(id, &trouble);
-        }
-        self.inspections.fail_all(&trouble);
-        self.down = Some(trouble);
+    }
+
+    /// The claims of these locks, in the order in which they were asked for.
+    fn ids_of(&self, concerns: impl Fn(&LockKey) -> bool) -> Vec<LeaseId> {
+        let of_these = |(_, claim): &(_, &Claim)| concerns(&claim.ticket.terms.key);
+        let mut ids: Vec<_> = self
+            .claims
+            .iter()
+            .filter(of_these)
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Sends what the stage of a claim asks for.
@@ -278,7 +297,7 @@ impl Queue {
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
-                self.calls.push(Sent { call, at });
+                self.calls.push(Sent::new(call, at));
             }
         }
     }
@@ -289,7 +308,7 @@ impl Queue {
     }
 
     fn send(&mut self, at: Moment, call: Call) {
-        self.calls.push(Sent { call, at });
+        self.calls.push(Sent::new(call, at));
     }
 
     /// The claim that a ticket was made for, unless it has another token now.

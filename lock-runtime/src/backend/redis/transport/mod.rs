@@ -1,6 +1,7 @@
 //! A connection to the server: sockets, the wire, and the link that keeps one up.
 
 pub(crate) mod connect;
+pub(crate) mod desk;
 pub(crate) mod link;
 mod login;
 mod replicas;
