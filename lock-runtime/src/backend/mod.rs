@@ -17,6 +17,8 @@ pub(crate) mod testing;
 pub(crate) mod token;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
 pub(crate) mod transport;
+#[cfg(feature = "zookeeper")]
+pub(crate) mod zookeeper;
 
 use std::fmt;
 use std::future::Future;
@@ -76,7 +78,7 @@ pub(crate) enum Request {
 /// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+#[cfg_attr(not(any(feature = "redis", feature = "zookeeper")), allow(dead_code))]
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
     /// was asked for; a renewal makes it whole.

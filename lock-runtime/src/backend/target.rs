@@ -10,6 +10,10 @@ use crate::vocabulary::url::Url;
 use crate::backend::redis;
 #[cfg(feature = "tls")]
 use crate::backend::redis::tls;
+#[cfg(feature = "zookeeper")]
+use crate::backend::zookeeper;
+#[cfg(all(feature = "tls", feature = "zookeeper"))]
+use crate::backend::zookeeper::tls as zookeepers;
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -21,6 +25,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("zookeeper://", zookeeper::tcp),
+    ("zookeepers://", zookeepers),
 ];
 
 /// Schemes that other libraries know, and what to write instead.
@@ -68,12 +74,30 @@ mod redis {
     }
 }
 
+#[cfg(not(feature = "zookeeper"))]
+mod zookeeper {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("zookeeper")
+    }
+}
+
+#[cfg(not(all(feature = "tls", feature = "zookeeper")))]
+fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out(if cfg!(feature = "zookeeper") {
+        "tls"
+    } else {
+        "zookeeper"
+    })
+}
+
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(all(feature = "tls", feature = "zookeeper")))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
     let reason = format!(
         "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use tokio::net::TcpStream;
+
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
@@ -43,11 +45,11 @@ impl Route {
 
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
-            Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
+            Self::Tcp(host, port) => Ok(Box::new(without_linger(host, *port).await?)),
             #[cfg(feature = "tls")]
-            Self::Tls(host, port, encryption) => {
-                Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
-            }
+            Self::Tls(host, port, encryption) => Ok(Box::new(
+                encryption.over(without_linger(host, *port).await?).await?,
+            )),
             #[cfg(unix)]
             Self::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
         }
@@ -63,4 +65,11 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
+}
+
+/// A command that is still buffered dies with a dropped connection.
+async fn without_linger(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = tcp(host, port).await?;
+    stream.set_zero_linger()?;
+    Ok(stream)
 }
