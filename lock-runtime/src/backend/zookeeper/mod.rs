@@ -33,7 +33,7 @@ use call::{Call, To, cause};
 use claims::Claims;
 use inspect::Inspector;
 use protocol::paths::Paths;
-use protocol::reply::{Refusal, Reply};
+use protocol::reply::Refusal;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
@@ -187,7 +187,7 @@ impl ZooKeeper {
                 self.session_over(now, cause(Refusal::SessionOver));
             }
             News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
-            News::Reply(To::Session, reply) => self.marked(reply),
+            News::Reply(To::Session, reply) => self.marked(reply.err()),
             News::Reply(to, reply) => self.claims.replied(now, to, reply),
             News::Message(message) => self.claims.heard(&message),
         }
@@ -229,12 +229,12 @@ impl ZooKeeper {
     }
 
     /// The server has answered to the creation of the session's node.
-    fn marked(&mut self, reply: Result<Reply, Refusal>) {
-        self.ready = Some(match reply {
-            Ok(_) | Err(Refusal::NodeExists) => Ok(()),
+    fn marked(&mut self, refusal: Option<Refusal>) {
+        self.ready = Some(match refusal {
+            None | Some(Refusal::NodeExists) => Ok(()),
             // What stands above it could not be created.
-            Err(Refusal::NoNode) => Err(cause(Refusal::NoRight)),
-            Err(refusal) => Err(cause(refusal)),
+            Some(Refusal::NoNode) => Err(cause(Refusal::NoRight)),
+            Some(refusal) => Err(cause(refusal)),
         });
     }
 

@@ -27,7 +27,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A server has welcomed us to it, after a request that was sent at `sent`.
+    /// A server has welcomed us to it, or to it again, after a request that was sent at
+    /// `sent`.
     pub(crate) fn new(identity: Identity, timeout: Duration, sent: Moment) -> Self {
         Self {
             identity,
@@ -36,11 +37,6 @@ impl Session {
             last: sent,
             in_flight: None,
         }
-    }
-
-    /// The same session on another connection.
-    pub(crate) fn resumed(&mut self, timeout: Duration, sent: Moment) {
-        *self = Self::new(self.identity.clone(), timeout, sent);
     }
 
     pub(crate) fn since(&self) -> Moment {
@@ -133,14 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn to_connect_again_counts_directly_and_what_was_in_flight_does_not() {
+    fn a_heartbeat_whose_answer_will_not_come_does_not_count() {
         let start = Moment::from_nanos(1);
         let mut session = session(start);
         session.sent(start.after(TIMEOUT / 4));
-        let again = start.after(TIMEOUT / 2);
-        session.resumed(TIMEOUT, again);
-        assert_eq!(session.since(), again);
+        session.unanswered();
+        assert_eq!(session.next_heartbeat(), Some(start.after(TIMEOUT / 4)));
         session.confirmed();
-        assert_eq!((session.since(), session.last), (again, again));
+        assert_eq!((session.since(), session.last), (start, start));
     }
 }

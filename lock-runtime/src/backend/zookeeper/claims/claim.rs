@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use crate::backend::name;
 use crate::backend::token::Token;
-use crate::backend::zookeeper::protocol::entry::Entry;
+use crate::backend::zookeeper::protocol::entry::{self, Entry};
 use crate::base::clock::Moment;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::terms::Terms;
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is known at another time"
+)]
 pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     pub(super) token: Token,
@@ -97,8 +101,14 @@ impl Claim {
         !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })
     }
 
-    /// How its node is signed.
-    pub(super) fn name(&self) -> String {
-        name::name(self.token, &self.terms)
+    /// What its node says in a session of this timeout.
+    pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
+        let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));
+        entry::data(&name::name(self.token, &self.terms), time, false)
+    }
+
+    /// What it says while the lock rests.
+    pub(super) fn resting_data(&self, rest: Duration) -> Vec<u8> {
+        entry::data(&name::name(self.token, &self.terms), rest, true)
     }
 }

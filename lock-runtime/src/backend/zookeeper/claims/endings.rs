@@ -6,9 +6,8 @@ use super::Claims;
 use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Call, Step, To, cause};
-use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::op::Op;
-use crate::backend::zookeeper::protocol::reply::{Refusal, Reply};
+use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::LeaseId;
@@ -83,22 +82,22 @@ impl Claims {
             Some(rest) => Op::Replace {
                 old: path,
                 new: self.path(claim, node.entry.resting()),
-                data: entry::data(&claim.name(), rest, true),
+                data: claim.resting_data(rest),
             },
         };
         self.calls.push(Call::new(op, to));
     }
 
     /// The server has answered to that.
-    pub(super) fn left(&mut self, id: LeaseId, reply: Result<Reply, Refusal>) {
+    pub(super) fn left(&mut self, id: LeaseId, refusal: Option<Refusal>) {
         let Some(Stage::Leaving { held, again }) = self.table.get(&id).map(|it| it.stage) else {
             return;
         };
-        let result = match reply {
-            Ok(_) => Ok(held),
+        let result = match refusal {
+            None => Ok(held),
             // Where an answer was lost, it was most likely that one.
-            Err(Refusal::NoNode) => Ok(held && again),
-            Err(refusal) => Err(cause(refusal)),
+            Some(Refusal::NoNode) => Ok(held && again),
+            Some(refusal) => Err(cause(refusal)),
         };
         self.end_release(id, result);
     }

@@ -7,7 +7,6 @@ use super::{Claims, Entry};
 use crate::backend::Outcome;
 use crate::backend::line::Place;
 use crate::backend::zookeeper::call::{Call, Step, To};
-use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::base::clock::Moment;
 use crate::vocabulary::holder::Holder;
@@ -110,7 +109,7 @@ impl Claims {
             ttl: session.timeout,
         });
         if claim.waited && matches!(claim.terms.kind, Kind::Permits(_)) {
-            let data = entry::data(&claim.name(), session.timeout, false);
+            let data = claim.data(session.timeout);
             self.announce(id, data);
         }
         self.look_after(id);

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::call::{Call, Step, To};
-use super::protocol::entry::{self, Entry};
+use super::protocol::entry::Entry;
 use super::protocol::op::{Mode, Op};
 use super::protocol::paths::Paths;
 use super::protocol::reply::Message;
@@ -169,7 +169,7 @@ impl Claims {
         let stem = Entry::stem(claim.terms.kind, claim.token);
         let op = Op::Create {
             path: format!("{}/{stem}", self.paths.lock(key)),
-            data: entry::data(&claim.name(), session.timeout, false),
+            data: claim.data(session.timeout),
             mode: Mode::InLine,
         };
         let to = To::Claim(id, claim.turn, Step::Create);

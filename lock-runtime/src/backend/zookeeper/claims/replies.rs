@@ -36,11 +36,10 @@ impl Claims {
             return;
         }
         match (step, reply) {
-            (Step::Leave, reply) => self.left(id, reply),
+            (Step::Leave, reply) => self.left(id, reply.err()),
             (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
-            (Step::Create, Err(Refusal::NoNode)) => self.create(id, true),
             (Step::Try, Ok(Reply::Children(names))) => self.tried(id, &Entry::line(&names)),
-            (Step::Try, Err(Refusal::NoNode)) => self.create(id, true),
+            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.create(id, true),
             (Step::Line { watched }, Ok(Reply::Children(names))) => {
                 if watched {
                     let path = self.paths.lock(&claim.terms.key);
@@ -52,11 +51,10 @@ impl Claims {
                 self.looked(now, id, &[], false);
             }
             (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
-            (Step::Found(_), Err(Refusal::NoNode)) => self.look(id, false),
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
                 self.read(now, id, step, entry, &data, stat);
             }
-            (Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Found(_) | Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
             (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
             (Step::Own, Ok(_)) => {
                 if let Some(path) = claim.node.map(|it| self.path(claim, it.entry)) {

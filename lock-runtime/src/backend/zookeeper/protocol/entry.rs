@@ -78,7 +78,7 @@ impl fmt::Display for Entry {
 }
 
 /// The data of a node: who holds or waits, and in a second line for how many
-/// milliseconds: the session's timeout, or how long the lock rests.
+/// milliseconds: its lease without a renewal, or how long the lock rests.
 pub(crate) fn data(name: &str, time: Duration, rests: bool) -> Vec<u8> {
     let mark = if rests { "-" } else { "" };
     format!("{mark}{name}\n{}", time.as_millis()).into_bytes()

@@ -103,7 +103,7 @@ mod tests {
         writer.long(i64::MAX);
         writer.texts(&["a".to_owned(), "größe".to_owned()]);
         let packet = writer.finish();
-        assert_eq!(packet[..4], [0, 0, 0, 29]);
+        assert_eq!(packet[..4], [0, 0, 0, 33]);
         let mut reader = Reader::new(&packet[4..]);
         assert_eq!(reader.bool(), Ok(true));
         assert_eq!(reader.int(), Ok(-2));
