@@ -49,4 +49,4 @@ pub use steps::{
 };
 pub use stores::{Home, Memory, Store, Traces};
 pub use worker::Worker;
-pub use zookeeper::{ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};
+pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

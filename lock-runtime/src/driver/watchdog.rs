@@ -99,7 +99,7 @@ impl Watchdog {
         let left = watched.lease.deadline().since(now);
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
-            let goes_on = terms.renew && !watched.lease.is_final();
+            let goes_on = (terms.renew || ttl < terms.ttl) && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
         self.enter(id);
@@ -254,6 +254,23 @@ mod tests {
         let end = deadline(half, TTL).min(start.after(TTL));
         assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
         assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
+    }
+
+    #[test]
+    fn a_fixed_lease_on_a_store_that_grants_less_is_renewed_until_its_end() {
+        let short = TTL / 4;
+        let (mut watchdog, held, start) = lease(false, short);
+        let mut renewals = 0;
+        let end = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            match watchdog.due(now) {
+                Some(Due::Renew(id)) => drop(watchdog.renewed(id, now, now, short)),
+                _ => break now,
+            }
+            renewals += 1;
+        };
+        assert_eq!(end, start.after(TTL));
+        assert!(held.is_final() && renewals > 4, "{renewals}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::vocabulary::tls::Tls;
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `rediss://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
+/// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
+/// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an

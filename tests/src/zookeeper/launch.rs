@@ -28,7 +28,7 @@ const JARS: &[&str] = &[
 ];
 
 /// Sessions of 0.2 s to 60 s, and no wait for disks.
-const CONFIGURATION: &str = "tickTime=100\nminSessionTimeout=200\nmaxSessionTimeout=60000\ninitLimit=100\nsyncLimit=20\n\
+const CONFIGURATION: &str = "minSessionTimeout=200\nmaxSessionTimeout=60000\ninitLimit=100\nsyncLimit=60\n\
      maxClientCnxns=0\nadmin.enableServer=false\nclientPortAddress=127.0.0.1\n4lw.commands.whitelist=*\n";
 
 /// How often another port is tried when somebody took the one that was free.
@@ -73,7 +73,7 @@ pub(super) fn is_installed(test: &str) -> bool {
 pub(super) async fn alone() -> ZooKeeperServer {
     for _ in 0..ATTEMPTS {
         let port = free_port();
-        let directory = directory(&format!("clientPort={port}\n"));
+        let directory = directory(&format!("tickTime=100\nclientPort={port}\n"));
         let process = process(&directory).await;
         if ready_within(PATIENCE, (Ipv4Addr::LOCALHOST, port).into()).await {
             return ZooKeeperServer {
@@ -106,7 +106,7 @@ pub(super) async fn process(directory: &TempDir) -> Process {
         "-Xshare:auto",
         "-Dzookeeper.forceSync=no",
         "-Dznode.container.checkIntervalMs=1000",
-        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
         "-cp",
     ]
     .map(OsString::from)

@@ -1,5 +1,6 @@
 //! ZooKeeper servers of the test's own, where Java and the server's jars are at hand.
 
+mod ensemble;
 mod launch;
 mod peer;
 
@@ -11,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-pub use self::peer::ZooKeeperPeer;
+pub use self::{ensemble::ZooKeeperEnsemble, peer::ZooKeeperPeer};
 use crate::{
     process::Process,
     stores::{Home, Traces},

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::backend::zookeeper::protocol::connect::welcome;
+use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
 use crate::vocabulary::kind::Kind;
 
@@ -298,6 +299,7 @@ fn renewals_are_answered_from_one_heartbeat() {
         scene.claims.tick(scene.now);
         let call = scene.claims.calls().remove(0);
         assert!(matches!(call.to, To::Heartbeat));
+        assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
         scene.reply(call, Ok(Reply::Stat(Stat::default())));
     }
     let renewed = scene.outcomes();
