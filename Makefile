@@ -154,8 +154,9 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
 	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
-	@for example in $(notdir $(basename $(wildcard examples/*.rs))); do \
-	    echo "// $$example"; cargo expand --quiet -p examples --example "$$example"; \
+	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
+	    echo "// $$example"; \
+	    cargo expand --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
 .PHONY: fuzz

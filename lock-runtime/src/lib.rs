@@ -58,15 +58,17 @@
 //! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
 //! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
 //! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
-//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that |
+//! | `limit` | info | `key` `function` `template` `fence` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
+//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
 //! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
 //! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
 //! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
+//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
 //!
-//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `withdrawn` where the caller had not got the lock; or
-//! `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
+//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` where the
+//! caller had not got the lock; or `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
 //! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
 //! values: `stock:{item}`. Times are whole milliseconds.
 //!
@@ -108,9 +110,12 @@ pub use vocabulary::credentials::Credentials;
 pub use vocabulary::error::LockError;
 pub use vocabulary::error::conversion::FromLockError;
 pub use vocabulary::fence::FencingToken;
+pub use vocabulary::finding::{Finding, Severity};
 pub use vocabulary::health::{Health, LastError};
-pub use vocabulary::holder::{Holder, Status};
+pub use vocabulary::holder::{Holder, Status, Waiter};
 pub use vocabulary::key::LockKey;
+pub use vocabulary::kind::Kind;
+pub use vocabulary::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
 pub use vocabulary::tls::Tls;
 

@@ -164,7 +164,7 @@ class Client:
         try:
             self.link.open()
             sent = clock()
-            left, _, answer = self.link.call("ask", claim.owner, [self.link.channel, claim.member], claim.name)
+            left, _, answer, *_ = self.link.call("ask", claim.owner, [self.link.channel, claim.member], claim.name)
         except (Broken, NotNow):
             claim.ask_at = clock() + PAUSE
             return None

@@ -43,7 +43,10 @@ pub use peer::{Peer, Step};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
-pub use server::{Authority, Identity, RedisServer, RedisServerBuilder};
+pub use server::{
+    Authority, ClusterBuilder, ClusterFleet, Identity, RedisServer, RedisServerBuilder,
+    SentinelBuilder, SentinelFleet, Switches,
+};
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
 };

@@ -2,7 +2,7 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::LazyLock,
 };
 
@@ -35,6 +35,17 @@ pub(crate) fn free_port() -> u16 {
         let port = PORTS.start + u16::try_from(random).expect("less than a range of ports");
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
+        }
+    }
+}
+
+/// A listener on a free port of loopback, for the support's runtime.
+pub(crate) fn listener() -> (TcpListener, SocketAddr) {
+    loop {
+        let addr = (Ipv4Addr::LOCALHOST, free_port()).into();
+        if let Ok(listener) = TcpListener::bind(addr) {
+            listener.set_nonblocking(true).expect("a socket");
+            return (listener, addr);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io, mem,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::net::{free_port, runtime};
+use crate::net::{listener, runtime};
 
 /// The most bytes that travel as one.
 const CHUNK: usize = 16 * 1024;
@@ -39,12 +39,7 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy that passes everything on to `target`.
     pub fn start(target: SocketAddr) -> Self {
-        let (listener, addr) = loop {
-            let addr = (Ipv4Addr::LOCALHOST, free_port()).into();
-            if let Ok(listener) = std::net::TcpListener::bind(addr) {
-                break (listener, addr);
-            }
-        };
+        let (listener, addr) = listener();
         let mut proxy = Self {
             addr,
             target,
@@ -97,6 +92,7 @@ impl Proxy {
         if self.accepting.is_none() {
             let listener = std::net::TcpListener::bind(self.addr)
                 .unwrap_or_else(|error| panic!("{} is no longer free: {error}", self.addr));
+            listener.set_nonblocking(true).expect("a socket");
             self.accept_from(listener);
         }
     }
@@ -106,12 +102,12 @@ impl Proxy {
         let requests = Arc::clone(&self.requests);
         let replies = Arc::clone(&self.replies);
         let connections = Arc::clone(&self.connections);
-        listener.set_nonblocking(true).expect("a socket");
         self.accepting = Some(runtime().spawn(async move {
             let listener = TcpListener::from_std(listener).expect("a listening socket");
             while let Ok((client, _)) = listener.accept().await {
                 let (requests, replies) = (Arc::clone(&requests), Arc::clone(&replies));
-                lock(&connections).spawn(join(client, target, requests, replies));
+                lock(&connections)
+                    .spawn(async move { join(client, target, &requests, &replies).await });
             }
         }));
     }
@@ -131,11 +127,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Joins a client to the server until both directions have ended or one has failed.
-async fn join(
+pub(crate) async fn join(
     client: TcpStream,
     target: SocketAddr,
-    requests: Arc<Direction>,
-    replies: Arc<Direction>,
+    requests: &Direction,
+    replies: &Direction,
 ) -> io::Result<()> {
     let server = TcpStream::connect(target).await?;
     server.set_nodelay(true)?;

@@ -10,7 +10,10 @@ use std::{
 };
 
 use lock_runtime::{Acquire, LockError, LockGuard, LockManager};
-use tests::{Proxy, Pulse, RedisServer, connect, eventually, leaves_nothing, take, unique, within};
+use tests::{
+    Proxy, Pulse, RedisServer, connect, eventually, in_line, leaves_nothing, release, take, unique,
+    within,
+};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
@@ -275,6 +278,21 @@ async fn the_last_handle_waits_for_the_releases() {
     drop(guard);
     drop(other);
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_acquisition_that_is_the_last_handle_waits_until_it_has_left_the_line() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr());
+    let (holder, locks) = (connect(server.url()).await, connect(proxy.url()).await);
+    let guard = take(&holder, "key", TTL).await;
+    let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
+    server.in_line("key", 1).await;
+    proxy.requests().delay(SHORT / 3);
+    drop(locks);
+    drop(waiter);
+    assert_eq!(server.waiting("key").await, 0);
+    release(guard).await;
 }
 
 #[tokio::test]

@@ -9,6 +9,9 @@ use tests::compiler_is_pinned;
 
 const FENCE: &str = "```";
 
+/// What makes a program of the expansion, which the tests of the documents compile.
+const IMPORT: &str = "use lock_runtime::LockError;\n\n";
+
 #[test]
 fn the_document_shows_what_is_compiled() {
     if !compiler_is_pinned("expansions") {
@@ -31,7 +34,7 @@ fn the_document_shows_the_example() {
     let source = read("examples/expand_me.rs");
     let shown = Document::read();
     assert!(source.contains(shown.source()), "{}", shown.source());
-    let without_body: Vec<_> = shown.source().lines().take(2).collect();
+    let without_body: Vec<_> = shown.source().lines().take(4).collect();
     assert!(read("README.md").contains(&without_body.join("\n")));
 }
 
@@ -65,7 +68,8 @@ impl Document {
     }
 
     fn expansion(&self) -> &str {
-        self.block(3)
+        let block = self.block(3).strip_prefix(IMPORT);
+        block.expect("the expansion begins with its import")
     }
 
     fn block(&self, index: usize) -> &str {
@@ -85,7 +89,7 @@ impl Document {
 
     fn write(self, expanded: &str) {
         let mut parts: Vec<_> = self.0.split(FENCE).collect();
-        let block = format!("rust\n{expanded}");
+        let block = format!("rust\n{IMPORT}{expanded}");
         parts[3] = &block;
         let readme = read("README.md").replace(self.expansion(), expanded);
         std::fs::write(root().join("README.md"), readme).expect("is written");

@@ -2,6 +2,8 @@
 //! every store.
 
 pub(crate) mod capabilities;
+#[cfg(test)]
+pub(crate) mod chalkboard;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod line;
 pub(crate) mod memory;
@@ -35,6 +37,8 @@ use crate::vocabulary::holder::Holder;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::terms::{LeaseId, Terms};
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.
@@ -42,14 +46,31 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     /// What its locks support.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether connections to it are encrypted.
+    /// Checks how connections to it are to be encrypted; may read files.
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        not_encrypted(tls)
+    }
+
+    /// Whether its servers may forget locks: with a restart, or when a replica takes over.
+    fn may_forget(&self) -> bool {
         false
     }
 
     /// Connects, or says why it cannot.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
+}
+
+/// What `tls` is for a store whose connections are not encrypted.
+#[cfg(feature = "tls")]
+pub(crate) fn not_encrypted(tls: Option<&Tls>) -> Result<(), LockError> {
+    match tls {
+        None => Ok(()),
+        Some(_) => Err(LockError::invalid(
+            "tls",
+            "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
+        )),
+    }
 }
 
 pub(crate) type Connecting<'a> =

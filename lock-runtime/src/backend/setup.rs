@@ -22,6 +22,9 @@ pub(crate) struct Setup {
     /// How many connections to keep, where the store keeps any.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,
+    /// How many replicas have to have what counts.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) replicas: usize,
     pub(crate) clock: Clock,
     /// Where user and password come from, unless they stand in the URL.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]

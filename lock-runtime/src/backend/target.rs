@@ -7,9 +7,9 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
 #[cfg(feature = "redis")]
-use crate::backend::redis;
+use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::tls;
+use crate::backend::redis::target::{sentinel_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -25,21 +25,23 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss://", tls),
     ("valkeys://", tls),
     ("redis+unix://", redis::unix),
+    ("redis+sentinel://", redis::sentinel),
+    ("rediss+sentinel://", sentinel_tls),
     ("zookeeper://", zookeeper::tcp),
     ("zookeepers://", zookeepers),
+    #[cfg(test)]
+    ("chalkboard:", backend::chalkboard::target),
 ];
 
 /// Schemes that other libraries know, and what to write instead.
 const UNSUPPORTED: &[(&[&str], &str)] = &[
     (
-        &[
-            "redis-sentinel",
-            "redis+sentinel",
-            "rediss-sentinel",
-            "rediss+sentinel",
-            "sentinel",
-        ],
-        "Redis Sentinel is not supported: name one server, with `redis://`",
+        &["redis-sentinel", "sentinel"],
+        "Redis Sentinel is written `redis+sentinel://HOST,HOST/SERVICE`",
+    ),
+    (
+        &["rediss-sentinel"],
+        "Redis Sentinel over TLS is written `rediss+sentinel://HOST,HOST/SERVICE`",
     ),
     (
         &[
@@ -72,6 +74,10 @@ mod redis {
     pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
+
+    pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
 }
 
 #[cfg(not(feature = "zookeeper"))]
@@ -94,6 +100,11 @@ fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -43,6 +43,11 @@ impl Watched {
         let deadline = self.lease.deadline();
         self.renew_at.map_or(deadline, |at| at.min(deadline))
     }
+
+    /// Whether no renewal was to come before its deadline, which has passed.
+    fn is_over(&self) -> bool {
+        self.renew_at.is_none() && (!self.lease.terms.renew || self.lease.is_final())
+    }
 }
 
 /// What the watchdog wants done.
@@ -51,6 +56,8 @@ pub(crate) enum Due {
     Renew(LeaseId),
     /// Its deadline has passed; it is watched no longer.
     Lapsed(Arc<Lease>),
+    /// The same, after it has lasted for as long as was asked for.
+    Over(Arc<Lease>),
 }
 
 impl Watchdog {
@@ -72,7 +79,7 @@ impl Watchdog {
     }
 
     fn add(&mut self, watched: Watched) {
-        let id = watched.lease.terms.id;
+        let id = watched.lease.id;
         self.agenda.insert((watched.at, id));
         self.leases.insert(id, watched);
     }
@@ -127,7 +134,13 @@ impl Watchdog {
             .get_mut(&id)
             .expect("what stands in the agenda is watched");
         if now >= watched.lease.deadline() {
-            return self.forget(id).map(Due::Lapsed);
+            let is_over = watched.is_over();
+            let lease = self.forget(id)?;
+            return Some(if is_over {
+                Due::Over(lease)
+            } else {
+                Due::Lapsed(lease)
+            });
         }
         watched.renew_at = None;
         self.enter(id);
@@ -216,6 +229,7 @@ mod tests {
             match watchdog.due(now) {
                 Some(Due::Renew(id)) => assert!(watchdog.retry(id, now).is_some()),
                 Some(Due::Lapsed(_)) => break now,
+                Some(Due::Over(_)) => panic!("it was to be renewed"),
                 None => unreachable!("something was due"),
             }
             tries += 1;
@@ -242,10 +256,7 @@ mod tests {
     #[test]
     fn a_fixed_lease_is_not_renewed_unless_it_was_granted_for_less() {
         let (mut watchdog, _, start) = lease(false, TTL);
-        assert!(matches!(
-            watchdog.due(start.after(TTL)),
-            Some(Due::Lapsed(_))
-        ));
+        assert!(matches!(watchdog.due(start.after(TTL)), Some(Due::Over(_))));
 
         let (mut watchdog, held, start) = lease(false, Duration::from_secs(3));
         let half = start.after(held.deadline().since(start) / 2);
@@ -254,6 +265,17 @@ mod tests {
         let end = deadline(half, TTL).min(start.after(TTL));
         assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
         assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
+        assert!(matches!(watchdog.due(end), Some(Due::Over(_))));
+
+        // Its one renewal fails.
+        let (mut watchdog, held, _) = lease(false, Duration::from_secs(3));
+        let at = watchdog.next_wakeup().unwrap();
+        assert!(matches!(watchdog.due(at), Some(Due::Renew(_))));
+        watchdog.retry(LeaseId(1), at);
+        assert!(matches!(
+            watchdog.due(held.deadline()),
+            Some(Due::Lapsed(_))
+        ));
     }
 
     #[test]
@@ -291,10 +313,7 @@ mod tests {
         watchdog.renewed(LeaseId(1), at, at, TTL);
         assert!(lease.is_final());
         assert_eq!(watchdog.next_wakeup(), Some(start.after(TTL)));
-        assert!(matches!(
-            watchdog.due(start.after(TTL)),
-            Some(Due::Lapsed(_))
-        ));
+        assert!(matches!(watchdog.due(start.after(TTL)), Some(Due::Over(_))));
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub struct LockConfig {
     pub(crate) lazy: bool,
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
+    pub(crate) replicas: usize,
     pub(crate) clock: Clock,
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
@@ -85,6 +86,7 @@ impl LockConfig {
             lazy: false,
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
+            replicas: 0,
             clock: Clock::machine(),
             credentials: None,
             #[cfg(feature = "tls")]
@@ -166,6 +168,18 @@ impl LockConfig {
         self
     }
 
+    /// How many replicas of a Redis server must have a grant or a renewal before it counts;
+    /// 0 by default, 16 at most. If it is the number of all replicas, no failover undoes a
+    /// grant; with a smaller one, a replica that does not have it may take over. What it
+    /// costs is one more way to the server, and from there to the replicas.
+    ///
+    /// While there are fewer, locks are [`Unavailable`](LockError::Unavailable), and a lock
+    /// that is held is lost when its lease ends.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
     /// The clock that leases are measured with; the machine's by default.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -211,12 +225,13 @@ impl LockConfig {
         self
     }
 
-    /// Checks the settings without connecting.
+    /// Checks the settings without connecting, and reads the files of
+    /// [`tls`](Self::tls) if there are any.
     ///
     /// # Errors
     ///
     /// [`LockError::InvalidOptions`] with the name of the first setting that is
-    /// out of its range.
+    /// out of its range, or whose files cannot serve.
     pub fn validate(&self) -> Result<(), LockError> {
         let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
         if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {
@@ -232,13 +247,14 @@ impl LockConfig {
         if !(1..=64).contains(&self.pool_size) {
             return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
         }
-        #[cfg(feature = "tls")]
-        if self.tls.is_some() && !self.target.uses_tls() {
-            return Err(LockError::invalid(
-                "tls",
-                "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
-            ));
+        if self.replicas > 16 {
+            return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
+        if self.replicas > 0 && !self.target.may_forget() {
+            return Err(self.target.capabilities().lacks("replicas"));
+        }
+        #[cfg(feature = "tls")]
+        self.target.check_tls(self.tls.as_ref())?;
         Ok(())
     }
 
@@ -250,6 +266,7 @@ impl LockConfig {
             connect_timeout: self.connect_timeout,
             lazy: self.lazy,
             pool_size: self.pool_size,
+            replicas: self.replicas,
             clock: self.clock.clone(),
             credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]
@@ -280,6 +297,7 @@ impl fmt::Debug for LockConfig {
             .field("lazy", &self.lazy)
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
+            .field("replicas", &self.replicas)
             .field("clock", &self.clock)
             .field("credentials", &self.credentials)
             .finish()

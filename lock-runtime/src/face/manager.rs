@@ -18,9 +18,11 @@ use crate::face::config::LockConfig;
 use crate::face::request::LockRequest;
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::finding::{Finding, Severity};
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::{Keys, LockKey};
+use crate::vocabulary::overview::Overview;
 use crate::vocabulary::query::{Found, Pattern, Query};
 
 static INSTALLED: OnceCell<LockManager> = OnceCell::new();
@@ -33,10 +35,12 @@ thread_local! {
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
 ///
-/// Dropping the last clone waits for the releases that are in flight, for a second
-/// at most, so that a program that ends then leaves no lock behind. It blocks its
-/// thread meanwhile; [`shutdown`](Self::shutdown) waits without blocking. A guard
-/// that is dropped later is released only if the program goes on.
+/// Dropping the last handle waits for the releases that are in flight, for a second
+/// at most, so that a program that ends then leaves no lock behind. Handles are the
+/// clones, and the [requests](LockRequest) and [acquisitions](crate::Acquire) that have no
+/// answer yet. It blocks its thread meanwhile; [`shutdown`](Self::shutdown) waits
+/// without blocking. A guard that is dropped later is released only if the program goes
+/// on.
 #[derive(Clone)]
 pub struct LockManager {
     shared: Arc<Shared>,
@@ -129,6 +133,45 @@ impl LockManager {
         }
     }
 
+    /// The locks that are held or waited for and match a pattern, as in
+    /// [`list`](Self::list), with their holders and how many wait. The server is searched
+    /// in steps that block nobody, so what happens meanwhile may be seen or not. Two
+    /// overviews tell [what has happened](Overview::changes_since) between them, to all
+    /// clients of the store.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
+    pub async fn overview(&self, pattern: &str) -> Result<Overview, LockError> {
+        if !self.shared.capabilities.list {
+            return Err(self.shared.capabilities.lacks("overview"));
+        }
+        match self.ask(Query::Overview(Pattern::new(pattern))).await? {
+            Found::Overview(overview) => Ok(overview),
+            _ => Err(self.mismatch()),
+        }
+    }
+
+    /// What the promises of the locks depend on in this store, and how it stands: the
+    /// version of the server, what it forgets and when, which rights are missing, how far
+    /// away it is, and so on. Takes no lock. Some questions need more rights than locks do,
+    /// and what cannot be asked is a [`Notice`](Severity::Notice).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
+    pub async fn diagnose(&self) -> Result<Vec<Finding>, LockError> {
+        let Found::Diagnose(mut findings) = self.ask(Query::Diagnose).await? else {
+            return Err(self.mismatch());
+        };
+        if self.shared.capabilities.list {
+            findings.push(without_end(&self.overview("*").await?));
+        }
+        Ok(findings)
+    }
+
     /// Takes a lock away from its holders, foreign clients included, and hands it to
     /// the next waiter. Returns how many held it, including those whose release left
     /// it [resting](Status::is_resting). Holders that can be reached are told, and
@@ -209,6 +252,27 @@ impl LockManager {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
+}
+
+/// Whether locks are held that no lease ever ends.
+fn without_end(overview: &Overview) -> Finding {
+    let lasting = overview.locks.iter().filter(|lock| {
+        let mut holders = lock.holders.iter();
+        holders.any(|it| it.remaining.is_none())
+    });
+    let names: Vec<_> = lasting.map(|lock| lock.key.as_str()).collect();
+    let Some(first) = names.first() else {
+        return Finding::fine("leases", "every held lock has an end");
+    };
+    Finding::fine(
+        "leases",
+        format!("{} without an end, `{first}` is one", names.len()),
+    )
+    .but(
+        Severity::Warning,
+        "another client has taken them without a lease: if it crashes they stay taken for ever",
+        "let that client set a ttl; `force_release` frees one",
+    )
 }
 
 impl fmt::Debug for LockManager {

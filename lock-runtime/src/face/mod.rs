@@ -9,6 +9,8 @@ mod deserialize;
 pub mod expansion;
 pub(crate) mod manager;
 mod named;
+#[cfg(test)]
+mod new_store;
 pub(crate) mod request;
 mod settings;
 mod several;

@@ -51,6 +51,10 @@ pub(super) const SETTINGS: &[Named] = &[
         let number = text.parse();
         Ok(it.pool_size(number.map_err(|_| format!("`{text}` is not a number"))?))
     }),
+    named("replicas", "LOCK_REPLICAS", |it, text| {
+        let number = text.parse();
+        Ok(it.replicas(number.map_err(|_| format!("`{text}` is not a number"))?))
+    }),
     #[cfg(feature = "tls")]
     named("ca", "LOCK_CA", |it, path| {
         Ok(it.with_tls(|tls| tls.ca_file(path)))

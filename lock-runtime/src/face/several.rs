@@ -1,8 +1,9 @@
 //! An acquisition of several keys: which one is asked for next, and when to begin
 //! again from the first.
 
-use std::sync::Arc;
-use std::task::Context;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
 
 use crate::base::clock::Moment;
 use crate::driver::Op;
@@ -25,6 +26,9 @@ pub(crate) struct Several {
     /// How many of them have not been asked for.
     left: usize,
     taken: Option<LockGuard>,
+    /// Rings when the lease of one of them ends: nobody looks at all of them for each
+    /// key that is added.
+    alarm: Arc<Alarm>,
     /// Its slot among the watchers of what is taken.
     slot: Option<u64>,
     /// When the first key was asked for.
@@ -38,6 +42,7 @@ impl Several {
             left: rest.len(),
             rest,
             taken: None,
+            alarm: Arc::default(),
             slot: None,
             started: Moment::from_nanos(0),
         }
@@ -55,12 +60,9 @@ impl Several {
 
     /// Whether a key that was taken has been lost while the next is waited for;
     /// wakes `cx` when that happens.
-    pub(crate) fn poll_lost(&mut self, cx: &Context<'_>) -> bool {
-        let Some(taken) = &self.taken else {
-            return false;
-        };
-        taken.lease().watch(&mut self.slot, cx.waker());
-        !taken.is_held()
+    pub(crate) fn poll_lost(&self, cx: &Context<'_>) -> bool {
+        self.alarm.wakes(cx.waker());
+        self.alarm.has_rung()
     }
 
     /// What follows from `answer`; without one, the acquisition `id` is cancelled.
@@ -89,17 +91,28 @@ impl Several {
     /// Adds the key that was taken last to the others; asks for the next one, or
     /// gives out the guard of all of them.
     fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
-        let guard = guard.on_top_of(self.take());
-        if !guard.is_held() {
-            self.taken = Some(guard);
-            return self.start_over(shared, now);
+        let waker = Waker::from(Arc::clone(&self.alarm));
+        guard.lease().watch(&mut self.slot, &waker);
+        let is_held = guard.is_held() && !self.alarm.has_rung();
+        let guard = guard.on_top_of(self.taken.take());
+        let next = self.left.checked_sub(1);
+        // Only at the end the clock is asked about all of them.
+        let is_held = is_held && (next.is_some() || guard.is_held());
+        match next {
+            None if is_held => {
+                guard.lease().unwatch(self.slot);
+                Err(Ok(guard.arrive()))
+            }
+            Some(left) if is_held => {
+                self.taken = Some(guard);
+                self.left = left;
+                Ok(self.ask(shared, now, self.rest[left].clone()))
+            }
+            _ => {
+                self.taken = Some(guard);
+                self.start_over(shared, now)
+            }
         }
-        let Some(left) = self.left.checked_sub(1) else {
-            return Err(Ok(guard.arrive()));
-        };
-        self.taken = Some(guard);
-        self.left = left;
-        Ok(self.ask(shared, now, self.rest[left].clone()))
     }
 
     /// A key that was taken has been lost: releases the others, and begins with the
@@ -139,7 +152,43 @@ impl Several {
     fn take(&mut self) -> Option<LockGuard> {
         let taken = self.taken.take()?;
         taken.lease().unwatch(self.slot);
+        // The old one may ring yet.
+        self.alarm = Arc::default();
         Some(taken)
+    }
+}
+
+/// Wakes the caller when a lease ends, and keeps that in mind.
+#[derive(Default)]
+struct Alarm {
+    rung: AtomicBool,
+    caller: Mutex<Option<Waker>>,
+}
+
+impl Alarm {
+    fn has_rung(&self) -> bool {
+        self.rung.load(Ordering::SeqCst)
+    }
+
+    fn wakes(&self, waker: &Waker) {
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *caller {
+            Some(known) => known.clone_from(waker),
+            None => *caller = Some(waker.clone()),
+        }
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::SeqCst);
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let waker = caller.take();
+        // Whoever is woken may poll at once.
+        drop(caller);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 

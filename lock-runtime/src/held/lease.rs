@@ -18,10 +18,13 @@ use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::spans::Traced;
-use crate::vocabulary::terms::Terms;
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
+    /// What the driver knows it by. The terms of a limit have the number of the lock's
+    /// acquisition, which events tell of.
+    pub(crate) id: LeaseId,
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
     pub(crate) granted: Moment,
@@ -62,6 +65,7 @@ impl Lease {
         };
         let deadline = deadline.min(latest);
         Self {
+            id: terms.id,
             terms,
             fence,
             granted,
@@ -82,7 +86,13 @@ impl Lease {
     pub(crate) fn limit(joined: &Arc<Self>, terms: Arc<Terms>) -> Arc<Self> {
         let (clock, home) = (joined.clock.clone(), Arc::clone(&joined.home));
         let never = Moment::from_nanos(u64::MAX);
+        let id = terms.id;
+        let terms = Arc::new(Terms {
+            id: joined.terms.id,
+            ..Arc::unwrap_or_clone(terms)
+        });
         let lease = Self {
+            id,
             limit: true,
             ..Self::new(terms, joined.fence, clock.now(), never, clock, home)
         };
@@ -199,7 +209,7 @@ impl Lease {
     /// The same, in a destructor.
     pub(crate) fn drop_release(&self) {
         if self.is_first_release() {
-            self.home.release_from_destructor(self.terms.id);
+            self.home.release_from_destructor(self.id);
         }
     }
 
@@ -212,7 +222,7 @@ impl Lease {
 
     fn hand_over(&self, answer: Option<Answer<bool>>) {
         if self.is_first_release() {
-            self.home.release(self.terms.id, answer);
+            self.home.release(self.id, answer);
         }
     }
 

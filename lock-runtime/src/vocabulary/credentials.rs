@@ -54,6 +54,10 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// How long new credentials may take: they may come from far away.
+#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Where credentials come from.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Fn() -> Asked + Send + Sync>);
@@ -73,9 +77,15 @@ impl Provider {
         }))
     }
 
+    /// One that is silent has failed.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) fn ask(&self) -> Asked {
-        (self.0)()
+        let asked = (self.0)();
+        Box::pin(async {
+            let answer = tokio::time::timeout(PATIENCE, asked).await;
+            let silent = "the provider of credentials did not answer in time";
+            answer.unwrap_or_else(|_| Err(Cause::from(Box::from(silent))))
+        })
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum End {
     Kept(Duration),
     /// It was lost after so long.
     Lost(Duration),
+    /// It was kept for so long, which is as long as it may be.
+    Limited(Duration),
     /// It was granted so long ago, and its caller never got it.
     Untaken(Duration),
     /// It was given up before a grant.
@@ -47,7 +49,9 @@ impl End {
     /// How long it was held, if it was.
     pub(crate) fn held(self) -> Option<Duration> {
         match self {
-            Self::Kept(held) | Self::Lost(held) | Self::Untaken(held) => Some(held),
+            Self::Kept(held) | Self::Lost(held) | Self::Limited(held) | Self::Untaken(held) => {
+                Some(held)
+            }
             Self::Withdrawn => None,
         }
     }
@@ -58,6 +62,7 @@ impl End {
             Self::Kept(_) if found => "released",
             Self::Kept(_) => "absent",
             Self::Lost(_) => "lost",
+            Self::Limited(_) => "limited",
             Self::Untaken(_) | Self::Withdrawn => "withdrawn",
         }
     }
@@ -139,6 +144,12 @@ pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
     metrics::lost(terms);
 }
 
+pub(crate) fn limited(terms: &Terms, fence: u64, held: Duration) {
+    event!(info, terms, "limit", fence = fence, held_ms = millis(held));
+    #[cfg(feature = "metrics")]
+    metrics::limited(terms);
+}
+
 /// In the span of the body, as the next one.
 pub(crate) fn stopped(terms: &Terms, fence: u64, held: Duration) {
     event!([] warn, terms, "stop", fence = fence, held_ms = millis(held));
@@ -193,6 +204,12 @@ pub(crate) fn disconnected(connection: usize, cause: &Cause) {
     warn!(target: "lock_runtime", parent: None, connection, error = %cause, "disconnect");
     #[cfg(feature = "metrics")]
     metrics::disconnected();
+}
+
+/// The connection stays open as long as the server leaves it so.
+#[cfg(feature = "redis")]
+pub(crate) fn login_failed(connection: usize, cause: &Cause) {
+    warn!(target: "lock_runtime", parent: None, connection, error = %cause, "login failure");
 }
 
 fn millis(time: Duration) -> u64 {

@@ -1,12 +1,14 @@
-//! Who holds a lock, and what is known of the holders.
+//! Who holds a lock and who waits for it, and what is known of them.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use once_cell::sync::Lazy;
 
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::Terms;
 
 /// A holder of a lock.
@@ -33,6 +35,26 @@ pub struct Holder {
     pub fence: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
+    /// Who waits for its lock; only where that is contended.
+    pub(crate) crowd: Crowd,
+}
+
+/// A waiter in the line for a lock; see [`Status::line`](crate::Status::line).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiter {
+    /// The value that identifies the acquisition on the server.
+    pub id: Box<str>,
+    /// The number of its process.
+    pub process: Option<u32>,
+    /// The name of its machine.
+    pub host: Option<Box<str>>,
+    /// The function that waits, as [`Holder::function`].
+    pub function: Option<Box<str>>,
+    /// How it asks for the lock.
+    pub kind: Kind,
+    /// For how long it has waited, where the store knows.
+    pub waited: Option<Duration>,
 }
 
 /// What is known of a lock; see [`LockManager::status`](crate::LockManager::status).
@@ -47,9 +69,22 @@ pub struct Status {
     /// How many wait for it. Redis leaves out a waiter whose process has been silent
     /// for three seconds, if it is among the first thousand.
     pub waiters: usize,
+    /// Those who wait, in the order in which they will be served: the first thousand of
+    /// them, as far as the store knows them.
+    pub line: Vec<Waiter>,
 }
 
 impl Status {
+    /// A lock that nobody holds and nobody waits for.
+    pub(crate) fn free(key: LockKey) -> Self {
+        Self {
+            key,
+            holders: Vec::new(),
+            waiters: 0,
+            line: Vec::new(),
+        }
+    }
+
     /// Whether somebody holds the lock and may be working under it.
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.resting)
@@ -96,6 +131,7 @@ impl Holder {
             since: None,
             fence: None,
             resting: false,
+            crowd: Crowd::default(),
         }
     }
 
@@ -117,16 +153,56 @@ impl Holder {
     }
 }
 
+impl Waiter {
+    /// A waiter that a store writes down as it does a holder.
+    pub(crate) fn new(who: Holder, kind: Kind, waited: Option<Duration>) -> Self {
+        Self {
+            id: who.id,
+            process: who.process,
+            host: who.host,
+            function: who.function,
+            kind,
+            waited,
+        }
+    }
+}
+
 /// Where the holder is, in words.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(process), Some(host)) = (self.process, &self.host) else {
-            return f.write_str("somebody else");
-        };
-        match &self.function {
-            Some(function) => write!(f, "`{function}` in process {process} on {host}"),
-            None => write!(f, "process {process} on {host}"),
-        }
+        place(
+            f,
+            self.process,
+            self.host.as_deref(),
+            self.function.as_deref(),
+        )
+    }
+}
+
+/// Where the waiter is, in words.
+impl fmt::Display for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        place(
+            f,
+            self.process,
+            self.host.as_deref(),
+            self.function.as_deref(),
+        )
+    }
+}
+
+fn place(
+    f: &mut fmt::Formatter<'_>,
+    process: Option<u32>,
+    host: Option<&str>,
+    function: Option<&str>,
+) -> fmt::Result {
+    let (Some(process), Some(host)) = (process, host) else {
+        return f.write_str("somebody else");
+    };
+    match function {
+        Some(function) => write!(f, "`{function}` in process {process} on {host}"),
+        None => write!(f, "process {process} on {host}"),
     }
 }
 

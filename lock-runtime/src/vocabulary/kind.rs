@@ -1,8 +1,11 @@
 //! Who may hold a lock beside whom.
 
+use std::fmt;
+
 /// Who may hold a lock beside whom. Different kinds exclude each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
     /// One holder; writers are of this kind too.
     Exclusive,
     /// Any number of them.
@@ -23,6 +26,18 @@ impl Kind {
             Self::Exclusive => holders == 0,
             Self::Read => true,
             Self::Permits(most) => u64::try_from(holders).unwrap_or(u64::MAX) < u64::from(most),
+        }
+    }
+}
+
+/// `exclusive`, `read` or `4 permits`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Read => f.write_str("read"),
+            Self::Permits(1) => f.write_str("1 permit"),
+            Self::Permits(permits) => write!(f, "{permits} permits"),
         }
     }
 }

@@ -43,6 +43,7 @@ metrics! {
     counter LATE = "lock_renewals_late_total", Count, "Those of them that had less than a third of the ttl left";
     counter RENEWAL_FAILURES = "lock_renewal_failures_total", Count, "Renewals that failed, and are tried again until the lease ends";
     counter LOST = "lock_lost_total", Count, "Leases that ended while they were held";
+    counter LIMITED = "lock_limited_total", Count, "Leases that lasted for as long as they may, by max_hold or without renewals";
     counter OVERRUNS = "lock_overruns_total", Count, "Bodies that finished in a turn that outlasted the lease";
     counter RELEASE_FAILURES = "lock_release_failures_total", Count, "Releases that failed: the lock stays until its ttl";
     counter CONNECTS = "lock_connects_total", Count, "Connections that were opened, the first ones included";
@@ -110,6 +111,10 @@ pub(super) fn renewal_failed(terms: &Terms) {
 
 pub(super) fn lost(terms: &Terms) {
     of!(terms, counter!(LOST)).increment(1);
+}
+
+pub(super) fn limited(terms: &Terms) {
+    of!(terms, counter!(LIMITED)).increment(1);
 }
 
 pub(super) fn overran(terms: &Terms) {

@@ -1,8 +1,10 @@
 //! Queries about locks: their status, which there are, and taking them away.
 
+use crate::vocabulary::finding::Finding;
 use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::Status;
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::Overview;
 
 /// Identifies a query within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,10 +15,14 @@ pub(crate) enum Query {
     Status(LockKey),
     /// The names of the held locks that match a pattern.
     List(Pattern),
+    /// The basic facts about the locks that match a pattern and are held or waited for.
+    Overview(Pattern),
     /// Take the lock from its holders.
     ForceRelease(LockKey),
     /// Whether the store answers.
     Health,
+    /// What the promises depend on in this store. One that has nothing to say finds nothing.
+    Diagnose,
 }
 
 /// The answer to the query of the same name.
@@ -24,9 +30,11 @@ pub(crate) enum Query {
 pub(crate) enum Found {
     Status(Status),
     List(Vec<LockKey>),
+    Overview(Overview),
     /// How many held it.
     ForceRelease(usize),
     Health(Health),
+    Diagnose(Vec<Finding>),
 }
 
 /// A pattern for names: `*` stands for any text, `?` for any character.

@@ -10,12 +10,19 @@ use crate::vocabulary::terms::Terms;
 
 /// A span until its outcome is known. It takes little room in a future that has it.
 #[derive(Debug, Default)]
-pub(crate) struct Traced(Option<Box<Span>>);
+pub(crate) struct Traced(Option<Box<Open>>);
+
+#[derive(Debug)]
+struct Open {
+    span: Span,
+    /// Whether it asks if the lock is free, and "no" is an answer.
+    tries: bool,
+}
 
 /// A span about `$terms`; what is not known yet is recorded later.
 macro_rules! span {
     ($name:literal, $terms:expr, $keys:expr) => {
-        Traced::of(info_span!(
+        info_span!(
             target: "lock_runtime",
             $name,
             lock.key = names($keys),
@@ -26,14 +33,14 @@ macro_rules! span {
             error.type = field::Empty,
             otel.status_code = field::Empty,
             otel.status_description = field::Empty,
-        ))
+        )
     };
 }
 
 impl Traced {
     /// For a request of all these keys, of which `terms` are those of the first.
     pub(crate) fn wait<'k>(terms: &Terms, keys: impl Iterator<Item = &'k LockKey>) -> Self {
-        span!("lock.wait", terms, keys)
+        Self::of(span!("lock.wait", terms, keys), terms.wait.is_try())
     }
 
     pub(crate) fn hold<'k>(
@@ -41,13 +48,13 @@ impl Traced {
         keys: impl Iterator<Item = &'k LockKey>,
         fence: u64,
     ) -> Self {
-        let traced = span!("lock.hold", terms, keys);
+        let traced = Self::of(span!("lock.hold", terms, keys), false);
         traced.has(fence);
         traced
     }
 
-    fn of(span: Span) -> Self {
-        Self((!span.is_disabled()).then(|| Box::new(span)))
+    fn of(span: Span, tries: bool) -> Self {
+        Self((!span.is_disabled()).then(|| Box::new(Open { span, tries })))
     }
 
     pub(crate) fn is_listened_to(&self) -> bool {
@@ -56,12 +63,12 @@ impl Traced {
 
     /// For one poll of what goes on in it.
     pub(crate) fn enter(&self) -> Option<Entered<'_>> {
-        self.0.as_ref().map(|span| span.enter())
+        self.0.as_ref().map(|open| open.span.enter())
     }
 
     fn has(&self, fence: u64) {
-        if let Some(span) = &self.0 {
-            span.record("lock.fence", fence);
+        if let Some(open) = &self.0 {
+            open.span.record("lock.fence", fence);
         }
     }
 
@@ -71,14 +78,18 @@ impl Traced {
     }
 
     pub(crate) fn ends(&mut self, outcome: &'static str) {
-        if let Some(span) = self.0.take() {
-            span.record("lock.outcome", outcome);
+        if let Some(open) = self.0.take() {
+            open.span.record("lock.outcome", outcome);
         }
     }
 
-    /// Ends it with an error, as OpenTelemetry knows them.
+    /// Ends it with an error, as OpenTelemetry knows them, unless that is the answer to
+    /// a try.
     pub(crate) fn fails(&mut self, error: &LockError) {
-        if let Some(span) = &self.0 {
+        let contended = matches!(error, LockError::Contended { .. });
+        if let Some(Open { span, tries }) = self.0.as_deref()
+            && !(*tries && contended)
+        {
             span.record("error.type", error.kind());
             span.record("otel.status_code", "ERROR");
             span.record("otel.status_description", field::display(error));

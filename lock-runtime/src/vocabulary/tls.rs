@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 /// How connections are encrypted: whose certificates are accepted, and which one is
 /// shown. By default the public certificate authorities are trusted, and none is
-/// shown. Files are read by `connect` and `init`.
+/// shown. Files are read and checked by `connect`, `init` and
+/// [`validate`](crate::LockConfig::validate), and read again whenever a connection is
+/// opened: certificates may be replaced while the program runs.
 ///
 /// ```
 /// # fn example() -> Result<(), lock_runtime::LockError> {

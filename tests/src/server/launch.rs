@@ -18,7 +18,13 @@ use crate::{
 };
 
 /// How often another port is tried when somebody took the one that was free.
-const ATTEMPTS: u32 = 10;
+pub(super) const ATTEMPTS: u32 = 10;
+
+/// The file of the configuration, where there is one.
+const CONFIG: &str = "redis.conf";
+
+/// What a server, or a sentinel, logs when it listens.
+const READY: [&str; 2] = ["ready to accept", "sentinel id is"];
 
 /// What is to be started: see [`RedisServer::builder`].
 #[derive(Debug, Default)]
@@ -27,13 +33,14 @@ pub struct RedisServerBuilder {
     password: Option<String>,
     addresses: Vec<Ipv4Addr>,
     tls: Option<Encryption>,
+    files: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
 struct Encryption {
     identity: Identity,
-    /// Those whose clients may connect, where they have to say who they are.
-    clients: Option<Authority>,
+    /// Whose clients may connect, in the format PEM, where they have to say who they are.
+    clients: Option<String>,
 }
 
 impl RedisServerBuilder {
@@ -61,6 +68,23 @@ impl RedisServerBuilder {
             .arg("--appendfsync", "always")
     }
 
+    /// Reads this configuration, which the server may write anew.
+    pub(super) fn config(self, text: String) -> Self {
+        self.file(CONFIG, text)
+    }
+
+    /// Is a sentinel instead, with this configuration.
+    pub fn sentinel(mut self, config: String) -> Self {
+        self.args.push("--sentinel".to_owned());
+        self.config(config)
+    }
+
+    /// Finds this file in its directory.
+    pub(super) fn file(mut self, name: &'static str, text: String) -> Self {
+        self.files.push((name, text));
+        self
+    }
+
     /// Encrypts on a second port, [`RedisServer::tls_addr`].
     pub fn tls(mut self, identity: Identity) -> Self {
         self.tls = Some(Encryption {
@@ -71,42 +95,53 @@ impl RedisServerBuilder {
     }
 
     /// The same, for clients that have a certificate of `clients`.
-    pub fn tls_for(mut self, identity: Identity, clients: Authority) -> Self {
+    pub fn tls_for(mut self, identity: Identity, clients: &Authority) -> Self {
         self.tls = Some(Encryption {
             identity,
-            clients: Some(clients),
+            clients: Some(clients.pem()),
         });
         self
     }
 
     /// Starts the server and waits until it accepts connections.
     pub async fn start(self) -> RedisServer {
-        let directory = tempfile::tempdir().expect("a directory for the server");
         for _ in 0..ATTEMPTS {
-            let port = free_port();
-            let tls_port = self.tls.as_ref().map(|_| free_port());
-            let mut args = self.command_line(port, &directory);
-            args.extend(self.tls_args(tls_port, &directory));
-            match start(&args).await {
-                Ok(process) => {
-                    return RedisServer {
-                        process,
-                        args,
-                        port,
-                        tls_port,
-                        password: self.password,
-                        directory,
-                    };
-                }
-                Err(log) if log.contains("Address already in use") => {}
-                Err(log) => panic!("{} did not start:\n{log}", binary().display()),
+            if let Some(server) = self.start_at(free_port()).await {
+                return server;
             }
         }
         panic!("no free port for a server in {ATTEMPTS} attempts");
     }
 
+    /// Starts the server at this port, unless somebody has taken it.
+    pub(super) async fn start_at(&self, port: u16) -> Option<RedisServer> {
+        let directory = tempfile::tempdir().expect("a directory for the server");
+        for (name, text) in &self.files {
+            std::fs::write(directory.path().join(name), text).expect("a file for the server");
+        }
+        let tls_port = self.tls.as_ref().map(|_| free_port());
+        let mut args = self.command_line(port, &directory);
+        args.extend(self.tls_args(tls_port, &directory));
+        match start(&args).await {
+            Ok(process) => Some(RedisServer {
+                process,
+                args,
+                port,
+                tls_port,
+                password: self.password.clone(),
+                directory,
+            }),
+            Err(log) if log.contains("Address already in use") => None,
+            Err(log) => panic!("{} did not start:\n{log}", binary().display()),
+        }
+    }
+
     fn command_line(&self, port: u16, directory: &TempDir) -> Vec<OsString> {
-        let mut args: Vec<OsString> = vec!["--bind".into()];
+        let mut args: Vec<OsString> = Vec::new();
+        if self.files.iter().any(|(name, _)| *name == CONFIG) {
+            args.push(directory.path().join(CONFIG).into());
+        }
+        args.push("--bind".into());
         for address in [Ipv4Addr::LOCALHOST].iter().chain(&self.addresses) {
             args.push(address.to_string().into());
         }
@@ -143,7 +178,7 @@ impl RedisServerBuilder {
         let clients = directory.join("clients.pem");
         match &tls.clients {
             Some(authority) => {
-                std::fs::write(&clients, authority.pem()).expect("a file");
+                std::fs::write(&clients, authority).expect("a file");
                 args.extend(["--tls-ca-cert-file".into(), clients.into()]);
             }
             None => args.extend(["--tls-auth-clients", "no"].map(OsString::from)),
@@ -174,7 +209,7 @@ async fn follow_log(stdout: ChildStdout, ready: oneshot::Sender<Result<(), Strin
     let mut log = String::new();
     let outcome = loop {
         match lines.next_line().await {
-            Ok(Some(line)) if line.to_lowercase().contains("ready to accept") => break Ok(()),
+            Ok(Some(line)) if is_ready(&line) => break Ok(()),
             Ok(Some(line)) => log = log + &line + "\n",
             _ => break Err(log),
         }
@@ -184,13 +219,18 @@ async fn follow_log(stdout: ChildStdout, ready: oneshot::Sender<Result<(), Strin
     while let Ok(Some(_)) = lines.next_line().await {}
 }
 
+fn is_ready(line: &str) -> bool {
+    let line = line.to_lowercase();
+    READY.iter().any(|ready| line.contains(ready))
+}
+
 /// The server's binary.
 fn binary() -> OsString {
     env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
 }
 
 /// The first number of the server's version.
-fn major_version() -> u32 {
+pub(super) fn major_version() -> u32 {
     static VERSION: OnceLock<u32> = OnceLock::new();
     *VERSION.get_or_init(|| {
         let binary = binary();

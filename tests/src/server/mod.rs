@@ -1,7 +1,12 @@
 //! A Redis server of the test's own, which it may stop, kill and restart.
 
+mod bus;
 mod certificates;
+mod cluster;
 mod launch;
+mod peers;
+mod sentinel;
+mod slots;
 
 use std::{
     ffi::OsString,
@@ -13,8 +18,10 @@ use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 pub use self::certificates::{Authority, Identity};
+pub use self::cluster::{ClusterBuilder, ClusterFleet};
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
+pub use self::sentinel::{SentinelBuilder, SentinelFleet, Switches};
 use crate::{PATIENCE, process::Process};
 
 /// The file name of the server's Unix socket.
@@ -109,21 +116,33 @@ impl RedisServer {
 
     /// A connection for looking at the server and preparing it, with all rights.
     pub async fn connection(&self) -> MultiplexedConnection {
+        must_connect(self.try_connection().await)
+    }
+
+    async fn try_connection(&self) -> redis::RedisResult<MultiplexedConnection> {
         let url = match &self.password {
             Some(password) => self.url_with_user("", password),
             None => self.url(),
         };
-        connect(&url).await
+        try_connect(&url).await
     }
 
     /// Sends one command on a connection of its own; panics when the server answers with an error.
     pub async fn cmd(&self, words: &[&str]) -> Value {
-        let mut command = redis::Cmd::new();
-        command.arg(words);
-        command
-            .query_async(&mut self.connection().await)
+        self.try_cmd(words)
             .await
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it cannot be reached.
+    pub async fn try_cmd(&self, words: &[&str]) -> redis::RedisResult<Value> {
+        let mut command = redis::Cmd::new();
+        command.arg(words);
+        command.query_async(&mut self.try_connection().await?).await
     }
 
     /// The names of the keys that match a glob pattern, sorted.
@@ -162,7 +181,8 @@ impl RedisServer {
         }
     }
 
-    async fn read<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+    /// What one command answers, on a connection of its own.
+    pub(crate) async fn read<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         redis::from_redis_value(self.cmd(words).await)
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
@@ -170,12 +190,18 @@ impl RedisServer {
 
 /// A connection that waits long enough for a busy machine.
 pub(crate) async fn connect(url: &str) -> MultiplexedConnection {
+    must_connect(try_connect(url).await)
+}
+
+fn must_connect(outcome: redis::RedisResult<MultiplexedConnection>) -> MultiplexedConnection {
+    outcome.unwrap_or_else(|error| panic!("cannot inspect the server: {error}"))
+}
+
+async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
-    redis::Client::open(url)
-        .expect("a URL that the client understands")
+    redis::Client::open(url)?
         .get_multiplexed_async_connection_with_config(&patient)
         .await
-        .unwrap_or_else(|error| panic!("cannot inspect the server: {error}"))
 }

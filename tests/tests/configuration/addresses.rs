@@ -25,6 +25,8 @@ async fn bad_urls_are_refused_and_not_shown() {
         "redis://me:1/hunter2@localhost",
         "redis://me:1?hunter2=@localhost",
         "redis-sentinel://me:hunter2@localhost/service",
+        "redis+sentinel://me:hunter2@localhost",
+        "redis+sentinel://localhost/service?sentinel_pass=hunter2",
         "redis+cluster://me:hunter2@localhost",
         "redis+unix:///redis.sock?db=-1&pass=hunter2",
         "redis+unix:///redis.sock?db=one&pass=hunter2",
@@ -90,7 +92,9 @@ async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
 #[tokio::test]
 async fn a_url_with_another_scheme_says_what_to_write() {
     for (url, says) in [
-        ("redis-sentinel://h/service", "Sentinel is not supported"),
+        ("redis-sentinel://h/service", "`redis+sentinel://HOST"),
+        ("rediss-sentinel://h/service", "`rediss+sentinel://HOST"),
+        ("redis+sentinel://h", "names no service"),
         ("redis+cluster://h", "Cluster is not supported"),
         ("redis://h:1,i:2", "several hosts"),
         ("unix:///redis.sock", "`redis+unix:///path`"),

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError, LockManager, Tls};
-use tests::{Authority, RedisServer, within};
+use tests::{Authority, RedisServer, eventually, take_turn, within};
+use tokio::process::Command;
 
 use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
 
@@ -41,7 +42,7 @@ async fn a_url_names_the_files() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     std::fs::write(path("ca.pem"), theirs.pem()).unwrap();
     ours.issue("client").write(directory.path(), "client");
-    let server = RedisServer::builder().tls_for(theirs.issue("locks.example"), ours);
+    let server = RedisServer::builder().tls_for(theirs.issue("locks.example"), &ours);
     let server = server.start().await;
     let url = format!(
         "valkeys://{}?ca={}&cert={}&key={}&server_name=locks.example",
@@ -64,6 +65,40 @@ async fn a_certificate_of_an_unknown_authority_is_refused_at_once() {
     }
 }
 
+/// Says in its environment that the test below runs in a process of its own, and where the server is.
+const CHILD: &str = "TRUSTS_THE_SYSTEM_AT";
+
+/// Runs itself in processes of its own, since the environment belongs to a whole process.
+#[tokio::test]
+async fn the_authorities_of_the_system_are_trusted() {
+    if let Ok(url) = std::env::var(CHILD) {
+        let config = config(url).tls(Tls::new().native_roots());
+        let connected = within(PATIENCE, LockManager::connect(config)).await;
+        return match connected {
+            Ok(locks) => drop(take_turn(&locks, "key").await),
+            Err(error) => panic!("{error}"),
+        };
+    }
+    let (theirs, others) = (Authority::new(), Authority::new());
+    let server = RedisServer::builder().tls(theirs.issue_for_loopback());
+    let server = server.start().await;
+    let directory = tempfile::tempdir().unwrap();
+    for (authority, says) in [(theirs, "1 passed"), (others, "unknown authority")] {
+        let file = directory.path().join("ca.pem");
+        std::fs::write(&file, authority.pem()).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child
+            .args(["--exact", "tls::the_authorities_of_the_system_are_trusted"])
+            .env(CHILD, format!("rediss://{}", server.tls_addr()))
+            .env("SSL_CERT_FILE", file)
+            .env_remove("SSL_CERT_DIR")
+            .kill_on_drop(true);
+        let output = within(PATIENCE, child.output()).await.unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(text.contains(says), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused_at_once() {
     let authority = Authority::new();
@@ -80,7 +115,7 @@ async fn a_certificate_for_another_name_is_refused_at_once() {
 async fn a_server_that_asks_for_a_certificate_gets_ours() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let (client, stranger) = (ours.issue("client"), theirs.issue("client"));
-    let server = RedisServer::builder().tls_for(theirs.issue_for_loopback(), ours);
+    let server = RedisServer::builder().tls_for(theirs.issue_for_loopback(), &ours);
     let server = server.start().await;
     let tls = Tls::new().ca_pem(theirs.pem());
     let known = tls.clone().client_pem(client.certificate, client.key);
@@ -128,6 +163,58 @@ async fn files_and_settings_that_cannot_serve_say_so() {
         let text = refused(config).await;
         assert!(text.contains(says), "{text}");
     }
+}
+
+#[tokio::test]
+async fn files_are_checked_before_anything_connects() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ca.pem");
+    let tls = Tls::new().ca_file(&path);
+    // Nobody listens there.
+    let config = config("rediss://127.0.0.1:1").tls(tls).lazy();
+    for says in ["cannot read", "not a certificate"] {
+        let error = config.validate().expect_err("no certificate");
+        let text = refused(config.clone()).await;
+        assert_eq!(error.to_string(), text);
+        let of_the_file = text.contains(says) && text.contains("ca.pem");
+        assert!(text.starts_with("invalid tls: ") && of_the_file, "{text}");
+        std::fs::write(&path, "none").unwrap();
+    }
+    std::fs::write(&path, Authority::new().pem()).unwrap();
+    config.validate().unwrap();
+    drop(connect(config).await);
+}
+
+#[tokio::test]
+async fn certificates_that_are_replaced_are_used_by_the_next_connection() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let show = |authority: &Authority| authority.issue("client").write(directory.path(), "client");
+    show(&ours);
+    let client = Tls::new().client_files(path("client.pem"), path("client.key"));
+    let tls = client.ca_pem(theirs.pem());
+    let server = RedisServer::builder().tls_for(theirs.issue_for_loopback(), &ours);
+    let server = server.start().await;
+    let locks = connect(encrypted(&server).tls(tls)).await;
+    let locked = || within(PATIENCE, locks.lock("key").wait(PATIENCE).acquire());
+    drop(locked().await.unwrap());
+
+    // A stranger's, of which the server wants to know nothing.
+    show(&theirs);
+    server.kill_all_clients().await;
+    let (text, _) = unavailable(locked()).await;
+    assert!(text.contains("client's certificate"), "{text}");
+    // A file that is only half written.
+    std::fs::write(path("client.pem"), "none").unwrap();
+    eventually(PATIENCE, async || {
+        let (text, _) = unavailable(locked()).await;
+        text.contains("client.pem")
+    })
+    .await;
+
+    show(&ours);
+    eventually(PATIENCE, async || locked().await.is_ok()).await;
 }
 
 #[tokio::test]

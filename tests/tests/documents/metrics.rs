@@ -1,8 +1,9 @@
 //! The metrics, in their table, in the dashboard and in the alert rules, and where they are named.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
-use crate::repository::{read, rows_of_table};
+use crate::repository::{read, root, rows_of_table};
 
 #[test]
 fn the_table_lists_every_metric() {
@@ -37,6 +38,23 @@ fn the_alerts_are_about_metrics_that_there_are() {
         unknown(&expressions, &exported(&source())),
         Vec::<String>::new()
     );
+}
+
+#[test]
+fn prometheus_accepts_the_alerts() {
+    let mut check = Command::new("promtool");
+    let check = check
+        .args(["check", "rules", "docs/alerts.yml"])
+        .current_dir(root());
+    match check.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{said}");
+        }
+        Err(error) => {
+            eprintln!("NOTICE: Prometheus has not read docs/alerts.yml: no promtool ({error})")
+        }
+    }
 }
 
 #[test]

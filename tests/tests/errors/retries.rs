@@ -1,17 +1,27 @@
 //! When to try again.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use lock_runtime::{LockError, LockManager};
-use tests::within;
-use tests::{LONG, Store, on_every_store};
+use tests::{LONG, Store, eventually, on_every_store, release, take, within};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{PATIENCE, SECOND};
+
+const TURN: Duration = Duration::from_millis(25);
 
 on_every_store! {
     a_lease_that_is_renewed_does_not_say_when_the_work_ends,
     a_fixed_lease_says_when_it_ends_at_the_latest,
     a_lock_that_rests_opens_at_a_known_time,
+    a_lock_that_changes_hands_quickly_is_worth_another_try_soon,
+    a_longer_line_takes_longer,
 }
 
 async fn retry_after(locks: &LockManager) -> Duration {
@@ -42,4 +52,53 @@ async fn a_lock_that_rests_opens_at_a_known_time(store: Store) {
     assert!(guard.release_confirmed().await.unwrap());
     let after = retry_after(&others).await;
     assert!(after > LONG / 2 && after <= LONG, "{after:?}");
+}
+
+/// What a refusal says of a lock that so many take in turn, each for 25 ms; the median of many.
+async fn of_a_hot_lock(store: &Store, workers: usize, wait: Duration) -> Duration {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let turns = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..workers {
+        let (locks, turns) = (locks.clone(), Arc::clone(&turns));
+        tasks.spawn(async move {
+            loop {
+                let guard = take(&locks, "hot", LONG).await;
+                sleep(TURN).await;
+                turns.fetch_add(1, Ordering::SeqCst);
+                release(guard).await;
+            }
+        });
+    }
+    // The line is as long as it will be, and has moved.
+    eventually(PATIENCE, async || {
+        turns.load(Ordering::SeqCst) > 2 * workers
+    })
+    .await;
+    let mut estimates = Vec::new();
+    while estimates.len() < 15 {
+        let request = others.lock("hot").wait(wait);
+        if let Err(error) = within(PATIENCE, request.acquire()).await {
+            assert!(matches!(error, LockError::Contended { .. }), "{error}");
+            estimates.push(error.retry_after().unwrap());
+        }
+        sleep(TURN / 2).await;
+    }
+    estimates.sort_unstable();
+    estimates[estimates.len() / 2]
+}
+
+async fn a_lock_that_changes_hands_quickly_is_worth_another_try_soon(store: Store) {
+    // Who gives up early knows the length of the line, and that it takes longer than that.
+    for (wait, least) in [(Duration::ZERO, 2 * TURN), (TURN, TURN)] {
+        let estimate = of_a_hot_lock(&store, 5, wait).await;
+        assert!(estimate >= least && estimate < SECOND, "{estimate:?}");
+    }
+}
+
+async fn a_longer_line_takes_longer(store: Store) {
+    let [short, long] = [3, 9];
+    let short = of_a_hot_lock(&store, short, Duration::ZERO).await;
+    let long = of_a_hot_lock(&store, long, Duration::ZERO).await;
+    assert!(short < long, "{short:?} and {long:?}");
 }

@@ -12,6 +12,7 @@ use tests::{
 mod force_release;
 mod list;
 mod on_redis;
+mod overview;
 
 on_every_store! {
     nobody_holds_a_free_lock,

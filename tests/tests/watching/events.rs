@@ -126,7 +126,47 @@ async fn a_lock_that_is_taken_away_is_lost(store: Store) {
     assert_eq!(release.fields.get("outcome"), Some("lost"));
 }
 
+async fn a_lock_that_is_held_for_as_long_as_it_may_is_not_lost(store: Store) {
+    record();
+    let locks = store.manager().await;
+    let (bounded, fixed) = (unique("bounded"), unique("fixed"));
+    for (key, request) in [
+        (&bounded, locks.lock(&bounded).ttl(LONG).max_hold(WHILE)),
+        (&fixed, locks.lock(&fixed).ttl(2 * WHILE).renew(false)),
+    ] {
+        let held = within(PATIENCE, request.acquire()).await.unwrap();
+        within(PATIENCE, held.lost()).await;
+        let limit = event(key, "limit").await;
+        assert_eq!(limit.level, Level::INFO);
+        assert!(limit.fields.number("held_ms") < 20_000);
+        let release = event(key, "release").await;
+        assert_eq!(release.fields.get("outcome"), Some("limited"));
+        assert!(events(key).iter().all(|event| event.name != "loss"));
+    }
+}
+
+async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
+    record();
+    let locks = store.manager().await;
+    let key = unique("joined");
+    let work = locks.lock(&key).ttl(LONG).run(async |_| {
+        let inner = locks.lock(&key).reentrant().max_hold(WHILE);
+        let inner = inner.acquire().await.unwrap();
+        inner.hold(std::future::pending::<()>()).await.unwrap_err();
+    });
+    within(PATIENCE, work).await.unwrap();
+    let release = event(&key, "release").await;
+    assert_eq!(release.fields.get("outcome"), Some("released"));
+    let events = events(&key);
+    let names: Vec<_> = events.iter().map(|event| &*event.name).collect();
+    assert_eq!(names, ["acquire", "grant", "stop", "release"]);
+    let id = events[0].fields.get("id");
+    assert!(events.iter().all(|event| event.fields.get("id") == id));
+}
+
 on_every_store! {
+    a_lock_that_is_held_for_as_long_as_it_may_is_not_lost,
+    the_limit_of_a_call_that_joins_is_told_of_the_lock,
     a_call_tells_of_itself_in_numbers,
     a_waiter_tells_how_long_it_has_waited,
     a_refusal_has_its_kind_and_is_no_news_where_it_was_expected,

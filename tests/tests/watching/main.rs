@@ -3,6 +3,7 @@
 
 mod events;
 mod health;
+mod logins;
 mod meter;
 mod metrics;
 mod recorder;

@@ -111,6 +111,20 @@ async fn a_lease_is_counted_when_it_is_renewed_and_when_it_is_lost(store: Store)
     labels.reaches("lock_held", 0.0).await;
 }
 
+async fn a_lease_that_ends_at_its_max_hold_is_not_counted_as_lost(store: Store) {
+    let labels = Labels::new("limited");
+    let locks = store.manager().await;
+    let key = unique("limited");
+    let request = locks.lock(&key).template(labels.0).ttl(LONG);
+    let held = within(PATIENCE, request.max_hold(WHILE).acquire())
+        .await
+        .unwrap();
+    within(PATIENCE, held.lost()).await;
+    labels.reaches("lock_limited_total", 1.0).await;
+    labels.reaches("lock_held", 0.0).await;
+    assert!(labels.sum("lock_lost_total") < 0.5);
+}
+
 #[distributed_lock(key = ["annotated:{name}", "beside:{name}"], manager = locks)]
 async fn annotated(locks: &LockManager, name: &str) -> Result<(), LockError> {
     Ok(())
@@ -132,6 +146,7 @@ on_every_store! {
     a_lock_is_counted_from_the_request_to_the_release,
     what_is_not_granted_is_counted_by_its_kind,
     a_lease_is_counted_when_it_is_renewed_and_when_it_is_lost,
+    a_lease_that_ends_at_its_max_hold_is_not_counted_as_lost,
     values_in_a_key_make_no_new_labels,
 }
 

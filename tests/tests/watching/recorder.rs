@@ -87,6 +87,21 @@ pub(crate) async fn event(key: &str, name: &str) -> Sighting {
     find().expect("it was there")
 }
 
+/// The first event of this name whose `error` says this, as soon as there is one.
+pub(crate) async fn failure(name: &str, says: &str) -> Sighting {
+    let find = || {
+        let seen = seen();
+        let mut events = seen.events.iter();
+        let of_it = |it: &&Sighting| {
+            let error = it.fields.get("error");
+            it.name == name && error.is_some_and(|error| error.contains(says))
+        };
+        events.find(of_it).cloned()
+    };
+    eventually(Duration::from_secs(20), async || find().is_some()).await;
+    find().expect("it was there")
+}
+
 /// The spans about the lock of this name.
 pub(crate) fn spans(key: &str) -> Vec<Sighting> {
     let seen = seen();

@@ -81,6 +81,24 @@ async fn a_refusal_is_an_error_of_the_span(store: Store) {
     release(held).await;
 }
 
+async fn a_try_that_finds_the_lock_held_is_no_error_of_the_span(store: Store) {
+    record();
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let key = unique("tried");
+    let held = within(PATIENCE, locks.lock(&key).acquire()).await.unwrap();
+    within(PATIENCE, others.lock(&key).try_once().acquire())
+        .await
+        .unwrap_err();
+    let outcomes = spans(&key).into_iter().map(|span| span.fields);
+    let refused = outcomes.filter(|it| it.get("lock.outcome") == Some("contended"));
+    let refused: Vec<_> = refused.collect();
+    assert_eq!(refused.len(), 1);
+    for field in ["error.type", "otel.status_code", "otel.status_description"] {
+        assert_eq!(refused[0].get(field), None);
+    }
+    release(held).await;
+}
+
 async fn a_wait_that_is_given_up_is_cancelled(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
@@ -116,6 +134,7 @@ on_every_store! {
     a_call_is_in_two_spans_of_its_caller,
     what_other_tasks_do_meanwhile_is_outside,
     a_refusal_is_an_error_of_the_span,
+    a_try_that_finds_the_lock_held_is_no_error_of_the_span,
     a_wait_that_is_given_up_is_cancelled,
     work_that_is_stopped_is_an_error_of_its_span,
 }

@@ -118,6 +118,7 @@ impl Memory {
         let waiter = Waiter {
             client: self.client.clone(),
             terms,
+            since: now,
         };
         store.enqueue(now, waiter);
     }
@@ -143,6 +144,9 @@ impl Memory {
         match query {
             Query::Status(key) => Found::Status(store.status(now, &key)),
             Query::List(pattern) => Found::List(store.list(now, &pattern)),
+            Query::Overview(pattern) => Found::Overview(store.overview(now, &pattern)),
+            // Nothing can be wrong with it.
+            Query::Diagnose => Found::Diagnose(Vec::new()),
             Query::ForceRelease(key) => Found::ForceRelease(store.force_release(now, &key)),
             Query::Health => Found::Health(Health::reached(Duration::ZERO)),
         }

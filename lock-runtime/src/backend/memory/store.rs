@@ -8,12 +8,18 @@ use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
+use crate::vocabulary;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
+use crate::vocabulary::overview::{Count, MOST_HOLDERS, Overview, Summary};
 use crate::vocabulary::query::Pattern;
 use crate::vocabulary::terms::{LeaseId, Terms};
+
+/// How many waiters of one lock a status names.
+const MOST_IN_LINE: usize = 1_000;
 
 /// Where a manager gets its outcomes.
 pub(super) type Client = mpsc::UnboundedSender<Outcome>;
@@ -46,6 +52,7 @@ struct Owner {
 pub(super) struct Waiter {
     pub(super) client: Client,
     pub(super) terms: Arc<Terms>,
+    pub(super) since: Moment,
 }
 
 impl Store {
@@ -90,7 +97,7 @@ impl Store {
             .front()
             .is_some_and(|it| slot.admits(it.terms.kind))
         {
-            let Some(Waiter { client, terms }) = slot.queue.pop_front() else {
+            let Some(Waiter { client, terms, .. }) = slot.queue.pop_front() else {
                 break;
             };
             self.fence += 1;
@@ -189,17 +196,30 @@ impl Store {
     }
 
     pub(super) fn status(&mut self, now: Moment, key: &LockKey) -> Status {
-        let mut status = Status {
-            key: key.clone(),
-            holders: Vec::new(),
-            waiters: 0,
-        };
+        let mut status = Status::free(key.clone());
         if let Some(slot) = self.slots.get_mut(key) {
             slot.sweep(now);
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
             status.waiters = slot.queue.len();
+            let first = slot.queue.iter().take(MOST_IN_LINE);
+            status.line = first.map(|it| it.describe(now)).collect();
         }
         status
+    }
+
+    pub(super) fn overview(&mut self, now: Moment, pattern: &Pattern) -> Overview {
+        let slots = self.slots.iter_mut();
+        let matching = slots.filter(|(key, _)| pattern.matches(key));
+        let locks = matching.filter_map(|(key, slot)| {
+            slot.sweep(now);
+            let is_used = !slot.holders.is_empty() || !slot.queue.is_empty();
+            is_used.then(|| slot.summarize(now, key))
+        });
+        let count = Count {
+            fence: self.fence,
+            raised_to: u64::MAX,
+        };
+        Overview::new(locks.collect(), Some(count))
     }
 
     pub(super) fn list(&mut self, now: Moment, pattern: &Pattern) -> Vec<LockKey> {
@@ -231,9 +251,36 @@ impl Slot {
         self.holders.retain(|it| now < it.expires);
     }
 
+    /// For one of those in line.
     fn first_to_end(&self, now: Moment) -> Option<Box<Holder>> {
         let first = self.holders.iter().min_by_key(|it| it.expires)?;
-        Some(Box::new(first.describe(now)))
+        Some(Box::new(Holder {
+            crowd: self.crowd(now),
+            ..first.describe(now)
+        }))
+    }
+
+    /// Who waits, without one of them.
+    fn crowd(&self, now: Moment) -> Crowd {
+        let others = self.queue.len().saturating_sub(1);
+        let first = self.queue.front().filter(|_| others > 0);
+        Crowd {
+            waiters: u32::try_from(others).unwrap_or(u32::MAX),
+            longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
+        }
+    }
+
+    fn summarize(&self, now: Moment, key: &LockKey) -> Summary {
+        let working = self.holders.iter().find(|it| !it.resting);
+        let named = self.holders.iter().take(MOST_HOLDERS);
+        Summary {
+            key: key.clone(),
+            kind: working.map(|it| it.terms.kind),
+            holders: named.map(|it| it.report(now)).collect(),
+            held_by: self.holders.len(),
+            waiters: self.queue.len(),
+            longest_wait: self.queue.front().map(|it| now.since(it.since)),
+        }
     }
 
     fn tell_waiters(&self, now: Moment) {
@@ -265,6 +312,11 @@ impl Slot {
 }
 
 impl Waiter {
+    fn describe(&self, now: Moment) -> vocabulary::holder::Waiter {
+        let who = Holder::here(&self.terms, Duration::ZERO);
+        vocabulary::holder::Waiter::new(who, self.terms.kind, Some(now.since(self.since)))
+    }
+
     fn is(&self, client: &Client, id: LeaseId) -> bool {
         self.terms.id == id && self.client.same_channel(client)
     }

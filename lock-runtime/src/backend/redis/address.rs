@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redis::RedisConnectionInfo;
+use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
@@ -14,9 +14,15 @@ const DEFAULT_PORT: u16 = 6379;
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) place: Place,
+    pub(crate) login: Login,
+    pub(crate) database: i64,
+}
+
+/// Who asks a server.
+#[derive(Clone)]
+pub(crate) struct Login {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-    pub(crate) database: i64,
 }
 
 /// What a connection is made to.
@@ -35,29 +41,47 @@ pub(crate) enum Place {
     Unix(String),
 }
 
+impl Place {
+    /// A port of a host.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(unused_variables, reason = "nothing is encrypted")
+    )]
+    pub(crate) fn at(host: Host, encrypted: bool) -> Self {
+        let Host { name: host, port } = host;
+        #[cfg(feature = "tls")]
+        if encrypted {
+            return Self::Tls { host, port };
+        }
+        Self::Tcp { host, port }
+    }
+}
+
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
     pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
-        Self::at_port(url, |host, port| Place::Tcp { host, port })
+        Self::at_port(url, false)
     }
 
     /// The same, encrypted.
     #[cfg(feature = "tls")]
     pub(crate) fn tls(url: &Url) -> Result<Self, LockError> {
-        Self::at_port(url, |host, port| Place::Tls { host, port })
+        Self::at_port(url, true)
     }
 
-    fn at_port(url: &Url, place: fn(String, u16) -> Place) -> Result<Self, LockError> {
+    fn at_port(url: &Url, encrypted: bool) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         let Ok([host]) = <[Host; 1]>::try_from(authority.hosts) else {
             return Err(url.broken(
-                "it names several hosts: Sentinel, Cluster and several servers are not supported, name one",
+                "it names several hosts, but `redis://` means one server; write `redis+sentinel://` for sentinels",
             ));
         };
         Ok(Self {
-            place: place(host.name, host.port),
-            user: authority.user,
-            password: authority.password,
+            place: Place::at(host, encrypted),
+            login: Login {
+                user: authority.user,
+                password: authority.password,
+            },
             database: database(path).map_err(|wrong| url.broken(wrong))?,
         })
     }
@@ -70,15 +94,22 @@ impl Address {
         let wrong = |reason| LockError::invalid("url", reason);
         Ok(Self {
             place: Place::Unix(path),
-            user: url.take("user")?.and_then(given),
-            password: url.take("pass")?.and_then(given),
+            login: Login {
+                user: url.take("user")?.and_then(given),
+                password: url.take("pass")?.and_then(given),
+            },
             database: database(&url.take("db")?.unwrap_or_default()).map_err(wrong)?,
         })
     }
+}
 
-    /// What a connection logs in with.
-    pub(crate) fn login(&self) -> RedisConnectionInfo {
-        let mut login = RedisConnectionInfo::default().set_db(self.database);
+impl Login {
+    /// What a connection to one of the databases begins with.
+    pub(crate) fn to(&self, database: i64) -> RedisConnectionInfo {
+        let mut login = RedisConnectionInfo::default()
+            .set_db(database)
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_skip_set_lib_name();
         if let Some(user) = &self.user {
             login = login.set_username(user);
         }
@@ -89,7 +120,8 @@ impl Address {
     }
 }
 
-fn database(text: &str) -> Result<i64, &'static str> {
+/// Reads the number at the end of a URL.
+pub(super) fn database(text: &str) -> Result<i64, &'static str> {
     let text = text.trim_matches('/');
     let number = if text.is_empty() { Ok(0) } else { text.parse() };
     let number = number.ok().filter(|number| *number >= 0);
@@ -155,8 +187,8 @@ mod tests {
         ] {
             let address = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(address.place.to_string(), place);
-            assert_eq!(address.user.as_deref(), user);
-            assert_eq!(address.password.as_deref(), password);
+            assert_eq!(address.login.user.as_deref(), user);
+            assert_eq!(address.login.password.as_deref(), password);
             assert_eq!(address.database, database);
         }
     }

@@ -2,9 +2,12 @@
 //! keys that are bound to it.
 
 mod address;
+mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
+mod sentinel;
+pub(crate) mod target;
 mod transport;
 
 use std::error::Error;
@@ -13,85 +16,53 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
-use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
-use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
-use crate::vocabulary::url::Url;
 
-use address::Address;
 use protocol::call::KeyNames;
 use protocol::reply::Trouble;
+use sentinel::{NoMaster, Watch};
+use transport::connect::{Dialer, Push};
 use transport::link::Link;
-use transport::{Dialer, Push};
-
-/// Reads `redis://`.
-pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::tcp(url)?))
-}
-
-/// Reads `rediss://`.
-#[cfg(feature = "tls")]
-pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::tls(url)?))
-}
-
-/// Reads `redis+unix://`.
-#[cfg(unix)]
-pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::unix(url)?))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    let reason = "this system has no Unix sockets: write `redis://`";
-    Err(LockError::invalid("url", reason))
-}
-
-impl Target for Address {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all("Redis")
-    }
-
-    #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        matches!(self.place, address::Place::Tls { .. })
-    }
-
-    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
-        Box::pin(async {
-            let redis = Redis::connect(setup, self).await?;
-            Ok(Box::new(redis) as Box<dyn Backend>)
-        })
-    }
-}
+use transport::way::Way;
 
 /// Why a manager cannot connect: because of a setting, or of the server.
-fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
+fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockError {
+    let cause = trouble.cause();
     if trouble.is_no_such_database() {
-        let reason = format!("the server has no database {}", address.database);
+        let reason = format!("the server has no database {database}");
         return LockError::invalid("url", reason);
     }
-    #[cfg(feature = "tls")]
-    if trouble.cause().is::<Distrust>() {
-        return LockError::invalid("tls", trouble.cause());
+    if cause
+        .downcast_ref::<NoMaster>()
+        .is_some_and(NoMaster::is_unknown)
+    {
+        return LockError::invalid("url", cause);
     }
-    LockError::unavailable_at(&address.to_string().into(), trouble.cause())
+    #[cfg(feature = "tls")]
+    if cause.is::<Distrust>() {
+        return LockError::invalid("tls", cause);
+    }
+    LockError::unavailable_at(server, cause)
 }
 
-/// The backend for `redis:` and `redis+unix:`.
+/// The backend for one server, or for the one that is the master at the time.
 #[derive(Debug)]
 struct Redis {
     links: Vec<Link>,
+    /// Tells of a new master, where sentinels name it.
+    watch: Option<Watch>,
     /// The connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
     /// The connection that each probe went to.
@@ -104,19 +75,29 @@ struct Redis {
 impl Redis {
     /// Opens every connection, or says why it cannot; a lazy manager leaves that to the
     /// polls that follow.
-    async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
-        let server = Arc::from(address.to_string());
+    async fn connect(
+        setup: &Setup,
+        server: &Arc<str>,
+        way: Way,
+        login: RedisConnectionInfo,
+    ) -> Result<Self, LockError> {
+        let database = login.db();
+        let watch = match &way {
+            Way::Known(_) => None,
+            Way::Sentinels(sentinels) => Some(Watch::new(sentinels)),
+        };
         let (sender, pushes) = mpsc::unbounded_channel();
-        let dialer = Dialer::new(address, setup, sender)?;
+        let dialer = Dialer::new(way, login, setup, sender);
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
             let names = KeyNames::new(&setup.prefix)
-                .map_err(|error| LockError::unavailable_at(&server, error))?;
+                .map_err(|error| LockError::unavailable_at(server, error))?;
             links.push(Link::new(number, names, dialer.clone(), now));
         }
         let mut this = Self {
             links,
+            watch,
             bound: Numbered::default(),
             probes: Numbered::default(),
             pushes,
@@ -130,12 +111,12 @@ impl Redis {
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match tokio::time::timeout(setup.connect_timeout, all_up).await {
             Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, address)),
+            Ok(Err(trouble)) => Err(connect_failed(&trouble, server, database)),
             Err(_) => {
                 let none = || format!("no connection within {:?}", setup.connect_timeout).into();
                 let cause: Box<dyn Error + Send + Sync> =
                     last.map_or_else(none, |trouble| trouble.cause().into());
-                Err(LockError::unavailable_at(&server, cause))
+                Err(LockError::unavailable_at(server, cause))
             }
         }
     }
@@ -148,6 +129,7 @@ impl Redis {
         last: &mut Option<Trouble>,
     ) -> Poll<Result<(), Trouble>> {
         loop {
+            self.follow(cx);
             let now = self.clock.now();
             for link in &mut self.links {
                 match link.poll_connection(cx, now) {
@@ -183,6 +165,19 @@ impl Redis {
         broken.unwrap_or_else(|| usize::try_from(id.0 % links).unwrap_or(0))
     }
 
+    /// Follows the sentinels to another master.
+    fn follow(&mut self, cx: &mut Context<'_>) {
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        while let Poll::Ready(master) = watch.poll_news(cx) {
+            let now = self.clock.now();
+            for link in &mut self.links {
+                link.named(now, &master);
+            }
+        }
+    }
+
     /// Takes in everything that has arrived, pushes before the replies that arrived with
     /// them.
     fn receive(&mut self, cx: &mut Context<'_>) {
@@ -192,6 +187,7 @@ impl Redis {
                 self.receive_pushes();
                 self.links[number].settle(self.clock.now(), answered);
             }
+            self.links[number].settle_replicas(self.clock.now());
         }
         self.receive_pushes();
     }
@@ -239,7 +235,7 @@ impl Backend for Redis {
                 self.bound.get(id).copied().unwrap_or(0)
             }
             Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_)) => 0,
+            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
             Request::Query(id, Query::Health) => {
                 let link = self.link_to_probe(*id);
                 self.probes.insert(*id, link);
@@ -255,6 +251,7 @@ impl Backend for Redis {
                 return Poll::Ready(outcome);
             }
             self.receive(cx);
+            self.follow(cx);
             let now = self.clock.now();
             let mut unread = false;
             for link in &mut self.links {
@@ -263,6 +260,7 @@ impl Backend for Redis {
                 let _ = link.poll_connection(cx, now);
                 link.queue.tick(now);
                 unread |= link.flush(now) || link.is_up() != was_up;
+                unread |= link.ask_replicas(now);
             }
             if let Some(outcome) = self.next_outcome() {
                 return Poll::Ready(outcome);

@@ -14,8 +14,7 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::tls::{Pem, Roots, Tls};
 
-/// Makes encrypted streams to one server.
-#[derive(Clone)]
+/// Makes an encrypted stream to one server.
 pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
@@ -27,7 +26,7 @@ pub(crate) struct Encryption {
 pub(crate) struct Distrust(String);
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files, which blocks.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
@@ -52,6 +51,14 @@ impl Encryption {
             connector: TlsConnector::from(Arc::new(config)),
             server,
         })
+    }
+
+    /// The same for a connection that is opened: the files may have been replaced since
+    /// the last one.
+    pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {
+        let (tls, host) = (tls.clone(), host.to_owned());
+        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host));
+        reading.await?.map_err(io::Error::other)
     }
 
     pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>

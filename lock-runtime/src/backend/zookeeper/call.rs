@@ -52,6 +52,8 @@ pub(crate) enum Step {
     Ahead(Entry),
     /// The holder, who is named to those who wait.
     Front(Entry),
+    /// The first who waits, for those who are refused.
+    Waiter(Entry),
     /// Its own node, which somebody may take away.
     Own,
     Leave,

@@ -6,19 +6,22 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Answered, Call, To, cause};
-use super::claims::left;
+use super::claims::{holders, left};
 use super::protocol::entry::{self, Entry};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};
-use crate::backend::line::Place;
 use crate::base::clock::Clock;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::{Holder, Status};
+use crate::vocabulary::holder::{Holder, Status, Waiter};
 use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::vocabulary::query::{Found, Pattern, Query};
+
+/// How many of those who wait are named.
+const MOST_IN_LINE: usize = 1_000;
 
 /// Asks the server, by way of the backend.
 #[derive(Clone)]
@@ -41,6 +44,7 @@ impl Inspector {
         Ok(match query {
             Query::Status(key) => Found::Status(self.status(key, session).await?),
             Query::List(pattern) => Found::List(self.list(&pattern, session).await?),
+            Query::Overview(pattern) => Found::Overview(self.overview(&pattern, session).await?),
             Query::ForceRelease(key) => {
                 Found::ForceRelease(self.force_release(&key, session).await?)
             }
@@ -49,19 +53,61 @@ impl Inspector {
                 answer(self.ask(Op::Ping)).await?.map_err(cause)?;
                 Found::Health(Health::reached(self.clock.now().since(asked)))
             }
+            Query::Diagnose => Found::Diagnose(Vec::new()),
         })
     }
 
     async fn status(&self, key: LockKey, session: Option<String>) -> Result<Status, Cause> {
         let path = self.paths.lock(&key);
         let (line, time) = self.line(&path, session).await?;
-        let holding = holders(&line);
-        let seen = self.read(&path, &line[..holding]).await?;
+        let (holding, waiting) = line.split_at(holders(&line));
+        let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
+        let holding = self.read(&path, holding).await?;
+        let first = self.read(&path, first).await?;
         Ok(Status {
             key,
-            holders: seen.iter().map(|it| it.holder(time)).collect(),
-            waiters: line.len() - holding,
+            holders: holding.iter().map(|it| it.holder(time)).collect(),
+            waiters: waiting.len(),
+            line: first.iter().map(|it| it.waiter(time)).collect(),
         })
+    }
+
+    async fn overview(
+        &self,
+        pattern: &Pattern,
+        session: Option<String>,
+    ) -> Result<Overview, Cause> {
+        let mut locks = Vec::new();
+        for (key, line) in self.lines(pattern).await? {
+            if !line.is_empty() {
+                locks.extend(self.summarize(key, session.clone()).await?);
+            }
+        }
+        // Nobody counts the acquisitions.
+        Ok(Overview::new(locks, None))
+    }
+
+    /// `None` if nobody is in the line any more.
+    async fn summarize(
+        &self,
+        key: LockKey,
+        session: Option<String>,
+    ) -> Result<Option<Summary>, Cause> {
+        let path = self.paths.lock(&key);
+        let (line, time) = self.line(&path, session).await?;
+        let (holding, waiting) = line.split_at(holders(&line));
+        let named = &holding[..holding.len().min(MOST_HOLDERS)];
+        let named = self.read(&path, named).await?;
+        let first = &waiting[..waiting.len().min(1)];
+        let first = self.read(&path, first).await?;
+        Ok((!line.is_empty()).then(|| Summary {
+            key,
+            kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
+            holders: named.iter().map(|it| it.holder(time)).collect(),
+            held_by: holding.len(),
+            waiters: waiting.len(),
+            longest_wait: first.first().map(|it| it.age(time)),
+        }))
     }
 
     /// Names whose nodes are all of locks that have rested are left out.
@@ -70,18 +116,8 @@ impl Inspector {
         pattern: &Pattern,
         session: Option<String>,
     ) -> Result<Vec<LockKey>, Cause> {
-        let mut keys: Vec<_> = self.children(self.paths.root()).await?;
-        keys.sort_unstable();
-        let keys = keys.iter().filter_map(|node| key(node));
-        let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
-        let asked = keys
-            .iter()
-            .map(|key| self.ask_children(&self.paths.lock(key)));
-        let asked: Vec<_> = asked.collect();
         let mut held = Vec::new();
-        for (key, asked) in keys.into_iter().zip(asked) {
-            let names = names(answer(asked).await?)?;
-            let line = Entry::line(&names);
+        for (key, line) in self.lines(pattern).await? {
             let is_held = match line.iter().all(|it| it.rests) {
                 false => true,
                 true if line.is_empty() => false,
@@ -116,12 +152,27 @@ impl Inspector {
         Ok(released)
     }
 
-    /// The line of a lock without what has rested, and the server's time if that was
-    /// needed.
+    /// The locks that have nodes and match a pattern, and their lines.
+    async fn lines(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
+        let nodes = self.children(self.paths.root()).await?;
+        let keys = nodes.iter().filter_map(|node| key(node));
+        let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
+        let paths = keys.iter().map(|key| self.paths.lock(key));
+        let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
+        let mut lines = Vec::new();
+        for (key, asked) in keys.into_iter().zip(asked) {
+            lines.push((key, Entry::line(&names(answer(asked).await?)?)));
+        }
+        Ok(lines)
+    }
+
+    /// The line of a lock without what has rested, and the server's time if that is
+    /// needed to say for how long something rests or waits.
     async fn line(&self, path: &str, session: Option<String>) -> Result<(Vec<Entry>, i64), Cause> {
         let mut line = Entry::line(&self.children(path).await?);
         let rests: Vec<_> = line.iter().filter(|it| it.rests).copied().collect();
-        let Some(session) = session.filter(|_| !rests.is_empty()) else {
+        let all_hold = rests.is_empty() && holders(&line) == line.len();
+        let Some(session) = session.filter(|_| !all_hold) else {
             return Ok((line, 0));
         };
         let written = self.ask(Op::Write {
@@ -189,6 +240,16 @@ impl Seen {
         left(entry::holder(&self.data).remaining, self.stat, time)
     }
 
+    /// How old its node is at a time of the server's clock.
+    fn age(&self, time: i64) -> Duration {
+        Duration::from_millis(u64::try_from(time - self.stat.created).unwrap_or(0))
+    }
+
+    fn waiter(&self, time: i64) -> Waiter {
+        let who = entry::holder(&self.data);
+        Waiter::new(who, self.entry.kind, Some(self.age(time)))
+    }
+
     fn holder(&self, time: i64) -> Holder {
         let mut holder = entry::holder(&self.data);
         if self.entry.rests {
@@ -200,13 +261,6 @@ impl Seen {
         }
         holder
     }
-}
-
-/// How many at the head of a line hold the lock.
-fn holders(line: &[Entry]) -> usize {
-    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
-    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
-    (0..kinds.len()).take_while(holds).count()
 }
 
 /// The names of a node's children, of which there are none where there is no node.

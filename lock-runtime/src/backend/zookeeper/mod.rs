@@ -18,14 +18,18 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::vocabulary::error::{Cause, LockError};
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::{Found, Query, QueryId};
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 use address::Address;
@@ -54,8 +58,13 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn uses_tls(&self) -> bool {
-        self.encrypted
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        let tls = tls.cloned().unwrap_or_default();
+        let mut hosts = self.hosts.iter();
+        hosts.try_for_each(|host| Encryption::new(&tls, &host.name).map(drop))
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -93,7 +102,7 @@ impl ZooKeeper {
         let (calls, asked) = mpsc::unbounded_channel();
         let clock = setup.clock.clone();
         let mut this = Self {
-            link: Link::new(Dialer::new(address, setup)?, clock.now()),
+            link: Link::new(Dialer::new(address, setup), clock.now()),
             claims: Claims::new(paths.clone()),
             finding: Vec::new(),
             inspector: Inspector {

@@ -48,6 +48,7 @@ impl Acquiring {
             News::Held(mut holder) => {
                 if let Some(holder) = &mut holder {
                     holder.heard_before(now.since(self.heard));
+                    holder.crowd.outlasted(waited);
                 }
                 LockError::Contended {
                     key: self.terms.key.clone(),

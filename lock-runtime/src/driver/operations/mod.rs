@@ -222,6 +222,7 @@ impl Operations {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
                 Due::Lapsed(lease) => self.lose(now, &lease),
+                Due::Over(lease) => self.limit(now, &lease),
             }
         }
         if self

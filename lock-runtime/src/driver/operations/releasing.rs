@@ -18,7 +18,9 @@ impl Operations {
         if let Some(lease) = self.watchdog.forget(id) {
             // Whoever still looks at the lease is told that it is over.
             lease.end();
-            self.let_go(now, &lease, End::Kept, answer);
+            if !lease.is_limit() {
+                self.let_go(now, &lease, End::Kept, answer);
+            }
         } else if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
@@ -40,12 +42,23 @@ impl Operations {
     /// effort, so that what is left of the ttl is not dead time.
     pub(super) fn lose(&mut self, now: Moment, lease: &Lease) {
         lease.end();
-        events::lost(&lease.terms, lease.fence, now.since(lease.granted));
-        self.let_go(now, lease, End::Lost, None);
+        if !lease.is_limit() {
+            events::lost(&lease.terms, lease.fence, now.since(lease.granted));
+            self.let_go(now, lease, End::Lost, None);
+        }
     }
 
-    /// A lock that its caller has not got was of no use, and does not rest. Under a
-    /// limit, the lock is that of the call that was joined.
+    /// The lock has been ours for as long as it may be. At the end of a limit, the lock
+    /// stays with the call that was joined.
+    pub(super) fn limit(&mut self, now: Moment, lease: &Lease) {
+        lease.end();
+        if !lease.is_limit() {
+            events::limited(&lease.terms, lease.fence, now.since(lease.granted));
+            self.let_go(now, lease, End::Limited, None);
+        }
+    }
+
+    /// A lock that its caller has not got was of no use, and does not rest.
     fn let_go(
         &mut self,
         now: Moment,
@@ -53,9 +66,6 @@ impl Operations {
         end: impl FnOnce(Duration) -> End,
         answer: Option<Answer<bool>>,
     ) {
-        if lease.is_limit() {
-            return;
-        }
         let (terms, held) = (Arc::clone(&lease.terms), now.since(lease.granted));
         if lease.has_arrived() {
             self.requests.push(Request::Release(terms.id));

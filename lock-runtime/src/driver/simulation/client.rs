@@ -61,7 +61,7 @@ impl Client {
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         Self {
-            queue: Queue::new(),
+            queue: Queue::new(false),
             up: false,
             generation: 0,
             dead: false,

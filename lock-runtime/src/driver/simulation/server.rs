@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::Grant;
-use crate::backend::redis::protocol::reply::{Line, Reply, Standing};
+use crate::backend::redis::protocol::reply::{Reply, Standing};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
@@ -236,6 +238,8 @@ impl Lock {
         Line {
             owner: name.unwrap_or_default().into(),
             left: first.map(|it| it.until.since(now)),
+            // It says nothing that anything is decided by.
+            crowd: Crowd::default(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::LockError;
 
-/// Waiters hear once a second who holds the lock: nothing is known of what it does
-/// in less time, and in more it may have changed hands.
+/// Waiters hear once a second who holds the lock: in more time it may have changed
+/// hands.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -19,16 +19,33 @@ impl LockError {
 
     /// How long to wait before the next try; `None` where trying again is of no use.
     ///
-    /// A lock that [rests](crate::Holder::resting) opens at a known time. Of one that
-    /// is held, it is the rest of the holder's lease, and a second at the most: a
-    /// lease is renewed while the work goes on, and says nothing about its end.
+    /// Of a lock that others wait for, it is an estimate of the turn. As long as the
+    /// first of `n` waiters has waited, so long the line takes to serve `n`; with the
+    /// holder there are `n + 1` before a newcomer:
+    ///
+    /// ```text
+    /// retry_after = (n + 1) · (how long the first has waited) / n
+    /// ```
+    ///
+    /// It is at least 10 ms and at most 1 s. If nobody else waits, it is the rest of
+    /// the holder's lease, within the same bounds: a lease is renewed while the work
+    /// goes on, and does not say when it ends. A lock that
+    /// [rests](crate::Holder::resting) opens at a known time, and this is what is
+    /// left of it.
+    ///
+    /// For [`Unavailable`](Self::Unavailable) it is 1 s.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Contended { holder, .. } => {
-                let rests = holder.as_ref().is_some_and(|holder| holder.resting);
-                let rest = holder.as_ref().and_then(|holder| holder.remaining);
-                let rest = rest.unwrap_or(PAUSE).max(SHORTEST_PAUSE);
-                Some(if rests { rest } else { rest.min(PAUSE) })
+                let Some(holder) = holder else {
+                    return Some(PAUSE);
+                };
+                let rest = holder.remaining.unwrap_or(PAUSE).max(SHORTEST_PAUSE);
+                if holder.resting {
+                    return Some(rest);
+                }
+                let turn = holder.crowd.turn().unwrap_or(rest);
+                Some(turn.clamp(SHORTEST_PAUSE, PAUSE))
             }
             Self::Unavailable { .. } => Some(PAUSE),
             _ => None,

@@ -24,7 +24,7 @@ if not ARGV[4] then
       end
       call('PEXPIRE', queue, HOUSEKEEPING)
       call('PEXPIRE', seen, HOUSEKEEPING)
-      return {ARGV[1], 'waiting', place, call('PTTL', owner), holder}
+      return {ARGV[1], 'waiting', place, call('PTTL', owner), holder, call('ZCARD', queue) - 1}
     end
   end
 end

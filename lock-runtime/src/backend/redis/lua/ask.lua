@@ -4,7 +4,8 @@
 --
 -- ARGV[1] channel  [2..] members, as they stand in the queue
 -- reply   {ms left of a holder, its name or '', then for each member
---          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}}
+--          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}, then how
+--          many others than one wait, ms for which the first of all has waited}
 if redis.call('PEXPIRE', QUEUE, HOUSEKEEPING) == 1 then
   note(ARGV[1], time())
 end
@@ -23,4 +24,7 @@ for i = 2, #ARGV do
   end
   reply[#reply + 1] = answer
 end
+local waiters, longest = crowd(1)
+reply[#reply + 1] = waiters
+reply[#reply + 1] = longest
 return reply

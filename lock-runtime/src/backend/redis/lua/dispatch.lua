@@ -153,6 +153,13 @@ local function served(owner)
   return redis.call('PTTL', OWNER), owner or ''
 end
 
+-- How many wait, without so many of our own, and for how many ms the first has.
+local function crowd(own)
+  local waiters = math.max(redis.call('ZCARD', QUEUE) - own, 0)
+  if waiters == 0 then return 0, 0 end
+  return waiters, (time() - redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')[2]) / 1000
+end
+
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
 -- Returns its owner then, and the fences of those whom it granted, by their names.
 -- The order of the writes matters: removals pass when memory is full, and what

@@ -218,4 +218,35 @@ mod tests {
         let foreign = array(name(&calls[0]), &[Value::Int(8), name(&calls[0])]);
         assert!(decode(&calls, foreign).is_none());
     }
+
+    #[test]
+    fn answers_may_end_with_less_and_with_more_than_we_know() {
+        let calls = [common()];
+        let Call::Acquire { ticket, .. } = &calls[0].call else {
+            unreachable!("it acquires");
+        };
+        let text = |text: &str| Value::BulkString(text.as_bytes().into());
+        let name = text(&ticket.name);
+        let asks = [Sent {
+            call: Call::Ask(vec![ticket.clone()]),
+            ..acquire(ticket.clone(), None)
+        }];
+        let crowd = [Value::Int(4), Value::Int(80), text("more")];
+        for (end, waiters) in [(0, 0), (1, 4), (2, 4), (3, 4)] {
+            let line = [text("7"), Value::Int(9), text("holder")];
+            let waiting = [&[name.clone(), text("waiting")], &line[..], &crowd[..end]].concat();
+            match decode(&calls, Value::Array(waiting)).as_deref() {
+                Some([Ok(Reply::Waiting { line, .. })]) => assert_eq!(line.crowd.waiters, waiters),
+                other => panic!("{other:?}"),
+            }
+            let answer = Value::Array(vec![name.clone(), text("waiting")]);
+            let asked = [&line[1..], &[answer], &crowd[..end]].concat();
+            match decode(&asks, Value::Array(asked)).as_deref() {
+                Some([Ok(Reply::Asked { line, standings })]) => {
+                    assert_eq!((line.crowd.waiters, standings.len()), (waiters, 1));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

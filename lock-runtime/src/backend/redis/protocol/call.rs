@@ -14,6 +14,7 @@ use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
+use crate::vocabulary::overview::MOST_HOLDERS;
 use crate::vocabulary::query::QueryId;
 use crate::vocabulary::terms::Terms;
 
@@ -71,13 +72,32 @@ pub(crate) enum Inspect {
     Status(LockKey),
     /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
+    /// A page of the owners of locks, and of the queues where `lines` says so.
     Scan {
         glob: Box<str>,
+        lines: bool,
         cursor: u64,
     },
+    /// The basic facts about these locks.
+    Overview(Box<[LockKey]>),
+    /// Something that locks depend on.
+    Fact(Fact),
     ForceRelease(LockKey),
     /// A message from this connection to itself.
     Echo,
+}
+
+/// Something about the server that locks depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Fact {
+    Info,
+    /// The settings that match a pattern.
+    Config(&'static str),
+    Clock,
+    /// Which of the commands in the scripts are refused.
+    Rights,
+    /// The answer to a command that connections send where they may.
+    Useful(&'static [&'static str]),
 }
 
 /// A call and the moment before it was sent.
@@ -93,6 +113,8 @@ pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     /// The counter of acquisitions.
     pub(crate) fence: Box<str>,
+    /// The key that is written to see whether replicas have it.
+    pub(crate) mark: Box<str>,
     /// The channel of this connection, on which its grants are pushed.
     pub(crate) channel: Box<str>,
     /// The channel that all connections listen to.
@@ -106,13 +128,15 @@ impl KeyNames {
         Ok(Self {
             prefix: prefix.into(),
             fence: format!("{prefix}:fence").into(),
+            mark: format!("{prefix}:replicas").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })
     }
 
-    /// The pattern for the owner keys of the locks whose names match `glob`.
-    fn owners(&self, glob: &str) -> String {
+    /// The pattern for the owner keys of the locks whose names match `glob`, and for their
+    /// other keys too.
+    fn owners(&self, glob: &str, others: bool) -> String {
         let mut all = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
@@ -120,7 +144,7 @@ impl KeyNames {
             }
             all.push(c);
         }
-        format!("{all}:{{{glob}}}")
+        format!("{all}:{{{glob}}}{}", if others { "*" } else { "" })
     }
 
     /// A call of a script about a key.
@@ -166,6 +190,8 @@ impl Call {
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) => &scripts::RENEW,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
+            Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
+            Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
             Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
             Self::Inspect(..) | Self::Report { .. } => return None,
         })
@@ -250,30 +276,7 @@ impl Call {
                     .arg(Text(KindCode(terms.kind)));
                 cmd
             }
-            Self::Inspect(_, Inspect::Status(key)) => script(&scripts::STATUS, key),
-            Self::Inspect(_, Inspect::ForceRelease(key)) => {
-                let mut cmd = script(&scripts::FORCE, key);
-                cmd.arg(&*names.common);
-                cmd
-            }
-            Self::Inspect(_, Inspect::Scan { glob, cursor }) => {
-                let mut cmd = redis::cmd("SCAN");
-                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob));
-                cmd.arg("COUNT").arg(1000);
-                cmd
-            }
-            Self::Inspect(_, Inspect::Echo) => {
-                let mut cmd = redis::cmd("PUBLISH");
-                cmd.arg(&*names.channel).arg("");
-                cmd
-            }
-            Self::Inspect(_, Inspect::Holders(tokens)) => {
-                let message = Message::Asked {
-                    channel: names.channel.clone(),
-                    tokens: tokens.clone(),
-                };
-                publish(&names.common, &message)
-            }
+            Self::Inspect(_, step) => step.encode(names, by_text),
             Self::Report {
                 channel,
                 token,
@@ -285,6 +288,74 @@ impl Call {
             }
         }
     }
+}
+
+impl Inspect {
+    fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
+        match self {
+            Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
+            Self::ForceRelease(key) => {
+                let mut cmd = names.call(&scripts::FORCE, key, by_text);
+                cmd.arg(&*names.common);
+                cmd
+            }
+            Self::Scan {
+                glob,
+                lines,
+                cursor,
+            } => {
+                let mut cmd = redis::cmd("SCAN");
+                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
+                cmd.arg("COUNT").arg(1000);
+                cmd
+            }
+            Self::Overview(keys) => {
+                let mut cmd = scripts::OVERVIEW.call(by_text);
+                cmd.arg(keys.len() + 1).arg(&*names.fence);
+                for key in keys {
+                    names.owner(&mut cmd, key);
+                }
+                cmd.arg(MOST_HOLDERS);
+                cmd
+            }
+            Self::Fact(fact) => fact.encode(names, by_text),
+            Self::Echo => {
+                let mut cmd = redis::cmd("PUBLISH");
+                cmd.arg(&*names.channel).arg("");
+                cmd
+            }
+            Self::Holders(tokens) => {
+                let message = Message::Asked {
+                    channel: names.channel.clone(),
+                    tokens: tokens.clone(),
+                };
+                publish(&names.common, &message)
+            }
+        }
+    }
+}
+
+impl Fact {
+    fn encode(self, names: &KeyNames, by_text: bool) -> Cmd {
+        match self {
+            Self::Info => redis::cmd("INFO"),
+            Self::Config(pattern) => words(&["CONFIG", "GET", pattern]),
+            Self::Clock => redis::cmd("TIME"),
+            Self::Rights => {
+                let mut cmd = scripts::RIGHTS.call(by_text);
+                let scratch = format!("{}:scratch", names.channel);
+                cmd.arg(1).arg(scratch).arg(&*names.channel);
+                cmd
+            }
+            Self::Useful(command) => words(command),
+        }
+    }
+}
+
+fn words(words: &[&str]) -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg(words);
+    cmd
 }
 
 fn publish(channel: &str, message: &Message) -> Cmd {

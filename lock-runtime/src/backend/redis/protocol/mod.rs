@@ -2,7 +2,8 @@
 
 pub(crate) mod batch;
 pub(crate) mod call;
-mod kind;
+pub(crate) mod kind;
+pub(crate) mod line;
 pub(crate) mod message;
 pub(crate) mod reply;
 pub(crate) mod scripts;

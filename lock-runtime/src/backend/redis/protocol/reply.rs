@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
 use super::call::{Call, KeyNames, Ticket};
+use super::kind;
+use super::line::Line;
 use super::scripts;
-use crate::backend::name;
 use crate::backend::token::Token;
 use crate::vocabulary::error::Cause;
-use crate::vocabulary::holder::Holder;
+use crate::vocabulary::kind::Kind;
 
 /// What a script answered.
 #[derive(Debug)]
@@ -38,21 +38,6 @@ pub(crate) enum Reply {
     Ours(bool),
     /// For inspections, which read it themselves.
     Raw(Value),
-}
-
-/// The head of a queue.
-#[derive(Debug)]
-pub(crate) struct Line {
-    /// The name of the holder whose lease ends first.
-    pub(crate) owner: Box<str>,
-    /// `None` if it has no ttl.
-    pub(crate) left: Option<Duration>,
-}
-
-impl Line {
-    pub(crate) fn holder(&self) -> Holder {
-        name::holder(&self.owner, self.left)
-    }
 }
 
 /// Where one of the tokens in an `Ask` stands.
@@ -114,33 +99,29 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
         return None;
     }
     match (&*status, rest) {
-        ("waiting", [place, left, owner]) => Some(Reply::Waiting {
+        ("waiting", [place, left, owner, crowd @ ..]) => Some(Reply::Waiting {
             place: number(place)?,
-            line: line(left, owner)?,
+            line: Line::read(left, text(owner)?, crowd)?,
         }),
-        ("busy", [_, left, owner]) => Some(Reply::Busy {
-            line: line(left, owner)?,
+        ("busy", [_, left, owner, crowd @ ..]) => Some(Reply::Busy {
+            line: Line::read(left, text(owner)?, crowd)?,
         }),
         ("differs", [kind]) => Some(Reply::Differs {
-            permits: permits(text(kind)?.strip_prefix('p')?),
+            permits: match kind::parse(&text(kind)?)? {
+                Kind::Permits(permits) => permits,
+                Kind::Exclusive | Kind::Read => return None,
+            },
         }),
         ("gone", []) => Some(Reply::Gone),
         _ => None,
     }
 }
 
-/// Another client may count further.
-fn permits(digits: &str) -> u32 {
-    digits.parse().unwrap_or(u32::MAX)
-}
-
 fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
-    let [left, owner, answers @ ..] = items else {
+    let [left, owner, rest @ ..] = items else {
         return None;
     };
-    if answers.len() != tickets.len() {
-        return None;
-    }
+    let (answers, crowd) = rest.split_at_checked(tickets.len())?;
     let mut standings = Vec::with_capacity(answers.len());
     for (answer, ticket) in answers.iter().zip(tickets) {
         let Value::Array(answer) = answer else {
@@ -159,7 +140,7 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
             _ => return None,
         });
     }
-    let line = line(left, owner)?;
+    let line = Line::read(left, text(owner)?, crowd)?;
     Some(Reply::Asked { line, standings })
 }
 
@@ -174,20 +155,6 @@ fn standing(items: &[Value]) -> Option<(Token, Cow<'_, str>, &[Value])> {
         return None;
     };
     Some((Token::parse(&text(token)?)?, text(status)?, rest))
-}
-
-fn line(left: &Value, owner: &Value) -> Option<Line> {
-    let left = match left {
-        Value::Int(-1) => None,
-        // -2: there is no owner yet, since the head of the queue is dead and the
-        // script has skipped as many as it may.
-        Value::Int(left) => Some(Duration::from_millis(u64::try_from(*left).unwrap_or(0))),
-        _ => return None,
-    };
-    Some(Line {
-        owner: text(owner)?.into(),
-        left,
-    })
 }
 
 /// The text of a value, which of a foreign client need not be UTF-8.
@@ -219,18 +186,8 @@ impl Trouble {
 
     /// What went wrong while connecting.
     pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
-        use redis::ErrorKind;
-
-        // The text of an error that the client library knows is without its code.
+        let never = is_for_good(&error);
         let text = error.to_string();
-        let never = error.code().is_some_and(is_final)
-            || is_final(&text)
-            || matches!(
-                error.kind(),
-                ErrorKind::AuthenticationFailed
-                    | ErrorKind::InvalidClientConfig
-                    | ErrorKind::RESP3NotSupported
-            );
         let said = refused_command(&text).or_else(|| refused_channel(&text, names));
         Self::of(
             never,
@@ -259,12 +216,32 @@ impl Trouble {
         self.cause().to_string().contains(NO_SUCH_DATABASE)
     }
 
+    /// Whether the server is a replica, which may have been a master before.
+    pub(crate) fn is_replica(&self) -> bool {
+        matches!(self, Self::NotNow(cause) if cause.to_string().contains("READONLY"))
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
             Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
         }
     }
+}
+
+/// Whether what went wrong while connecting will not go away by itself.
+pub(crate) fn is_for_good(error: &redis::RedisError) -> bool {
+    use redis::ErrorKind;
+
+    // The text of an error that the client library knows is without its code.
+    error.code().is_some_and(is_final)
+        || is_final(&error.to_string())
+        || matches!(
+            error.kind(),
+            ErrorKind::AuthenticationFailed
+                | ErrorKind::InvalidClientConfig
+                | ErrorKind::RESP3NotSupported
+        )
 }
 
 const NO_SUCH_DATABASE: &str = "DB index is out of range";

@@ -21,10 +21,12 @@ macro_rules! scripts {
     };
 }
 
-scripts!(ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, FORCE, OPEN);
+scripts!(
+    ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN
+);
 
-static ALL: [&Script; 8] = [
-    &ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY, &STATUS, &FORCE, &OPEN,
+static ALL: [&Script; 10] = [
+    &ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY, &STATUS, &OVERVIEW, &RIGHTS, &FORCE, &OPEN,
 ];
 
 /// Those that are loaded when a connection opens.

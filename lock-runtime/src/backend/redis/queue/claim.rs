@@ -35,6 +35,10 @@ pub(super) enum Stage {
     Confirming {
         fence: u64,
     },
+    /// Granted; replicas are to confirm that they have it.
+    Replicating {
+        fence: u64,
+    },
     Held {
         fence: u64,
         granted: Moment,

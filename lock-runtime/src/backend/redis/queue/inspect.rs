@@ -5,16 +5,20 @@ use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
+use super::diagnosis::Diagnosis;
+use super::gathering::{Gathering, Part, lease, read_page};
+use super::next::Next;
 use crate::backend::Outcome;
 use crate::backend::name;
 use crate::backend::redis::protocol::call::{Call, Inspect};
+use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::Status;
+use crate::vocabulary::holder::{Status, Waiter};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
@@ -40,6 +44,8 @@ enum Inspection {
         pattern: Pattern,
         found: BTreeSet<LockKey>,
     },
+    Overview(Gathering),
+    Diagnose(Diagnosis),
     ForceRelease(usize),
     Health {
         asked: Moment,
@@ -48,32 +54,46 @@ enum Inspection {
 }
 
 impl Inspections {
-    /// The first call for a query.
-    pub(super) fn begin(&mut self, now: Moment, id: QueryId, query: Query) -> Call {
-        let (inspection, step) = match query {
+    /// The first calls for a query.
+    pub(super) fn begin(&mut self, now: Moment, id: QueryId, query: Query) -> Vec<Call> {
+        let scan = |pattern: &Pattern, lines| Inspect::Scan {
+            glob: glob(pattern).into(),
+            lines,
+            cursor: 0,
+        };
+        let (inspection, steps) = match query {
             Query::Status(key) => {
-                let status = Status {
-                    key: key.clone(),
-                    holders: Vec::new(),
-                    waiters: 0,
-                };
+                let status = Status::free(key.clone());
                 let inspection = Inspection::Status { status, ends: None };
-                (inspection, Inspect::Status(key))
+                (inspection, vec![Inspect::Status(key)])
             }
             Query::List(pattern) => {
-                let glob = glob(&pattern).into();
-                let scan = Inspect::Scan { glob, cursor: 0 };
+                let steps = vec![scan(&pattern, false)];
                 let found = BTreeSet::new();
-                (Inspection::List { pattern, found }, scan)
+                (Inspection::List { pattern, found }, steps)
             }
-            Query::ForceRelease(key) => (Inspection::ForceRelease(0), Inspect::ForceRelease(key)),
+            Query::Overview(pattern) => {
+                // The counter is wanted also where there is no lock.
+                let counter = Inspect::Overview([].into());
+                let steps = vec![counter, scan(&pattern, true)];
+                (Inspection::Overview(Gathering::new(pattern)), steps)
+            }
+            Query::Diagnose => {
+                let (diagnosis, first) = Diagnosis::begin(now);
+                (Inspection::Diagnose(diagnosis), vec![first])
+            }
+            Query::ForceRelease(key) => {
+                let steps = vec![Inspect::ForceRelease(key)];
+                (Inspection::ForceRelease(0), steps)
+            }
             Query::Health => {
                 let took = Duration::ZERO;
-                (Inspection::Health { asked: now, took }, Inspect::Echo)
+                let inspection = Inspection::Health { asked: now, took };
+                (inspection, vec![Inspect::Echo])
             }
         };
         self.open.insert(id, inspection);
-        Call::Inspect(id, step)
+        calls(id, steps)
     }
 
     pub(super) fn next_answer(&mut self) -> Option<Outcome> {
@@ -87,52 +107,96 @@ impl Inspections {
         }
     }
 
-    /// What follows from a reply: another call, or the answer to the query.
+    /// What follows from a reply: more calls, or the answer to the query.
     pub(super) fn replied(
         &mut self,
         now: Moment,
         id: QueryId,
         step: Inspect,
         result: Result<Reply, Trouble>,
-    ) -> Option<Call> {
-        let value = match result {
-            Ok(Reply::Raw(value)) => Some(value),
-            Err(Trouble::NotRun) => return Some(Call::Inspect(id, step)),
-            Err(trouble) => {
-                self.end(id, Err(trouble.cause()));
-                return None;
-            }
-            Ok(_) => None,
+    ) -> Vec<Call> {
+        let Some(inspection) = self.open.get_mut(&id) else {
+            return Vec::new();
         };
-        let next = match (self.open.get_mut(&id)?, step) {
+        let value = match (result, &mut *inspection) {
+            (Ok(Reply::Raw(value)), _) => Some(value),
+            (Err(Trouble::NotRun), _) => return vec![Call::Inspect(id, step)],
+            // What the server refuses is found, too.
+            (Err(trouble), Inspection::Diagnose(diagnosis))
+                if !matches!(trouble, Trouble::Unknown(_)) =>
+            {
+                diagnosis.refused(&trouble);
+                None
+            }
+            (Err(trouble), _) => {
+                self.end(id, Err(trouble.cause()));
+                return Vec::new();
+            }
+            (Ok(_), _) => None,
+        };
+        let next = match (inspection, step) {
             (Inspection::Status { status, ends, .. }, Inspect::Status(_)) => {
                 *ends = Some(now.after(PATIENCE));
                 read_status(value, status).map(|tokens| {
-                    (!tokens.is_empty()).then_some(Call::Inspect(id, Inspect::Holders(tokens)))
+                    if tokens.is_empty() {
+                        Next::Answer
+                    } else {
+                        Next::Calls(vec![Inspect::Holders(tokens)])
+                    }
                 })
             }
-            (Inspection::Status { .. }, _) => return None,
-            (Inspection::List { pattern, found }, Inspect::Scan { glob, .. }) => {
-                read_keys(value, pattern, found).map(|cursor| {
-                    (cursor != 0).then_some(Call::Inspect(id, Inspect::Scan { glob, cursor }))
+            (Inspection::Status { .. }, _) => return Vec::new(),
+            (Inspection::List { pattern, found }, Inspect::Scan { glob, lines, .. }) => {
+                read_keys(value, pattern, found).map(|cursor| match cursor {
+                    0 => Next::Answer,
+                    cursor => Next::Calls(vec![Inspect::Scan {
+                        glob,
+                        lines,
+                        cursor,
+                    }]),
                 })
+            }
+            (Inspection::Overview(gathering), Inspect::Scan { glob, lines, .. }) => {
+                value
+                    .and_then(|it| gathering.page(&it))
+                    .map(|(mut steps, cursor)| {
+                        if cursor != 0 {
+                            // First, so that the server answers it while we read the facts.
+                            steps.insert(
+                                0,
+                                Inspect::Scan {
+                                    glob,
+                                    lines,
+                                    cursor,
+                                },
+                            );
+                        }
+                        gathering.next(steps)
+                    })
+            }
+            (Inspection::Overview(gathering), Inspect::Overview(keys)) => {
+                let read = value.and_then(|it| gathering.facts(&keys, &it));
+                read.map(|()| gathering.next(Vec::new()))
+            }
+            (Inspection::Diagnose(diagnosis), Inspect::Fact(fact)) => {
+                Some(diagnosis.learned(now, fact, value))
             }
             (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
-                read_count(value, count).map(|()| None)
+                read_count(value, count).map(|()| Next::Answer)
             }
             (Inspection::Health { asked, took }, Inspect::Echo) => {
                 *took = now.since(*asked);
-                matches!(value, Some(Value::Int(1..))).then_some(None)
+                matches!(value, Some(Value::Int(1..))).then_some(Next::Answer)
             }
             _ => None,
         };
         let result = match next {
-            Some(Some(call)) => return Some(call),
-            Some(None) => Ok(()),
+            Some(Next::Calls(steps)) => return calls(id, steps),
+            Some(Next::Answer) => Ok(()),
             None => Err(Trouble::said("the reply did not match its request").cause()),
         };
         self.end(id, result);
-        None
+        Vec::new()
     }
 
     /// A holder has reported about its lock.
@@ -194,11 +258,18 @@ impl Inspections {
     }
 }
 
+fn calls(id: QueryId, steps: Vec<Inspect>) -> Vec<Call> {
+    let calls = steps.into_iter().map(|step| Call::Inspect(id, step));
+    calls.collect()
+}
+
 impl Inspection {
     fn found(self) -> Found {
         match self {
             Self::Status { status, .. } => Found::Status(status),
             Self::List { found, .. } => Found::List(found.into_iter().collect()),
+            Self::Overview(gathering) => Found::Overview(gathering.overview()),
+            Self::Diagnose(diagnosis) => Found::Diagnose(diagnosis.findings()),
             Self::ForceRelease(count) => Found::ForceRelease(count),
             Self::Health { took, .. } => Found::Health(Health::reached(took)),
         }
@@ -227,22 +298,32 @@ fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> 
     let Some(Value::Array(items)) = value else {
         return None;
     };
-    let (waiters, holders) = items.split_first()?;
+    let [waiters, Value::Array(line), holders @ ..] = &*items else {
+        return None;
+    };
     status.waiters = usize::try_from(number(waiters)?).ok()?;
+    status.line = line
+        .chunks_exact(3)
+        .map(read_waiter)
+        .collect::<Option<_>>()?;
     let mut tokens = Vec::new();
     for pair in holders.chunks_exact(2) {
-        let remaining = match pair[1] {
-            Value::Int(-1) => None,
-            Value::Int(left) => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
-            _ => return None,
-        };
-        let holder = name::holder(&text(&pair[0])?, remaining);
+        let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
         if !holder.resting && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
         status.holders.push(holder);
     }
     Some(tokens)
+}
+
+fn read_waiter(facts: &[Value]) -> Option<Waiter> {
+    let [kind, name, waited] = facts else {
+        return None;
+    };
+    let who = name::holder(&text(name)?, None);
+    let waited = Duration::from_micros(number(waited)?);
+    Some(Waiter::new(who, kind::parse(&text(kind)?)?, Some(waited)))
 }
 
 fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
@@ -256,22 +337,14 @@ fn read_keys(
     pattern: &Pattern,
     found: &mut BTreeSet<LockKey>,
 ) -> Option<u64> {
-    let Some(Value::Array(items)) = value else {
-        return None;
-    };
-    let [cursor, Value::Array(owners)] = &*items else {
-        return None;
-    };
-    for owner in owners {
-        let owner = text(owner)?;
-        // No prefix has a brace in it.
-        let key = owner
-            .split_once(":{")
-            .and_then(|(_, it)| it.strip_suffix('}'));
-        let key = key.map(LockKey::unchecked);
-        found.extend(key.filter(|key| pattern.matches(key)));
-    }
-    text(cursor)?.parse().ok()
+    let (cursor, keys) = read_page(&value?)?;
+    let owners = keys.into_iter().filter(|(_, part)| *part == Part::Owner);
+    found.extend(
+        owners
+            .map(|(key, _)| key)
+            .filter(|key| pattern.matches(key)),
+    );
+    Some(cursor)
 }
 
 #[cfg(test)]
@@ -289,12 +362,13 @@ mod tests {
         let name = format!("{token} 1@host");
         let holder = [
             Value::Int(0),
+            Value::Array(Vec::new()),
             Value::BulkString(name.into_bytes()),
             Value::Int(900),
         ];
         let step = Inspect::Status(LockKey::from("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
-        assert!(inspections.replied(now, QueryId(1), step, reply).is_some());
+        assert!(!inspections.replied(now, QueryId(1), step, reply).is_empty());
         inspections.told(token, 9, Duration::ZERO);
         let answer = inspections.next_answer();
         let Some(Outcome::Answered {

@@ -11,7 +11,7 @@ impl Queue {
     /// Takes in a pushed message. Messages and replies may arrive in any order.
     pub(crate) fn heard(&mut self, now: Moment, message: Message) {
         match message {
-            Message::Granted(grant) => self.granted(now, grant),
+            Message::Granted(grant) => self.pushed(now, grant),
             Message::Revoked(token) => self.revoked(now, token),
             Message::Asked { channel, tokens } => {
                 for token in tokens {
@@ -22,7 +22,7 @@ impl Queue {
         }
     }
 
-    fn granted(&mut self, now: Moment, grant: Grant) {
+    fn pushed(&mut self, now: Moment, grant: Grant) {
         let Some(&id) = self.ids.get(&grant.token) else {
             // The acquisition was given up while its connection was gone.
             self.send(now, Call::Disown(grant));
@@ -49,7 +49,13 @@ impl Queue {
         match self.claims.get(&id).map(|claim| claim.stage) {
             Some(Stage::Held { .. }) => self.outcomes.push_back(Outcome::NotHeld { id }),
             // It was granted, and we have not heard of it yet.
-            Some(Stage::Acquiring | Stage::Waiting | Stage::Unsure | Stage::Confirming { .. }) => {
+            Some(
+                Stage::Acquiring
+                | Stage::Waiting
+                | Stage::Unsure
+                | Stage::Confirming { .. }
+                | Stage::Replicating { .. },
+            ) => {
                 self.start_over(now, id);
                 self.retry(now, id);
             }

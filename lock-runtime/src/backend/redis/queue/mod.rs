@@ -2,13 +2,18 @@
 //! for, and what to send next. A state machine without I/O.
 
 mod claim;
+mod diagnosis;
+mod gathering;
 mod inspect;
 mod messages;
+mod next;
+mod replicated;
 mod replies;
 mod requests;
 mod room;
 #[cfg(test)]
 mod tests;
+mod unconfirmed;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,7 +21,8 @@ use std::time::Duration;
 
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
-use crate::backend::redis::protocol::reply::{Line, Trouble};
+use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
@@ -27,6 +33,7 @@ use crate::vocabulary::terms::LeaseId;
 use claim::{Claim, Stage};
 use inspect::Inspections;
 use room::Rooms;
+use unconfirmed::Unconfirmed;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
 const CLAIM_TTL: Duration = Duration::from_secs(3);
@@ -49,11 +56,14 @@ pub(crate) struct Queue {
     outcomes: VecDeque<Outcome>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
+    /// What replicas have to confirm, where they have to.
+    replicated: Option<Unconfirmed>,
 }
 
 impl Queue {
-    /// Not connected yet.
-    pub(crate) fn new() -> Self {
+    /// Not connected yet; `replicated` if grants and renewals count only once
+    /// [replicas](Self::ask_replicas) have them.
+    pub(crate) fn new(replicated: bool) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
@@ -64,6 +74,7 @@ impl Queue {
             calls: Vec::new(),
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
+            replicated: replicated.then(Unconfirmed::default),
         }
     }
 
@@ -115,6 +126,7 @@ impl Queue {
     /// The connection is gone, or could not be made. The calls in flight have
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
+        self.replicas_gone(&trouble);
         let mut unsettled = Vec::new();
         for (id, claim) in &mut self.claims {
             if claim.stage == Stage::Waiting {
@@ -194,6 +206,29 @@ impl Queue {
         };
         self.rooms.leave(&claim.ticket.terms.key, id);
         if deadline(since, ttl).since(now) >= ttl / 2 {
+            self.granted(now, id, fence, since, ttl);
+        } else {
+            claim.stage = Stage::Confirming { fence };
+            let ticket = claim.ticket.clone();
+            self.send(now, Call::Renew(ticket));
+        }
+    }
+
+    /// The lock is ours, unless replicas have to confirm that first.
+    fn granted(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
+        match self.claims.get_mut(&id) {
+            Some(claim) if self.replicated.is_some() => {
+                claim.stage = Stage::Replicating { fence };
+                let ticket = claim.ticket.clone();
+                self.await_replicas(ticket, since, ttl);
+            }
+            _ => self.hold(now, id, fence, since, ttl),
+        }
+    }
+
+    /// The lock is ours for `ttl` from `since`.
+    fn hold(&mut self, now: Moment, id: LeaseId, fence: u64, since: Moment, ttl: Duration) {
+        if let Some(claim) = self.claims.get_mut(&id) {
             let granted = now;
             claim.stage = Stage::Held { fence, granted };
             self.outcomes.push_back(Outcome::Granted {
@@ -202,10 +237,6 @@ impl Queue {
                 since,
                 ttl,
             });
-        } else {
-            claim.stage = Stage::Confirming { fence };
-            let ticket = claim.ticket.clone();
-            self.send(now, Call::Renew(ticket));
         }
     }
 

@@ -22,7 +22,8 @@ impl Queue {
             }
             Call::Inspect(number, step) => {
                 let next = self.inspections.replied(now, number, step, result);
-                self.calls.extend(next.map(|call| Sent { call, at: now }));
+                self.calls
+                    .extend(next.into_iter().map(|call| Sent { call, at: now }));
             }
             // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.
@@ -73,8 +74,7 @@ impl Queue {
                 self.retry(now, id);
             }
             Err(trouble) => {
-                claim.stage = Stage::Unsure;
-                self.rooms.join_later(ticket, now.after(PAUSE));
+                self.unsure(ticket, now.after(PAUSE));
                 self.trouble(id, &trouble);
             }
         }
@@ -140,6 +140,9 @@ impl Queue {
             (Stage::Held { .. } | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
                 self.send(now, Call::Renew(ticket.clone()));
             }
+            (Stage::Held { .. }, Ok(Reply::Ours(true))) if self.replicated.is_some() => {
+                self.await_replicas(ticket.clone(), at, ttl);
+            }
             (Stage::Held { .. }, result) => self.outcomes.push_back(match result {
                 Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at, ttl },
                 Ok(_) => Outcome::NotHeld { id },
@@ -149,22 +152,14 @@ impl Queue {
                 },
             }),
             (Stage::Confirming { fence }, Ok(Reply::Ours(true))) if now < deadline(at, ttl) => {
-                let granted = now;
-                claim.stage = Stage::Held { fence, granted };
-                self.outcomes.push_back(Outcome::Granted {
-                    id,
-                    fence,
-                    since: at,
-                    ttl,
-                });
+                self.granted(now, id, fence, at, ttl);
             }
             (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
                 self.start_over(now, id);
                 self.retry(now, id);
             }
             (Stage::Confirming { .. }, result) => {
-                claim.stage = Stage::Unsure;
-                self.rooms.join_later(ticket, now);
+                self.unsure(ticket, now);
                 if let Err(trouble) = result {
                     self.trouble(id, &trouble);
                 }

@@ -79,8 +79,9 @@ impl Queue {
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
         match &self.down {
             None => {
-                let call = self.inspections.begin(now, id, query);
-                self.send(now, call);
+                for call in self.inspections.begin(now, id, query) {
+                    self.send(now, call);
+                }
             }
             Some(trouble) => {
                 let result = Err(trouble.cause());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::backend::redis::protocol::call::Ticket;
-use crate::backend::redis::protocol::reply::Line;
+use crate::backend::redis::protocol::line::Line;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use super::Queue;
 use crate::backend::redis::protocol::call::{Call, Sent};
+use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::{Grant, Message};
-use crate::backend::redis::protocol::reply::{Line, Reply, ServerSaid, Standing, Trouble};
+use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Trouble};
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(7);
@@ -31,7 +33,7 @@ struct Peer {
 impl Peer {
     fn connected() -> Self {
         let mut peer = Self {
-            queue: Queue::new(),
+            queue: Queue::new(false),
             now: Moment::from_nanos(1),
         };
         peer.queue.connected(peer.now);
@@ -165,6 +167,7 @@ fn line(left_ms: u64) -> Line {
     Line {
         owner: "somebody".into(),
         left: Some(Duration::from_millis(left_ms)),
+        crowd: Crowd::default(),
     }
 }
 

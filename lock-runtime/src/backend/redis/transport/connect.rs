@@ -1,46 +1,44 @@
 //! Opens one connection, and prepares it for its first acquire.
 
-#[cfg(feature = "tls")]
-use std::error::Error as _;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
-    RedisError, RedisResult, Value,
+    AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisConnectionInfo, RedisError,
+    RedisResult, Value,
 };
 use tokio::sync::mpsc;
 
+use super::replicas;
 use super::stream::Route;
-use crate::backend::redis::address::Address;
+#[cfg(feature = "tls")]
+use super::stream::distrust;
+use super::way::Way;
+use super::wire::Io;
 use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
 use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
 
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// An open connection.
 pub(crate) struct Opened {
     pub(crate) connection: MultiplexedConnection,
-    /// Reads and writes while it is polled; ends with the connection.
     pub(crate) io: Io,
+    /// One more to the same server, on which its replicas are asked, if they are.
+    pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
+    /// Which server it is, if sentinels have named it.
+    pub(crate) master: Option<Master>,
     /// How long the password is valid.
     pub(crate) expires_in: Option<Duration>,
 }
@@ -54,7 +52,17 @@ pub(crate) struct Identity {
     number: i64,
 }
 
-pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The link that asks for a connection.
+pub(crate) struct Caller {
+    pub(crate) names: Arc<KeyNames>,
+    /// Which connection of the pool it keeps, and which one in a row this is.
+    pub(crate) number: usize,
+    pub(crate) generation: u64,
+    /// The connection before.
+    pub(crate) old: Option<Identity>,
+    /// Whether there was one, and so enough replicas.
+    pub(crate) proven: bool,
+}
 
 /// An event that a connection reports by itself.
 #[derive(Debug)]
@@ -74,68 +82,60 @@ pub(crate) enum PushEvent {
 /// The way to the server.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    route: Route,
+    way: Way,
     login: RedisConnectionInfo,
     pub(super) provider: Option<Provider>,
     timeout: Duration,
+    /// How many replicas have to have what counts.
+    pub(super) replicas: usize,
     pushes: mpsc::UnboundedSender<Push>,
 }
 
 impl Dialer {
     pub(crate) fn new(
-        address: &Address,
+        way: Way,
+        login: RedisConnectionInfo,
         setup: &Setup,
         pushes: mpsc::UnboundedSender<Push>,
-    ) -> Result<Self, LockError> {
-        let login = address
-            .login()
-            .set_protocol(ProtocolVersion::RESP3)
-            .set_skip_set_lib_name();
-        Ok(Self {
-            route: Route::new(&address.place, setup)?,
+    ) -> Self {
+        Self {
+            way,
             login,
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
+            replicas: setup.replicas,
             pushes,
-        })
+        }
     }
 
-    /// Opens a connection that gets its grants on `names.channel`; ends `old`, its
-    /// predecessor, if the server allows that.
-    pub(crate) async fn open(
-        self,
-        names: &KeyNames,
-        connection: usize,
-        generation: u64,
-        old: Option<Identity>,
-    ) -> Result<Opened, Trouble> {
-        let attempt = || self.open_once(names, connection, generation, old.clone());
-        match attempt().await {
+    /// Whether another server may take the place of the one that it leads to.
+    pub(super) fn may_change(&self) -> bool {
+        self.way.may_change()
+    }
+
+    /// Opens a connection that gets the grants of its caller; ends its predecessor, if the
+    /// server allows that.
+    pub(crate) async fn open(self, caller: &Caller) -> Result<Opened, Trouble> {
+        match self.open_once(caller).await {
             // The password may have changed since it was asked for.
             Err(Trouble::Never(cause)) if self.provider.is_some() && is_wrong_password(&cause) => {
-                attempt().await
+                self.open_once(caller).await
             }
             result => result,
         }
     }
 
-    async fn open_once(
-        &self,
-        names: &KeyNames,
-        connection: usize,
-        generation: u64,
-        old: Option<Identity>,
-    ) -> Result<Opened, Trouble> {
+    async fn open_once(&self, caller: &Caller) -> Result<Opened, Trouble> {
         let (login, expires_in) = self.login().await?;
-        let opening = self.open_unbounded(&login, names, connection, generation, old);
+        let opening = self.open_unbounded(&login, caller);
         match tokio::time::timeout(self.timeout, opening).await {
             Ok(Ok(opened)) => Ok(Opened {
                 expires_in,
                 ..opened
             }),
-            Ok(Err(error)) => Err(trouble(error, names)),
-            Err(_) => Err(Trouble::said(self.route.silence())),
+            Ok(Err(trouble)) => Err(trouble),
+            Err(_) => Err(Trouble::said(self.way.silence())),
         }
     }
 
@@ -145,11 +145,7 @@ impl Dialer {
         let Some(provider) = &self.provider else {
             return Ok((login, None));
         };
-        let asked = tokio::time::timeout(PROVIDER_TIMEOUT, provider.ask());
-        let credentials = asked
-            .await
-            .map_err(|_| Trouble::said("the provider of credentials did not answer in time"))?
-            .map_err(Trouble::NotNow)?;
+        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),
@@ -161,12 +157,31 @@ impl Dialer {
     async fn open_unbounded(
         &self,
         login: &RedisConnectionInfo,
-        names: &KeyNames,
-        number: usize,
-        generation: u64,
-        old: Option<Identity>,
+        caller: &Caller,
+    ) -> Result<Opened, Trouble> {
+        let (route, master) = self.way.find().await?;
+        let trouble = |error| trouble(error, &caller.names);
+        let opening = self.open_along(&route, login, caller);
+        let mut opened = opening.await.map_err(trouble)?;
+        opened.master = master;
+        if self.replicas > 0 {
+            let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
+            if !caller.proven {
+                replicas::prove(&mut replicas, &caller.names, self.replicas).await?;
+            }
+            opened.replicas = Some(replicas);
+        }
+        Ok(opened)
+    }
+
+    async fn open_along(
+        &self,
+        route: &Route,
+        login: &RedisConnectionInfo,
+        caller: &Caller,
     ) -> RedisResult<Opened> {
         let pushes = self.pushes.clone();
+        let (number, generation) = (caller.number, caller.generation);
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_connection_timeout(None)
@@ -179,18 +194,26 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let stream = self.route.open().await?;
+        let stream = route.open().await?;
         let (mut connection, io) =
             MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
+        let preparing = async {
+            if self.may_change() {
+                demand_master(&mut connection).await?;
+            }
+            prepare(&mut connection, &caller.names, caller.old.as_ref()).await
+        };
         let identity = tokio::select! {
-            identity = prepare(&mut connection, names, old) => identity?,
+            identity = preparing => identity?,
             () = &mut io => return Err(closed()),
         };
         Ok(Opened {
             connection,
             io,
+            replicas: None,
             identity,
+            master: None,
             expires_in: None,
         })
     }
@@ -205,16 +228,19 @@ fn is_wrong_password(cause: &Cause) -> bool {
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
     #[cfg(feature = "tls")]
-    if let Some(distrust) = from_socket(&error).and_then(Distrust::find) {
+    if let Some(distrust) = distrust(&error) {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
 }
 
-#[cfg(feature = "tls")]
-fn from_socket(error: &RedisError) -> Option<&io::Error> {
-    // The client library hands out the pointer in which it keeps the error.
-    error.source()?.downcast_ref::<Cause>()?.downcast_ref()
+/// What a sentinel says may be out of date.
+async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    match role.into_iter().next() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(io::Error::other("the server is a replica, and not the master").into()),
+    }
 }
 
 /// Does what must be done before the first acquire; returns the identity of the
@@ -222,7 +248,7 @@ fn from_socket(error: &RedisError) -> Option<&io::Error> {
 async fn prepare(
     connection: &mut MultiplexedConnection,
     names: &KeyNames,
-    old: Option<Identity>,
+    old: Option<&Identity>,
 ) -> RedisResult<Option<Identity>> {
     let channels = [&*names.channel, &*names.common];
     connection.subscribe(&channels).await?;

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use redis::{RedisResult, Value};
 
-use super::connect::{Dialer, Identity, Opened, PushEvent, closed};
+use super::connect::{Caller, Dialer, Identity, Opened, PushEvent, closed};
 use super::login::Login;
+use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::{KeyNames, Sent};
@@ -20,6 +21,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::events;
@@ -46,8 +48,12 @@ pub(crate) struct Link {
     /// Whether the last one has ended already.
     ended: bool,
     login: Login,
+    /// Whether there has been one.
+    proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
+    /// The server of this one, or of the last one, if sentinels have named it.
+    master: Option<Master>,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
     last_answer: Moment,
@@ -63,9 +69,15 @@ pub(crate) struct Link {
 }
 
 enum State {
-    Down { until: Moment },
+    Down {
+        until: Moment,
+    },
     Connecting(Boxed<Result<Opened, Trouble>>),
-    Up(Wire),
+    Up {
+        wire: Wire,
+        /// Who confirms what has been said on the wire, if somebody has to.
+        replicas: Option<Box<Replicas>>,
+    },
 }
 
 /// A pipeline whose answers have not all come in.
@@ -87,7 +99,7 @@ pub(crate) struct Answered {
 impl Link {
     pub(crate) fn new(number: usize, names: KeyNames, dialer: Dialer, now: Moment) -> Self {
         Self {
-            queue: Queue::new(),
+            queue: Queue::new(dialer.replicas > 0),
             login: Login::new(None, now, None),
             number,
             names: Arc::new(names),
@@ -95,7 +107,9 @@ impl Link {
             state: State::Down { until: now },
             generation: 0,
             ended: false,
+            proven: false,
             identity: None,
+            master: None,
             in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
@@ -107,7 +121,7 @@ impl Link {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        matches!(self.state, State::Up { .. })
     }
 
     /// Whether it is open and few pipelines are in flight.
@@ -131,9 +145,39 @@ impl Link {
 
     /// Writes what was sent and reads what has come in.
     pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        if let State::Up(wire) = &mut self.state {
+        if let State::Up { wire, replicas } = &mut self.state {
             wire.poll(cx);
+            if let Some(replicas) = replicas {
+                replicas.poll_io(cx);
+            }
         }
+    }
+
+    /// Takes in what the replicas have answered.
+    pub(crate) fn settle_replicas(&mut self, now: Moment) {
+        let State::Up { replicas, .. } = &mut self.state else {
+            return;
+        };
+        match replicas.as_mut().and_then(|it| it.answer()) {
+            Some(Err(Trouble::Unknown(cause))) => self.broken(now, cause),
+            Some(answer) => {
+                self.grace = None;
+                self.queue.replicas_answered(now, &answer);
+            }
+            None => {}
+        }
+    }
+
+    /// Has the replicas confirm what has been said so far; `false` if nothing has.
+    pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
+        if let State::Up { replicas, .. } = &mut self.state
+            && let Some(replicas) = replicas
+            && let Some(time) = self.queue.ask_replicas()
+        {
+            replicas.ask(now, &self.names, time);
+            return true;
+        }
+        false
     }
 
     /// The next answers, if they have arrived.
@@ -165,6 +209,7 @@ impl Link {
             }
         };
         let mut sent = sent.into_iter();
+        let mut replaced = false;
         for value in values {
             let calls = batch::next(sent.as_slice(), apart);
             self.apart |= batch::is_refused(calls, &value);
@@ -175,11 +220,30 @@ impl Link {
                 self.forgotten.extend(batch::script(calls));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
+                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
                 self.queue.replied(now, call, reply);
             }
         }
         if sent.len() > 0 {
             self.shifted(now, sent.collect());
+        } else if replaced && self.dialer.may_change() {
+            let cause = ServerSaid("the server has become a replica".into());
+            self.broken(now, Arc::new(cause));
+        }
+    }
+
+    /// Sentinels name a master. A connection to another server is dropped at once: that
+    /// one may go on granting.
+    pub(crate) fn named(&mut self, now: Moment, master: &Master) {
+        if !self.is_up() {
+            // What is being tried was found before.
+            self.state = State::Down { until: now };
+        } else if let Some(ours) = &self.master
+            && ours.host != master.host
+            && ours.epoch <= master.epoch
+        {
+            let cause = ServerSaid(format!("the master is {} now", master.host));
+            self.broken(now, Arc::new(cause));
         }
     }
 
@@ -227,8 +291,11 @@ impl Link {
                 Err(trouble) => return Err(self.dial_failed(now, trouble)),
             }
         }
-        if let State::Up(wire) = &self.state {
-            self.login.poll(cx, now, wire);
+        if let State::Up { wire, .. } = &self.state
+            && let Err(cause) = self.login.poll(cx, now, wire)
+        {
+            events::login_failed(self.number, &cause);
+            self.last_error = Some(LastError::now(&cause));
         }
         Ok(())
     }
@@ -236,7 +303,7 @@ impl Link {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up(wire) = &self.state else {
+        let State::Up { wire, .. } = &self.state else {
             return false;
         };
         let login = self.login.take_sent();
@@ -272,9 +339,16 @@ impl Link {
     /// When the connection counts as broken if nothing arrives until then. A server
     /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let oldest = self.in_flight.front()?;
-        let heard = oldest.at.max(self.last_answer);
-        Some(self.grace.unwrap_or(heard.after(oldest.timeout)))
+        let server = self.in_flight.front().map(|oldest| {
+            let heard = oldest.at.max(self.last_answer);
+            heard.after(oldest.timeout)
+        });
+        let replicas = match &self.state {
+            State::Up { replicas, .. } => replicas.as_ref().and_then(|it| it.silent_at()),
+            _ => None,
+        };
+        let silent = server.into_iter().chain(replicas).min()?;
+        Some(self.grace.unwrap_or(silent))
     }
 
     fn grant_grace(&mut self, now: Moment) -> bool {
@@ -286,19 +360,30 @@ impl Link {
     fn dial(&mut self) {
         self.generation += 1;
         self.ended = false;
-        let (number, generation) = (self.number, self.generation);
-        let (dialer, names) = (self.dialer.clone(), Arc::clone(&self.names));
-        let old = self.identity.clone();
-        self.state = State::Connecting(Box::pin(async move {
-            dialer.open(&names, number, generation, old).await
-        }));
+        let dialer = self.dialer.clone();
+        let caller = Caller {
+            names: Arc::clone(&self.names),
+            number: self.number,
+            generation: self.generation,
+            old: self.identity.clone(),
+            proven: self.proven,
+        };
+        self.state = State::Connecting(Box::pin(async move { dialer.open(&caller).await }));
     }
 
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
+        self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
-        self.state = State::Up(Wire::new(opened));
+        self.proven = true;
+        let needed = self.dialer.replicas;
+        self.state = State::Up {
+            wire: Wire::new(opened.connection, opened.io),
+            replicas: opened
+                .replicas
+                .map(|(connection, io)| Box::new(Replicas::new(Wire::new(connection, io), needed))),
+        };
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;

@@ -1,13 +1,16 @@
 //! Credentials that expire: logs in again on a connection that stays open.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use redis::Value;
+use redis::{RedisResult, Value};
 
 use super::wire::{Answers, Wire};
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::credentials::{Asked, Credentials, Provider};
+use crate::vocabulary::error::Cause;
 
 /// How long after a failure the provider is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -48,8 +51,13 @@ impl Login {
         }
     }
 
-    /// Asks for new credentials in good time, and sends them.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, wire: &Wire) {
+    /// Asks for new credentials in good time, and sends them; what fails is tried again.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Moment,
+        wire: &Wire,
+    ) -> Result<(), Cause> {
         if let (State::Until(at), Some(provider)) = (&self.state, &self.provider)
             && *at <= now
         {
@@ -58,28 +66,22 @@ impl Login {
         if let State::Asking(asked) = &mut self.state
             && let Poll::Ready(answer) = asked.as_mut().poll(cx)
         {
-            self.state = match answer {
-                Ok(credentials) => {
-                    self.sent = true;
-                    State::Sent(send(wire, &credentials), credentials.expires_in)
-                }
-                Err(_) => State::Until(now.after(PAUSE)),
-            };
+            let credentials = answer.inspect_err(|_| self.pause(now))?;
+            self.sent = true;
+            self.state = State::Sent(send(wire, &credentials), credentials.expires_in);
         }
         if let State::Sent(answers, expires_in) = &mut self.state
             && let Some(answer) = Wire::answered(answers)
         {
-            let accepted = answer.is_ok_and(|values| {
-                !values
-                    .iter()
-                    .any(|value| matches!(value, Value::ServerError(_)))
-            });
-            self.state = if accepted {
-                State::valid(now, *expires_in)
-            } else {
-                State::Until(now.after(PAUSE))
-            };
+            let expires_in = *expires_in;
+            accepted(answer).inspect_err(|_| self.pause(now))?;
+            self.state = State::valid(now, expires_in);
         }
+        Ok(())
+    }
+
+    fn pause(&mut self, now: Moment) {
+        self.state = State::Until(now.after(PAUSE));
     }
 
     /// Whether something was sent since the last time.
@@ -95,6 +97,15 @@ impl State {
             Some(time) => Self::Until(now.after(time.mul_f64(0.75).max(PAUSE / 2))),
             None => Self::Valid,
         }
+    }
+}
+
+/// What the server says of a login.
+fn accepted(answer: RedisResult<Vec<Value>>) -> Result<(), Cause> {
+    let values = answer.map_err(|error| Arc::new(error) as Cause)?;
+    match values.first() {
+        Some(Value::ServerError(error)) => Err(Trouble::from_server(error).cause()),
+        _ => Ok(()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! A connection to the server: sockets, the wire, and the link that keeps one up.
 
-mod connect;
+pub(crate) mod connect;
 pub(crate) mod link;
 mod login;
-mod stream;
+mod replicas;
+pub(crate) mod stream;
+pub(crate) mod way;
 mod wire;
-
-pub(crate) use connect::{Dialer, Push};

@@ -9,12 +9,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, Value};
 
-use super::connect::{Io, Opened};
 use crate::base::last_waker::LastWaker;
 
 /// The answers to one pipeline. They arrive while the wire is polled, and wake nobody:
 /// the link looks for them afterwards.
 pub(crate) type Answers = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
+
+/// Reads and writes while it is polled; ends with the connection.
+pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(crate) struct Wire {
     connection: MultiplexedConnection,
@@ -25,11 +27,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(opened: Opened) -> Self {
+    pub(crate) fn new(connection: MultiplexedConnection, io: Io) -> Self {
         let ear = Arc::new(Ear::default());
         Self {
-            connection: opened.connection,
-            io: Some(opened.io),
+            connection,
+            io: Some(io),
             waker: Waker::from(Arc::clone(&ear)),
             ear,
         }

@@ -7,6 +7,7 @@ use crate::backend::name;
 use crate::backend::token::Token;
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
 use crate::base::clock::Moment;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::terms::Terms;
 
@@ -31,6 +32,8 @@ pub(super) struct Claim {
     pub(super) unanswered: bool,
     /// The holder who was told last.
     pub(super) holder: Option<Box<Holder>>,
+    /// Who else waits.
+    pub(super) crowd: Crowd,
     pub(super) granted: Moment,
     /// From when its lease counts, as was told last.
     pub(super) told: Moment,
@@ -79,6 +82,7 @@ impl Claim {
             unwanted: false,
             unanswered: false,
             holder: None,
+            crowd: Crowd::default(),
             granted: now,
             told: now,
             renewing: false,

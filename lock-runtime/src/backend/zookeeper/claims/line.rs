@@ -9,9 +9,26 @@ use crate::backend::line::Place;
 use crate::backend::zookeeper::call::{Call, Step, To};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::base::clock::Moment;
+use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
+
+/// How many at the head of a line hold the lock.
+pub(in super::super) fn holders(line: &[Entry]) -> usize {
+    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
+    (0..kinds.len()).take_while(holds).count()
+}
+
+/// Who waits in a line, besides so many of ours.
+fn crowd(line: &[Entry], ours: usize) -> Crowd {
+    let waiters = line.len().saturating_sub(holders(line) + ours);
+    Crowd {
+        waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+        longest: Duration::ZERO,
+    }
+}
 
 impl Claims {
     /// A try that finds somebody in the line does not enter it.
@@ -22,7 +39,10 @@ impl Claims {
         let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
         match (Place::of_newcomer(&kinds, claim.terms.kind), line.first()) {
             (Place::OtherPermits(held), _) => self.other_permits(id, held),
-            (Place::Behind(_) | Place::Next, Some(front)) => self.refuse(id, *front),
+            (Place::Behind(_) | Place::Next, Some(_)) => {
+                claim.crowd = crowd(line, 0);
+                self.refuse(id, line);
+            }
             _ => self.create(id, false),
         }
     }
@@ -49,6 +69,7 @@ impl Claims {
             Place::of_newcomer(&kinds, claim.terms.kind)
         };
         claim.looked = true;
+        claim.crowd = crowd(line, 1);
         match place {
             Place::Enter => self.grant(now, id),
             Place::OtherPermits(held) => {
@@ -57,7 +78,7 @@ impl Claims {
             }
             Place::Behind(_) | Place::Next if self.is_try(id) => {
                 self.discard_entry(id, node.entry);
-                self.refuse(id, ahead[0]);
+                self.refuse(id, ahead);
             }
             Place::Behind(at) => self.wait_behind(id, ahead[0], ahead[at]),
             Place::Next if watched => self.wait_for_anybody(id, ahead),
@@ -151,13 +172,18 @@ impl Claims {
     }
 
     /// A try ends as soon as it is known who holds the lock.
-    fn refuse(&mut self, id: LeaseId, front: Entry) {
-        if let Some(claim) = self.table.get_mut(&id) {
-            claim.stage = Stage::Refused;
-            claim.node = None;
-            claim.turn += 1;
-            self.ask_entry(id, front, false, Step::Front(front));
+    fn refuse(&mut self, id: LeaseId, line: &[Entry]) {
+        let Some(claim) = self.table.get_mut(&id) else {
+            return;
+        };
+        claim.stage = Stage::Refused;
+        claim.node = None;
+        claim.turn += 1;
+        if let Some(first) = line.get(holders(line)) {
+            self.call_session(To::Time);
+            self.ask_entry(id, *first, false, Step::Waiter(*first));
         }
+        self.ask_entry(id, line[0], false, Step::Front(line[0]));
     }
 
     fn other_permits(&mut self, id: LeaseId, held: u32) {
@@ -181,7 +207,8 @@ impl Claims {
         let Some(claim) = self.table.get_mut(&id) else {
             return;
         };
-        let holder = holder.map(Box::new);
+        let crowd = claim.crowd;
+        let holder = holder.map(|holder| Box::new(Holder { crowd, ..holder }));
         claim.holder.clone_from(&holder);
         if claim.stage == Stage::Refused {
             self.table.remove(&id);

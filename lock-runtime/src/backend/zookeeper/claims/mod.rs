@@ -16,6 +16,7 @@ mod rests;
 mod tests;
 mod watches;
 
+pub(super) use line::holders;
 pub(super) use rests::left;
 
 use std::collections::{BTreeSet, VecDeque};

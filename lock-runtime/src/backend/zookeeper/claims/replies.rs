@@ -1,5 +1,7 @@
 //! Answers of the server to what acquisitions have asked.
 
+use std::time::Duration;
+
 use super::claim::{Node, Stage};
 use super::{Claims, Entry};
 use crate::backend::Outcome;
@@ -55,6 +57,12 @@ impl Claims {
                 self.read(now, id, step, entry, &data, stat);
             }
             (Step::Found(_) | Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
+                let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
+                if let Some(claim) = self.table.get_mut(&id) {
+                    claim.crowd.longest = Duration::from_millis(waited);
+                }
+            }
             (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
             (Step::Own, Ok(_)) => {
                 if let Some(path) = claim.node.map(|it| self.path(claim, it.entry)) {

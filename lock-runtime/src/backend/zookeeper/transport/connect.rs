@@ -17,7 +17,9 @@ use crate::backend::zookeeper::protocol::op::Access;
 use crate::base::clock::{Clock, Moment};
 use crate::vocabulary::authority::Host;
 use crate::vocabulary::credentials::{Credentials, Provider};
-use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::error::Cause;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
 
 /// The way to the servers.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ pub(crate) struct Dialer {
 struct Route {
     host: Host,
     #[cfg(feature = "tls")]
-    encryption: Option<Encryption>,
+    tls: Option<Tls>,
 }
 
 /// An open connection.
@@ -48,13 +50,19 @@ pub(crate) struct Opened {
 }
 
 impl Dialer {
-    pub(crate) fn new(address: &Address, setup: &Setup) -> Result<Self, LockError> {
-        let mut hosts = Vec::new();
-        for host in &address.hosts {
-            hosts.push(Route::new(host, address, setup)?);
-        }
+    pub(crate) fn new(address: &Address, setup: &Setup) -> Self {
+        #[cfg(feature = "tls")]
+        let tls = address
+            .encrypted
+            .then(|| setup.tls.clone().unwrap_or_default());
+        let hosts = address.hosts.iter().map(|host| Route {
+            host: host.clone(),
+            #[cfg(feature = "tls")]
+            tls: tls.clone(),
+        });
+        let mut hosts: Vec<_> = hosts.collect();
         fastrand::shuffle(&mut hosts);
-        Ok(Self {
+        Self {
             hosts,
             login: address.login(),
             provider: setup.credentials.clone(),
@@ -62,7 +70,7 @@ impl Dialer {
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             clock: setup.clock.clone(),
-        })
+        }
     }
 
     pub(crate) fn hosts(&self) -> usize {
@@ -144,33 +152,13 @@ impl Dialer {
 }
 
 impl Route {
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(
-            unused_variables,
-            clippy::unnecessary_wraps,
-            reason = "only certificates are set up, and can be wrong"
-        )
-    )]
-    fn new(host: &Host, address: &Address, setup: &Setup) -> Result<Self, LockError> {
-        Ok(Self {
-            #[cfg(feature = "tls")]
-            encryption: if address.encrypted {
-                let tls = setup.tls.clone().unwrap_or_default();
-                Some(Encryption::new(&tls, &host.name)?)
-            } else {
-                None
-            },
-            host: host.clone(),
-        })
-    }
-
     async fn open(&self) -> io::Result<Box<dyn Stream>> {
-        let stream = tcp(&self.host.name, self.host.port).await?;
+        let (host, port) = (&self.host.name, self.host.port);
         #[cfg(feature = "tls")]
-        if let Some(encryption) = &self.encryption {
-            return Ok(Box::new(encryption.over(stream).await?));
+        if let Some(tls) = &self.tls {
+            let encryption = Encryption::read(tls, host).await?;
+            return Ok(Box::new(encryption.over(tcp(host, port).await?).await?));
         }
-        Ok(Box::new(stream))
+        Ok(Box::new(tcp(host, port).await?))
     }
 }

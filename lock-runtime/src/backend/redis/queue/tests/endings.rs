@@ -11,7 +11,7 @@ use crate::vocabulary::terms::Wait;
 #[test]
 fn giving_up_leaves_whatever_was_reached() {
     // Not sent yet.
-    let mut unsent = Queue::new();
+    let mut unsent = Queue::new(false);
     let now = Moment::from_nanos(1);
     let terms = Peer::acquiring(Wait::Forever).1;
     let Call::Acquire { ticket, .. } = terms.call else {

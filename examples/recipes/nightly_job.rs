@@ -4,8 +4,8 @@
 //! short run, for the machine whose clock is late. Each machine is a manager here; in earnest it is a process.
 //!
 //! ```text
-//! cargo run --example nightly_job
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example nightly_job
+//! cargo run -p recipes --example nightly_job
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example nightly_job
 //! ```
 
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! One request loads the page, and the others find it. A request that finds it at once takes no lock.
 //!
 //! ```text
-//! cargo run --example cache_stampede
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example cache_stampede
+//! cargo run -p recipes --example cache_stampede
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example cache_stampede
 //! ```
 
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //! none and in one order, so that no transfer waits for one that waits for it. Without the locks most transfers are lost.
 //!
 //! ```text
-//! cargo run --example transfer
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example transfer
+//! cargo run -p recipes --example transfer
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example transfer
 //! ```
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The programs of the examples, which cargo builds beside the tests.
+//! The programs of the examples, which cargo builds beside the tests of their packages.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let program = folder.join("examples").join(name);
     assert!(
         program.exists(),
-        "build it first: cargo build -p examples --examples"
+        "build it first: cargo build -p examples -p recipes --examples"
     );
     program
 }

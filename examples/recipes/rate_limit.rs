@@ -4,8 +4,8 @@
 //! taken, also where the call took less. Who comes later waits in line for one.
 //!
 //! ```text
-//! cargo run --example rate_limit
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example rate_limit
+//! cargo run -p recipes --example rate_limit
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example rate_limit
 //! ```
 
 use std::time::{Duration, Instant};

@@ -1,12 +1,10 @@
 //! Runs the examples as their users do, in memory and on a Redis server, and reads what they print.
-#![allow(clippy::unwrap_used, reason = "these are tests")]
-
-mod program;
 
 use std::process::{Command, Stdio};
 
-use program::program;
 use tests::RedisServer;
+
+use crate::program::program;
 
 /// What an example prints in memory, and on a server of its own.
 async fn outputs(name: &str) -> [String; 2] {

@@ -5,8 +5,8 @@
 //! at the order in `update` as well: the lock is released after the commit, never before.
 //!
 //! ```text
-//! cargo run --example fenced_write
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example fenced_write
+//! cargo run -p recipes --example fenced_write
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example fenced_write
 //! ```
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,8 +4,8 @@
 //! Here an operator takes the lock away; the next in line leads on, with a larger fencing token.
 //!
 //! ```text
-//! cargo run --example leader
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run --example leader
+//! cargo run -p recipes --example leader
+//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example leader
 //! ```
 
 use std::future::pending;

@@ -1,0 +1,36 @@
+//! Compiles and runs the code in the documents; the programs stand beside it.
+
+/// `README.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+
+/// `lock-runtime/README.md`, the crate's page in a registry.
+#[cfg(doctest)]
+#[doc = include_str!("../../../lock-runtime/README.md")]
+mod crate_page {}
+
+/// `docs/operations.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operations.md")]
+mod operations {}
+
+/// `docs/migrating.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrating.md")]
+mod migrating {}
+
+/// `docs/statuses.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/statuses.md")]
+mod statuses {}
+
+/// `docs/watching.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/watching.md")]
+mod watching {}
+
+/// `docs/expansion.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/expansion.md")]
+mod expansion {}

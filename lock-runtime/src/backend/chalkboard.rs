@@ -1,0 +1,206 @@
+//! A store as short as one can be: exclusive locks within one manager. ARCHITECTURE.md
+//! shows its middle as the frame of a new store, and a test locks with it.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::backend::capabilities::Capabilities;
+use crate::backend::setup::Setup;
+use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::base::clock::{Clock, Moment, Sleep};
+use crate::vocabulary::error::LockError;
+use crate::vocabulary::health::Health;
+use crate::vocabulary::holder::{Holder, Status};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::Overview;
+use crate::vocabulary::query::{Found, Query, QueryId};
+use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::vocabulary::url::Url;
+
+/// The store before it is connected.
+#[derive(Debug)]
+struct Blank;
+
+impl fmt::Display for Blank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the chalkboard")
+    }
+}
+
+struct Chalkboard {
+    clock: Clock,
+    sleep: Sleep,
+    lines: HashMap<LockKey, Line>,
+    last_fence: u64,
+    outcomes: VecDeque<Outcome>,
+}
+
+/// Who holds a lock, until when, and who waits for it.
+#[derive(Default)]
+struct Line {
+    holder: Option<(Arc<Terms>, Moment)>,
+    waiters: VecDeque<Arc<Terms>>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
+pub(crate) fn target(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Blank))
+}
+
+impl Target for Blank {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            store: "chalkboard",
+            read: false,
+            permits: false,
+            several_keys: false,
+            min_hold: false,
+            list: false,
+            force_release: false,
+            fencing: true,
+            fair: true,
+        }
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        let clock = setup.clock.clone();
+        Box::pin(async { Ok(Box::new(Chalkboard::new(clock)) as Box<dyn Backend>) })
+    }
+}
+
+impl Backend for Chalkboard {
+    fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            // `Granted`, now or later; until then `Waiting`, or `Busy` for a try.
+            Request::Acquire(terms) => self.enqueue(now, terms),
+            // `Renewed` or `NotHeld`.
+            Request::Renew(id) => self.renew(now, id),
+            // `Released`, with whether it was held.
+            Request::Abandon(id) | Request::Release(id) => self.leave(now, id),
+            // `Answered`; without the capabilities only `Status` and `Health` come.
+            Request::Query(id, query) => self.look(now, id, query),
+        }
+        self.serve(now);
+    }
+
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            if let Some(outcome) = self.outcomes.pop_front() {
+                return Poll::Ready(outcome);
+            }
+            // Woken when a lease ends that somebody waits for.
+            let next = self.next_end();
+            if self.sleep.poll_until(cx, &self.clock, next).is_pending() {
+                return Poll::Pending;
+            }
+            self.serve(self.clock.now());
+        }
+    }
+}
+
+impl Chalkboard {
+    fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            sleep: Sleep::default(),
+            lines: HashMap::new(),
+            last_fence: 0,
+            outcomes: VecDeque::new(),
+        }
+    }
+
+    fn enqueue(&mut self, now: Moment, terms: Arc<Terms>) {
+        let line = self.lines.entry(terms.key.clone()).or_default();
+        let holder = line.holder_at(now).map(Box::new);
+        let id = terms.id;
+        if holder.is_some() && terms.wait.is_try() {
+            return self.outcomes.push_back(Outcome::Busy { id, holder });
+        }
+        if holder.is_some() {
+            self.outcomes.push_back(Outcome::Waiting { id, holder });
+        }
+        line.waiters.push_back(terms);
+    }
+
+    fn renew(&mut self, now: Moment, id: LeaseId) {
+        let holders = self.lines.values_mut().flat_map(|line| &mut line.holder);
+        let mut ours = holders.filter(|(terms, end)| terms.id == id && now < *end);
+        self.outcomes.push_back(match ours.next() {
+            Some((terms, end)) => {
+                *end = now.after(terms.ttl);
+                let (since, ttl) = (now, terms.ttl);
+                Outcome::Renewed { id, since, ttl }
+            }
+            None => Outcome::NotHeld { id },
+        });
+    }
+
+    fn leave(&mut self, now: Moment, id: LeaseId) {
+        let mut held = false;
+        for line in self.lines.values_mut() {
+            line.waiters.retain(|terms| terms.id != id);
+            let ours = line.holder.take_if(|(terms, _)| terms.id == id);
+            held |= ours.is_some_and(|(_, end)| now < end);
+        }
+        let result = Ok(held);
+        self.outcomes.push_back(Outcome::Released { id, result });
+    }
+
+    fn look(&mut self, now: Moment, id: QueryId, query: Query) {
+        let found = match query {
+            Query::Status(key) => {
+                let line = self.lines.get(&key);
+                Found::Status(Status {
+                    holders: line.and_then(|it| it.holder_at(now)).into_iter().collect(),
+                    waiters: line.map_or(0, |it| it.waiters.len()),
+                    ..Status::free(key)
+                })
+            }
+            Query::Health => Found::Health(Health::reached(Duration::ZERO)),
+            Query::List(_) => Found::List(Vec::new()),
+            Query::ForceRelease(_) => Found::ForceRelease(0),
+            Query::Overview(_) => Found::Overview(Overview::new(Vec::new(), None)),
+            Query::Diagnose => Found::Diagnose(Vec::new()),
+        };
+        let result = Ok(found);
+        self.outcomes.push_back(Outcome::Answered { id, result });
+    }
+
+    /// Gives every lock that is free to the first in its line.
+    fn serve(&mut self, now: Moment) {
+        for line in self.lines.values_mut() {
+            if line.holder_at(now).is_some() {
+                continue;
+            }
+            line.holder = line.waiters.pop_front().map(|terms| {
+                self.last_fence += 1;
+                self.outcomes.push_back(Outcome::Granted {
+                    id: terms.id,
+                    fence: self.last_fence,
+                    since: now,
+                    ttl: terms.ttl,
+                });
+                let end = now.after(terms.ttl);
+                (terms, end)
+            });
+        }
+        self.lines.retain(|_, line| line.holder.is_some());
+    }
+
+    fn next_end(&self) -> Option<Moment> {
+        let awaited = self.lines.values().filter(|line| !line.waiters.is_empty());
+        awaited
+            .filter_map(|line| Some(line.holder.as_ref()?.1))
+            .min()
+    }
+}
+
+impl Line {
+    fn holder_at(&self, now: Moment) -> Option<Holder> {
+        let (terms, end) = self.holder.as_ref()?;
+        (now < *end).then(|| Holder::here(terms, end.since(now)))
+    }
+}

@@ -1,0 +1,343 @@
+//! What the facts about a Redis server mean for the promises of the locks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::vocabulary::finding::{Finding, Severity};
+
+use Severity::{Error, Notice, Warning};
+
+/// What was learned about a server.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// The lines of `INFO`, and settings.
+    pub(super) values: BTreeMap<String, String>,
+    /// Why there is no `INFO`.
+    pub(super) no_info: Option<String>,
+    /// Why settings are unknown.
+    pub(super) no_config: Option<String>,
+    /// Commands of the scripts that were refused, and why.
+    pub(super) refused: Vec<(String, String)>,
+    /// Commands and subcommands that locks do without, and why they were refused.
+    pub(super) useless: Vec<(&'static str, &'static str, String)>,
+    /// How long each question after the clock took.
+    pub(super) round_trips: Vec<Duration>,
+    /// That time, the server's clock and ours.
+    pub(super) clocks: Vec<(Duration, Duration, Duration)>,
+}
+
+/// What the facts mean, each check in turn.
+pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match &facts.no_info {
+        Some(why) => findings.push(unknown("server", "INFO", why)),
+        None => {
+            findings.extend([
+                version(facts),
+                role(facts),
+                cluster(facts),
+                eviction(facts),
+                memory(facts),
+                persistence(facts),
+                writes(facts),
+                replicas(facts),
+                scripts(facts),
+            ]);
+        }
+    }
+    findings.extend(
+        facts
+            .no_config
+            .as_ref()
+            .map(|why| unknown("settings", "CONFIG GET", why)),
+    );
+    findings.extend(rights(facts));
+    findings.extend(useful(facts));
+    findings.extend(clock(facts));
+    findings.extend(latency(facts));
+    findings
+}
+
+fn unknown(check: &'static str, command: &str, why: &str) -> Finding {
+    Finding::fine(
+        check,
+        format!("not known: {command} was answered with `{why}`"),
+    )
+    .but(
+        Notice,
+        "what depends on it was not checked",
+        format!("run the diagnosis as a user who may send {command}"),
+    )
+}
+
+impl Facts {
+    fn text(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", |it| it.trim())
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+}
+
+fn version(facts: &Facts) -> Finding {
+    let valkey = facts.text("valkey_version");
+    let redis = facts.text("redis_version");
+    let name = if valkey.is_empty() {
+        format!("Redis {redis}")
+    } else {
+        format!("Valkey {valkey}")
+    };
+    let mut numbers = redis.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next(), numbers.next());
+    let fine = Finding::fine("version", name);
+    if version >= (Some(6), Some(2)) {
+        return fine;
+    }
+    fine.but(
+        Error,
+        "the scripts need commands that it does not have",
+        "run Redis 6.2 or newer, or Valkey",
+    )
+}
+
+fn role(facts: &Facts) -> Finding {
+    let role = facts.text("role");
+    let fine = Finding::fine("role", format!("the server is a {role}"));
+    if role == "master" {
+        return fine;
+    }
+    fine.but(
+        Error,
+        "a replica takes no writes: nobody can lock",
+        "name the master in the URL",
+    )
+}
+
+fn cluster(facts: &Facts) -> Finding {
+    if facts.number("cluster_enabled") == 0 {
+        return Finding::fine("cluster", "not part of a cluster");
+    }
+    Finding::fine("cluster", "the server is part of a cluster").but(
+        Error,
+        "the keys of a lock and the counter of fencing tokens are on different servers",
+        "name a server that is not part of a cluster, or use the store for clusters",
+    )
+}
+
+fn eviction(facts: &Facts) -> Finding {
+    let policy = facts.text("maxmemory_policy");
+    let evicted = facts.number("evicted_keys");
+    let said = match evicted {
+        0 => format!("maxmemory-policy {policy}"),
+        _ => format!("maxmemory-policy {policy}, {evicted} keys evicted so far"),
+    };
+    let fine = Finding::fine("eviction", said);
+    if policy == "noeviction" {
+        return fine;
+    }
+    let (severity, meaning) = match facts.number("maxmemory") {
+        0 => (
+            Warning,
+            "once a limit is set, a full server drops held locks, which then have two holders",
+        ),
+        _ => (
+            Error,
+            "a full server drops held locks, which then have two holders: no mutual exclusion",
+        ),
+    };
+    fine.but(
+        severity,
+        meaning,
+        "CONFIG SET maxmemory-policy noeviction, and in redis.conf",
+    )
+}
+
+fn memory(facts: &Facts) -> Finding {
+    let (used, most) = (facts.number("used_memory"), facts.number("maxmemory"));
+    let in_use = facts.text("used_memory_human");
+    if most == 0 {
+        return Finding::fine("memory", format!("{in_use} in use, no limit set"));
+    }
+    let percent = used.saturating_mul(100) / most;
+    let limit = facts.text("maxmemory_human");
+    let fine = Finding::fine(
+        "memory",
+        format!("{in_use} of {limit} in use ({percent} %)"),
+    );
+    match percent {
+        0..80 => fine,
+        80..95 => fine.but(
+            Warning,
+            "when it is full, nobody can take a lock; holders keep theirs",
+            "raise maxmemory, or find what fills it",
+        ),
+        _ => fine.but(
+            Error,
+            "it is full or nearly so: nobody can take a lock; holders keep theirs",
+            "raise maxmemory, or find what fills it",
+        ),
+    }
+}
+
+fn persistence(facts: &Facts) -> Finding {
+    let fsync = facts.text("appendfsync");
+    let (aof, save) = (facts.number("aof_enabled") == 1, facts.text("save"));
+    let advice =
+        "appendonly yes and appendfsync always, where locks must survive a crash of the server";
+    if aof && (fsync == "always") {
+        return Finding::fine("persistence", "appendonly yes, appendfsync always");
+    }
+    if aof {
+        let found = format!(
+            "appendonly yes, appendfsync {}",
+            if fsync.is_empty() { "unknown" } else { fsync }
+        );
+        return Finding::fine("persistence", found).but(
+            Notice,
+            "a crash forgets the grants of the last second or so: locks that the server forgets have two holders until the next renewal",
+            advice,
+        );
+    }
+    let found = match save {
+        "" => "none".to_owned(),
+        save => format!("snapshots alone (save {save})"),
+    };
+    Finding::fine("persistence", found).but(
+        Warning,
+        "a restart forgets held locks, which then have two holders until the next renewal; fencing tokens go on growing",
+        advice,
+    )
+}
+
+/// Whether the server refuses writes because it could not save.
+fn writes(facts: &Facts) -> Finding {
+    let failed = ["rdb_last_bgsave_status", "aof_last_write_status"];
+    let failed = failed
+        .iter()
+        .find(|name| !matches!(facts.text(name), "ok" | ""));
+    match failed {
+        None if facts.number("loading") == 1 => Finding::fine(
+            "writes",
+            "the server is loading its data",
+        )
+        .but(Warning, "until it is done, nobody can lock", "wait"),
+        None => Finding::fine("writes", "accepted"),
+        Some(name) => Finding::fine("writes", format!("{name} is {}", facts.text(name))).but(
+            Error,
+            "a server that cannot save refuses writes: nobody can lock or renew",
+            "look into the server's log; the disk may be full",
+        ),
+    }
+}
+
+fn replicas(facts: &Facts) -> Finding {
+    let replicas = facts.number("connected_slaves");
+    if replicas == 0 {
+        return Finding::fine("replicas", "none");
+    }
+    let lags: Vec<u64> = (0..replicas)
+        .filter_map(|number| {
+            let line = facts.text(&format!("slave{number}"));
+            line.rsplit_once("lag=")?.1.parse().ok()
+        })
+        .collect();
+    let worst = lags
+        .iter()
+        .max()
+        .map_or("unknown".to_owned(), |lag| format!("{lag} s"));
+    let found = format!(
+        "{replicas}, the slowest heard of {worst} ago; min-replicas-to-write {}, min-replicas-max-lag {}",
+        facts.number("min-replicas-to-write"),
+        facts.number("min-replicas-max-lag"),
+    );
+    Finding::fine("replicas", found).but(
+        Notice,
+        "a replica that is promoted may not know the last grants: locks that it does not know have two holders",
+        "let the resource check fencing tokens; min-replicas-to-write bounds how much a cut-off master may grant",
+    )
+}
+
+fn scripts(facts: &Facts) -> Finding {
+    let count = facts.number("number_of_cached_scripts");
+    let fine = Finding::fine("scripts", format!("{count} cached"));
+    if count < 1_000 {
+        return fine;
+    }
+    fine.but(
+        Notice,
+        "some client makes a script for each call, which fills the memory; ours are ten",
+        "find that client, and SCRIPT FLUSH",
+    )
+}
+
+fn rights(facts: &Facts) -> Vec<Finding> {
+    if facts.refused.is_empty() {
+        return vec![Finding::fine(
+            "rights",
+            "every command of the scripts is allowed",
+        )];
+    }
+    let refused = facts.refused.iter().map(|(command, why)| {
+        let lower = command.to_lowercase();
+        Finding::fine("rights", format!("{command} is refused: {why}")).but(
+            Error,
+            "locks cannot be taken, waited for, renewed or released",
+            format!("ACL SETUSER … +{lower} ~PREFIX:* &PREFIX:*"),
+        )
+    });
+    refused.collect()
+}
+
+fn useful(facts: &Facts) -> impl Iterator<Item = Finding> {
+    facts.useless.iter().map(|(command, sub, why)| {
+        let meaning = match *sub {
+            "LOAD" => "scripts are sent with their first call instead, which is slower once",
+            _ => "commands of a broken connection may still be carried out late; the scripts bear that",
+        };
+        let right = format!("{}|{}", command.to_lowercase(), sub.to_lowercase());
+        let found = format!("{command} {sub} is refused: {why}");
+        Finding::fine("rights", found).but(Notice, meaning, format!("ACL SETUSER … +{right}"))
+    })
+}
+
+fn clock(facts: &Facts) -> Option<Finding> {
+    let (took, theirs, ours) = facts.clocks.iter().min()?;
+    let (ahead, behind) = (theirs.saturating_sub(*ours), ours.saturating_sub(*theirs));
+    let apart = ahead.max(behind);
+    let direction = if ahead > behind { "ahead of" } else { "behind" };
+    let (apart_ms, give) = (apart.as_millis(), took.as_micros().div_ceil(2000).max(1));
+    let found =
+        format!("the server's clock is {apart_ms} ms {direction} ours, give or take {give} ms");
+    let fine = Finding::fine("clock", found);
+    Some(match apart.as_secs() {
+        0 => fine,
+        _ => fine.but(
+            Warning,
+            "leases do not compare the two clocks, but a clock that is set forward while the server runs ends leases early",
+            "let both machines follow the same time, slewed and not stepped",
+        ),
+    })
+}
+
+fn latency(facts: &Facts) -> Option<Finding> {
+    let mut times = facts.round_trips.clone();
+    times.sort_unstable();
+    let (median, worst) = (times.get(times.len() / 2)?, times.last()?);
+    let millis = |time: &Duration| time.as_secs_f64() * 1e3;
+    let found = format!(
+        "{:.1} ms, {:.1} ms at worst of {}",
+        millis(median),
+        millis(worst),
+        times.len()
+    );
+    let fine = Finding::fine("latency", found);
+    if *worst < Duration::from_millis(50) {
+        return Some(fine);
+    }
+    Some(fine.but(
+        Warning,
+        "short leases are lost where a renewal takes too long: a ttl should be fifty times as long",
+        "look for slow commands (SLOWLOG GET), swapping and the way between the machines",
+    ))
+}

@@ -1,0 +1,95 @@
+//! Grants and renewals that count once replicas have them: until then, a failover might
+//! undo them.
+
+use std::time::Duration;
+
+use super::unconfirmed::Said;
+use super::{PAUSE, Queue, Stage};
+use crate::backend::Outcome;
+use crate::backend::redis::protocol::call::Ticket;
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::base::clock::Moment;
+use crate::vocabulary::deadline::deadline;
+
+impl Queue {
+    /// Replicas are to confirm a grant or a renewal.
+    pub(super) fn await_replicas(&mut self, ticket: Ticket, since: Moment, ttl: Duration) {
+        if let Some(all) = &mut self.replicated {
+            all.said.push(Said { ticket, since, ttl });
+        }
+    }
+
+    /// How long the replicas have to confirm everything that has been said so far, if they
+    /// are to be asked now.
+    pub(crate) fn ask_replicas(&mut self) -> Option<Duration> {
+        let all = self.replicated.as_mut()?;
+        if !all.asked.is_empty() {
+            return None;
+        }
+        all.asked = std::mem::take(&mut all.said);
+        let timeouts = all.asked.iter().map(|it| it.ticket.terms.call_timeout());
+        // The caller is to hear why before it loses patience.
+        timeouts.min().map(|timeout| timeout / 2)
+    }
+
+    /// The replicas have what they were asked about, or too few of them do.
+    pub(crate) fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>) {
+        let all = self.replicated.as_mut();
+        let asked = all.map(|all| std::mem::take(&mut all.asked));
+        for said in asked.into_iter().flatten() {
+            match answer {
+                Ok(()) => self.confirmed(now, said),
+                Err(trouble) => self.refused(now, &said, trouble),
+            }
+        }
+    }
+
+    /// The connection has ended: nobody will confirm anything.
+    pub(super) fn replicas_gone(&mut self, trouble: &Trouble) {
+        let all = self.replicated.as_mut().map(std::mem::take);
+        for said in all
+            .into_iter()
+            .flat_map(|it| it.asked.into_iter().chain(it.said))
+        {
+            self.refused(said.since, &said, trouble);
+        }
+    }
+
+    fn confirmed(&mut self, now: Moment, said: Said) {
+        let Said { ticket, since, ttl } = said;
+        let id = ticket.terms.id;
+        match self.claim(&ticket).map(|claim| claim.stage) {
+            Some(Stage::Held { .. }) => {
+                self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+            }
+            Some(Stage::Replicating { fence }) if now < deadline(since, ttl) => {
+                self.hold(now, id, fence, since, ttl);
+            }
+            Some(Stage::Replicating { .. }) => self.unsure(&ticket, now),
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, now: Moment, said: &Said, trouble: &Trouble) {
+        let id = said.ticket.terms.id;
+        match self.claim(&said.ticket).map(|claim| claim.stage) {
+            Some(Stage::Held { .. }) => {
+                let cause = trouble.cause();
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            }
+            Some(Stage::Replicating { .. }) => {
+                self.unsure(&said.ticket, now.after(PAUSE));
+                self.trouble(id, trouble);
+            }
+            _ => {}
+        }
+    }
+
+    /// Only the server knows where it stands; it is asked `at` that moment.
+    pub(super) fn unsure(&mut self, ticket: &Ticket, at: Moment) {
+        if let Some(claim) = self.claim(ticket) {
+            claim.stage = Stage::Unsure;
+            self.rooms.join_later(ticket, at);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What one sentinel is asked, and what it answers.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, PushInfo, RedisConnectionInfo, RedisResult, Value, from_redis_value,
+};
+use tokio::sync::mpsc;
+
+use crate::backend::redis::transport::stream::Route;
+use crate::vocabulary::authority::Host;
+
+/// The server that a sentinel names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Master {
+    pub(crate) host: Host,
+    /// Grows with every failover: of two answers, the one with the larger epoch holds.
+    pub(crate) epoch: u64,
+}
+
+/// One sentinel, and how to reach it.
+pub(super) struct Sentinel {
+    pub(super) host: Host,
+    pub(super) route: Route,
+    pub(super) login: RedisConnectionInfo,
+}
+
+impl Sentinel {
+    /// Opens a connection, which reads and writes while the future is polled and ends
+    /// with it.
+    pub(super) async fn open(
+        &self,
+        pushes: mpsc::UnboundedSender<PushInfo>,
+    ) -> RedisResult<(
+        MultiplexedConnection,
+        impl Future<Output = ()> + Send + 'static,
+    )> {
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_connection_timeout(None)
+            .set_push_sender(pushes);
+        let stream = self.route.open().await?;
+        MultiplexedConnection::new_with_config(&self.login, stream, config).await
+    }
+
+    /// Connects and asks once.
+    pub(super) async fn ask(&self, service: &str) -> RedisResult<Option<Master>> {
+        let (pushes, _ignored) = mpsc::unbounded_channel();
+        let (mut connection, io) = self.open(pushes).await?;
+        tokio::select! {
+            answer = master(&mut connection, service) => answer,
+            () = io => Err(closed()),
+        }
+    }
+}
+
+/// The master that a sentinel names, if it knows the service.
+pub(super) async fn master(
+    connection: &mut MultiplexedConnection,
+    service: &str,
+) -> RedisResult<Option<Master>> {
+    let mut question = redis::pipe();
+    // While a sentinel leads a failover, this shows the old address beside the new epoch.
+    question.cmd("SENTINEL").arg("MASTER").arg(service);
+    question
+        .cmd("SENTINEL")
+        .arg("GET-MASTER-ADDR-BY-NAME")
+        .arg(service);
+    let mut answers = connection.send_packed_commands(&question, 0, 2).await?;
+    let address = answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    let Some((name, port)) = from_redis_value(address)? else {
+        return Ok(None);
+    };
+    let details = answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    let details: HashMap<String, String> = from_redis_value(details)?;
+    let epoch = details.get("config-epoch").and_then(|it| it.parse().ok());
+    Ok(Some(Master {
+        host: Host { name, port },
+        epoch: epoch.unwrap_or(0),
+    }))
+}
+
+pub(super) fn closed() -> redis::RedisError {
+    io::Error::other("the sentinel closed the connection").into()
+}

@@ -1,0 +1,163 @@
+//! All sentinels of a service: they are asked together, and the one that knows the latest
+//! failover is believed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisResult;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::question::{Master, Sentinel};
+use super::service::Service;
+use crate::backend::redis::address::Place;
+use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
+use crate::backend::redis::transport::stream::Route;
+#[cfg(feature = "tls")]
+use crate::backend::redis::transport::stream::distrust;
+use crate::backend::setup::Setup;
+use crate::vocabulary::authority::Host;
+
+/// How long the others have, once one sentinel has named a master: the first may be the
+/// one that has not heard of the latest failover.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// The sentinels of one service.
+pub(crate) struct Sentinels {
+    pub(super) service: String,
+    pub(super) all: Vec<Sentinel>,
+    /// How long one may take to answer.
+    pub(super) timeout: Duration,
+}
+
+impl Sentinels {
+    pub(crate) fn new(service: &Service, setup: &Setup) -> Self {
+        let mut all = Vec::with_capacity(service.sentinels.len());
+        for host in &service.sentinels {
+            let place = Place::at(host.clone(), service.encrypted);
+            all.push(Sentinel {
+                host: host.clone(),
+                route: Route::new(&place, setup),
+                login: service.sentinel_login.to(0),
+            });
+        }
+        Self {
+            service: service.name.clone(),
+            all,
+            // The other half is for the master.
+            timeout: setup.connect_timeout / 10,
+        }
+    }
+
+    /// The current master, and the way to it.
+    pub(crate) async fn find(self: &Arc<Self>) -> Result<(Master, Route), Trouble> {
+        let master = self.ask_all().await?;
+        let route = self.all[0].route.to(&master.host);
+        Ok((master, route))
+    }
+
+    async fn ask_all(self: &Arc<Self>) -> Result<Master, Trouble> {
+        let mut asked = JoinSet::new();
+        for number in 0..self.all.len() {
+            let this = Arc::clone(self);
+            asked.spawn(async move { (number, this.all[number].ask(&this.service).await) });
+        }
+        let mut refusals: Vec<_> = self.all.iter().map(|_| Refusal::Silent).collect();
+        let mut best: Option<Master> = None;
+        let mut patience = Instant::now() + self.timeout;
+        while let Ok(Some(answered)) = timeout_at(patience, asked.join_next()).await {
+            let Ok((number, answer)) = answered else {
+                continue;
+            };
+            match answer {
+                Ok(Some(master)) => {
+                    patience = patience.min(Instant::now() + LINGER);
+                    if best.as_ref().is_none_or(|best| best.epoch < master.epoch) {
+                        best = Some(master);
+                    }
+                }
+                other => refusals[number] = Refusal::of(other),
+            }
+        }
+        best.ok_or_else(|| self.no_master(refusals))
+    }
+
+    fn no_master(&self, refusals: Vec<Refusal>) -> Trouble {
+        let for_good = |it: &Refusal| matches!(it, Refusal::Unknown | Refusal::Forbidden(_));
+        let for_good = refusals.iter().all(for_good);
+        let hosts = self.all.iter().map(|it| it.host.clone());
+        let cause = Arc::new(NoMaster {
+            service: self.service.clone(),
+            refusals: hosts.zip(refusals).collect(),
+        });
+        if for_good {
+            Trouble::Never(cause)
+        } else {
+            Trouble::NotNow(cause)
+        }
+    }
+}
+
+/// Why one sentinel has named no master.
+#[derive(Debug)]
+enum Refusal {
+    Unknown,
+    Silent,
+    Forbidden(String),
+    Failed(String),
+}
+
+impl Refusal {
+    fn of(answer: RedisResult<Option<Master>>) -> Self {
+        #[cfg(feature = "tls")]
+        if let Err(error) = &answer
+            && let Some(distrust) = distrust(error)
+        {
+            return Self::Forbidden(distrust.to_string());
+        }
+        match answer {
+            Ok(_) => Self::Unknown,
+            Err(error) if is_for_good(&error) => Self::Forbidden(error.to_string()),
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("knows no such service"),
+            Self::Silent => f.write_str("did not answer in time"),
+            Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+/// No sentinel has named a master, and what each said instead.
+#[derive(Debug)]
+pub(crate) struct NoMaster {
+    service: String,
+    refusals: Vec<(Host, Refusal)>,
+}
+
+impl NoMaster {
+    /// Whether all sentinels know no service of this name.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let mut all = self.refusals.iter();
+        all.all(|(_, why)| matches!(why, Refusal::Unknown))
+    }
+}
+
+impl fmt::Display for NoMaster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no sentinel names a master of `{}`", self.service)?;
+        for (number, (host, why)) in self.refusals.iter().enumerate() {
+            let mark = if number == 0 { ":" } else { ";" };
+            write!(f, "{mark} {host}: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for NoMaster {}

@@ -1,0 +1,125 @@
+//! The stores on Redis that URLs name: one server, or a service behind sentinels.
+
+use std::sync::Arc;
+
+use redis::RedisConnectionInfo;
+
+use super::Redis;
+use super::address::Address;
+#[cfg(feature = "tls")]
+use super::address::Place;
+use super::sentinel::{Sentinels, Service};
+use super::transport::stream::Route;
+use super::transport::way::Way;
+use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
+use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
+use crate::backend::{Backend, Connecting, Target};
+use crate::vocabulary::error::LockError;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
+use crate::vocabulary::url::Url;
+
+/// Reads `redis://`.
+pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::tcp(url)?))
+}
+
+/// Reads `rediss://`.
+#[cfg(feature = "tls")]
+pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::tls(url)?))
+}
+
+/// Reads `redis+unix://`.
+#[cfg(unix)]
+pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::unix(url)?))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    let reason = "this system has no Unix sockets: write `redis://`";
+    Err(LockError::invalid("url", reason))
+}
+
+/// Reads `redis+sentinel://`.
+pub(crate) fn sentinel(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Service::parse(url, false)?))
+}
+
+/// Reads `rediss+sentinel://`.
+#[cfg(feature = "tls")]
+pub(crate) fn sentinel_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Service::parse(url, true)?))
+}
+
+impl Target for Address {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis")
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        match &self.place {
+            Place::Tls { host, .. } => check(tls, [host]),
+            _ => not_encrypted(tls),
+        }
+    }
+
+    fn may_forget(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        let name = Arc::from(self.to_string());
+        let way = Way::Known(Route::new(&self.place, setup));
+        connect(setup, name, way, self.login.to(self.database))
+    }
+}
+
+impl Target for Service {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis with Sentinel")
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.sentinels.iter().map(|host| &host.name))
+    }
+
+    fn may_forget(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        let name = Arc::from(self.to_string());
+        let way = Way::Sentinels(Arc::new(Sentinels::new(self, setup)));
+        connect(setup, name, way, self.login.to(self.database))
+    }
+}
+
+/// Whether streams to these hosts can be encrypted.
+#[cfg(feature = "tls")]
+fn check<'a>(
+    tls: Option<&Tls>,
+    hosts: impl IntoIterator<Item = &'a String>,
+) -> Result<(), LockError> {
+    let default = Tls::new();
+    let tls = tls.unwrap_or(&default);
+    let mut hosts = hosts.into_iter();
+    hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
+}
+
+fn connect(setup: &Setup, name: Arc<str>, way: Way, login: RedisConnectionInfo) -> Connecting<'_> {
+    Box::pin(async move {
+        let redis = Redis::connect(setup, &name, way, login).await?;
+        Ok(Box::new(redis) as Box<dyn Backend>)
+    })
+}

@@ -1,0 +1,41 @@
+//! Where a connection goes: to an address that is known, or to the master that sentinels
+//! name.
+
+use std::sync::Arc;
+
+use super::stream::Route;
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::sentinel::{Master, Sentinels};
+
+/// How to find a server.
+#[derive(Clone)]
+pub(crate) enum Way {
+    Known(Route),
+    Sentinels(Arc<Sentinels>),
+}
+
+impl Way {
+    /// The route to the server, and who it is if sentinels name it.
+    pub(super) async fn find(&self) -> Result<(Route, Option<Master>), Trouble> {
+        match self {
+            Self::Known(route) => Ok((route.clone(), None)),
+            Self::Sentinels(sentinels) => {
+                let (master, route) = sentinels.find().await?;
+                Ok((route, Some(master)))
+            }
+        }
+    }
+
+    /// Whether another server may take the place of the one that it leads to.
+    pub(super) fn may_change(&self) -> bool {
+        matches!(self, Self::Sentinels(_))
+    }
+
+    /// What to say of a server that does not answer.
+    pub(super) fn silence(&self) -> &'static str {
+        match self {
+            Self::Known(route) => route.silence(),
+            Self::Sentinels(_) => "the master that the sentinels name did not answer in time",
+        }
+    }
+}

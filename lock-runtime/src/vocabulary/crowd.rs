@@ -1,0 +1,60 @@
+//! Who waits for a lock, and how fast their line moves.
+
+use std::time::Duration;
+
+/// The waiters of a lock, without the one who asks about them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Crowd {
+    pub(crate) waiters: u32,
+    /// How long the first of them has waited.
+    pub(crate) longest: Duration,
+}
+
+impl Crowd {
+    /// In how long somebody who joins them has its turn; `None` where nobody waits and
+    /// nothing is known.
+    ///
+    /// As many have joined since the first one did as now wait. In a line that stays as
+    /// long as it is, as many have had their turn in that time, and a newcomer waits for
+    /// all of them and for the holder. Where the line has only begun to grow this is too
+    /// little, but more at the next look.
+    pub(crate) fn turn(self) -> Option<Duration> {
+        let each = self.longest.checked_div(self.waiters)?;
+        Some(each.saturating_mul(self.waiters.saturating_add(1)))
+    }
+
+    /// Accounts for one who has been in this line for so long, and leaves it: those
+    /// ahead of it have waited for longer.
+    pub(crate) fn outlasted(&mut self, waited: Duration) {
+        self.longest = self.longest.max(waited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn crowd(waiters: u32, longest: Duration) -> Crowd {
+        Crowd { waiters, longest }
+    }
+
+    #[test]
+    fn a_newcomer_waits_for_all_and_the_holder() {
+        assert_eq!(crowd(4, 100 * MS).turn(), Some(125 * MS));
+        assert_eq!(crowd(1, 20 * MS).turn(), Some(40 * MS));
+        assert_eq!(crowd(0, Duration::ZERO).turn(), None);
+        let most = crowd(u32::MAX, Duration::MAX).turn();
+        assert!(most.is_some_and(|turn| turn > Duration::MAX / 2));
+    }
+
+    #[test]
+    fn those_ahead_have_waited_for_longer() {
+        let mut crowd = crowd(3, MS);
+        crowd.outlasted(60 * MS);
+        assert_eq!(crowd.turn(), Some(80 * MS));
+        crowd.outlasted(MS);
+        assert_eq!(crowd.turn(), Some(80 * MS));
+    }
+}

@@ -1,0 +1,300 @@
+//! A cluster of masters with a replica each, of the test's own: nodes may be killed, stopped, cut off, added and
+//! removed.
+
+use std::time::Duration;
+
+use super::{
+    RedisServer,
+    bus::{self, Bus},
+    launch::{ATTEMPTS, major_version},
+    peers,
+    slots::{Member, SLOTS, id, known_to},
+};
+use crate::{PATIENCE, fixtures::eventually, net::free_port};
+
+/// The first nodes are masters, and each of those after them follows one.
+const MASTERS: usize = 3;
+const NODES: usize = 2 * MASTERS;
+
+/// Where a node keeps what it knows of the others.
+const FILE: &str = "nodes.conf";
+
+/// Longer than any test.
+const CALM: Duration = Duration::from_secs(60);
+
+/// How far a node's port for the others is from that for clients.
+const TO_BUS_PORT: u16 = 10_000;
+
+/// What is to be started: see [`ClusterFleet::builder`].
+#[derive(Clone, Debug)]
+pub struct ClusterBuilder {
+    node_timeout: Duration,
+    options: String,
+}
+
+impl ClusterBuilder {
+    /// How long a master is silent before its replica takes its place.
+    pub fn node_timeout(mut self, silent: Duration) -> Self {
+        self.node_timeout = silent;
+        self
+    }
+
+    /// Sets an option of every node, such as `("cluster-require-full-coverage", "no")`.
+    pub fn option(mut self, name: &str, value: &str) -> Self {
+        self.options += &[name, " ", value, "\n"].concat();
+        self
+    }
+
+    /// Starts all nodes and waits until each can be replaced.
+    pub async fn start(self) -> ClusterFleet {
+        for _ in 0..ATTEMPTS {
+            if let Some(fleet) = self.try_start().await {
+                fleet.settled().await;
+                return fleet;
+            }
+        }
+        panic!("no free ports for a cluster in {ATTEMPTS} attempts");
+    }
+
+    async fn try_start(&self) -> Option<ClusterFleet> {
+        let mut fleet = ClusterFleet {
+            nodes: Vec::new(),
+            bus: Bus::new(),
+            settings: self.clone(),
+        };
+        let nodes: Vec<_> = (0..NODES).map(|it| (it, fleet.reserve(it))).collect();
+        for (number, port) in &nodes {
+            let file = fleet.file(*number, &nodes, MASTERS);
+            let node = fleet.launch(*port, *number, file).await?;
+            fleet.nodes.push(node);
+        }
+        Some(fleet)
+    }
+}
+
+/// Three masters with a replica each; dropping it ends them.
+#[derive(Debug)]
+pub struct ClusterFleet {
+    pub(super) nodes: Vec<RedisServer>,
+    bus: Bus,
+    settings: ClusterBuilder,
+}
+
+impl ClusterFleet {
+    /// One whose masters are replaced on demand: on a busy machine a short silence means nothing.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// One with other settings.
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder {
+            node_timeout: CALM,
+            options: String::new(),
+        }
+    }
+
+    /// The URL of the cluster, with some of its nodes.
+    pub fn url(&self) -> String {
+        let hosts: Vec<_> = self.nodes[..NODES]
+            .iter()
+            .map(|it| it.addr().to_string())
+            .collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// All nodes, also those that were removed.
+    pub fn nodes(&self) -> &[RedisServer] {
+        &self.nodes
+    }
+
+    /// One of them, to be killed or restarted.
+    pub fn node_mut(&mut self, number: usize) -> &mut RedisServer {
+        &mut self.nodes[number]
+    }
+
+    /// The node that serves the key's slot, as the living nodes say.
+    pub async fn master_of(&self, key: &str) -> usize {
+        self.owner(self.slot_of(key).await).await
+    }
+
+    /// A replica of that master, one that lives if there is one.
+    pub async fn replica_of(&self, master: usize) -> usize {
+        let members = self.members().await;
+        let replicas = members.iter().filter(|it| it.master == Some(master));
+        let replica = replicas.min_by_key(|it| it.absent);
+        replica
+            .unwrap_or_else(|| panic!("{master} has no replica: {members:?}"))
+            .number
+    }
+
+    /// Puts the replica in the place of its master, which need not live: without asking anybody, and so with the loss
+    /// of what has not reached it; its number, once it is a master.
+    pub async fn take_over(&self, master: usize) -> usize {
+        self.replace(master, &["TAKEOVER"]).await
+    }
+
+    /// The same by an election, with a master that is well, which loses nothing. Not twice with the same replica: for
+    /// four node timeouts Redis 7.0 counts the votes of the last election again.
+    pub async fn hand_over(&self, master: usize) -> usize {
+        self.replace(master, &[]).await
+    }
+
+    async fn replace(&self, master: usize, how: &[&str]) -> usize {
+        let replica = self.replica_of(master).await;
+        let failover = [&["CLUSTER", "FAILOVER"], how].concat();
+        self.nodes[replica].cmd(&failover).await;
+        self.promoted(replica).await;
+        replica
+    }
+
+    /// Waits until a node is a master; it announces that to nobody but its peers.
+    pub async fn promoted(&self, node: usize) {
+        let node = &self.nodes[node];
+        eventually(PATIENCE, async || node.is_master().await).await;
+    }
+
+    /// Cuts a node off from all others, but not from clients.
+    pub async fn cut_off(&self, node: usize) {
+        assert!(major_version() >= 7, "older nodes call from one address");
+        self.bus.close(node);
+        self.nodes[node].shun_peers().await;
+    }
+
+    /// Undoes it.
+    pub async fn rejoin(&self, node: usize) {
+        self.bus.open(node);
+        self.nodes[node].admit_peers().await;
+    }
+
+    /// Starts an empty master and makes it known to all; its number.
+    pub async fn add_node(&mut self) -> usize {
+        let number = self.nodes.len();
+        for _ in 0..ATTEMPTS {
+            let port = self.reserve(number);
+            let alone = self.file(number, &[(number, port)], 0);
+            if let Some(node) = self.launch(port, number, alone).await {
+                self.nodes.push(node);
+                self.introduce(number).await;
+                return number;
+            }
+        }
+        panic!("no free port for a node in {ATTEMPTS} attempts");
+    }
+
+    async fn introduce(&self, number: usize) {
+        let all: Vec<_> = self.members().await.iter().map(|it| it.number).collect();
+        let port = self.nodes[number].port().to_string();
+        let bus = self.bus.port(number).to_string();
+        for member in all {
+            let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
+            self.nodes[member].cmd(&meet).await;
+        }
+        self.settled().await;
+    }
+
+    /// Ends a node that serves no slots, and has all others forget it.
+    pub async fn remove_node(&mut self, number: usize) {
+        self.nodes[number].kill().await;
+        for member in self.members().await {
+            if member.number != number && !member.absent {
+                let node = &self.nodes[member.number];
+                node.cmd(&["CLUSTER", "FORGET", &id(number)]).await;
+            }
+        }
+    }
+
+    /// Waits until all living nodes know the same of each other, serve, and have their replicas.
+    pub async fn settled(&self) {
+        eventually(PATIENCE, async || self.is_settled().await).await;
+    }
+
+    async fn is_settled(&self) -> bool {
+        let (mut living, mut views) = (Vec::new(), Vec::new());
+        for (number, node) in self.nodes.iter().enumerate() {
+            if let Some(view) = known_to(node).await {
+                living.push(number);
+                views.push(view);
+            }
+        }
+        let present = views[0].iter().filter(|it| !it.absent);
+        let agreed = views.iter().all(|it| *it == views[0])
+            && present.clone().map(|it| it.number).eq(living);
+        if !agreed {
+            return false;
+        }
+        for member in present.clone() {
+            let node = &self.nodes[member.number];
+            let state: String = node.read(&["CLUSTER", "INFO"]).await;
+            let follows = |it: &&Member| it.master == Some(member.number);
+            let followers = present.clone().filter(follows).count();
+            let online = node.replicas_online().await;
+            if !state.contains("cluster_state:ok")
+                || online.is_some() != member.master.is_none()
+                || online.is_some_and(|online| online < followers)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A port for a node to be started, and one for its bus.
+    fn reserve(&mut self, number: usize) -> u16 {
+        let port = free_port();
+        self.bus.put(number, port + TO_BUS_PORT);
+        port
+    }
+
+    /// Starts a node that knows what the file says.
+    async fn launch(&self, port: u16, number: usize, file: String) -> Option<RedisServer> {
+        let timeout = self.settings.node_timeout.as_millis();
+        let mut config = format!(
+            "{}cluster-enabled yes\n\
+             cluster-node-timeout {timeout}\n\
+             cluster-announce-ip 127.0.0.1\n\
+             cluster-announce-bus-port {}\n\
+             cluster-replica-validity-factor 0\n\
+             cluster-migration-barrier 100\n{}",
+            peers::config(),
+            self.bus.port(number),
+            self.settings.options,
+        );
+        if major_version() >= 7 {
+            // Which is loopback too, but not for the server's own protection.
+            let address = bus::address(number).to_string();
+            config += &["protected-mode no\nbind-source-addr ", &address, "\n"].concat();
+        }
+        let node = RedisServer::builder().config(config);
+        node.file(FILE, file).start_at(port).await
+    }
+
+    /// What a node knows when it starts: itself and the others, so that nothing has to be found out.
+    fn file(&self, number: usize, nodes: &[(usize, u16)], masters: usize) -> String {
+        let line = |(other, port): &(usize, u16)| {
+            let (id, bus) = (id(*other), self.bus.port(*other));
+            let me = if *other == number { "myself," } else { "" };
+            let role = role(*other, masters);
+            format!("{id} 127.0.0.1:{port}@{bus} {me}{role}\n")
+        };
+        let lines: Vec<_> = nodes.iter().map(line).collect();
+        format!(
+            "{}vars currentEpoch {masters} lastVoteEpoch 0\n",
+            lines.concat()
+        )
+    }
+}
+
+/// What stands of a node behind its addresses: the first so many are masters, with equal shares of the slots.
+fn role(number: usize, masters: usize) -> String {
+    if masters == 0 {
+        return "master - 0 0 0 connected".to_owned();
+    }
+    let (master, slots) = (number % masters, usize::from(SLOTS));
+    let epoch = master + 1;
+    if number >= masters {
+        return format!("slave {} 0 0 {epoch} connected", id(master));
+    }
+    let [first, end] = [master, epoch].map(|share| slots * share / masters);
+    format!("master - 0 0 {epoch} connected {first}-{}", end - 1)
+}

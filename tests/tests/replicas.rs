@@ -1,0 +1,150 @@
+//! `replicas`: a grant and a renewal count once so many replicas have them.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError, LockManager};
+use tests::{
+    LONG, PATIENCE, RedisServer, SentinelFleet, connect, granted, queue, release, take, timed,
+    unique, within,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn config(url: impl AsRef<str>, replicas: usize) -> LockConfig {
+    LockConfig::new(url).expect("a URL").replicas(replicas)
+}
+
+/// Those that are not the master.
+async fn replicas(fleet: &SentinelFleet) -> Vec<&RedisServer> {
+    let master = fleet.master().await;
+    let all = fleet.nodes().iter().enumerate();
+    all.filter(|(number, _)| *number != master)
+        .map(|(_, node)| node)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_grant_is_on_every_replica() {
+    let fleet = SentinelFleet::start().await;
+    let locks = connect(config(fleet.url(), 2)).await;
+    for _ in 0..50 {
+        let key = unique("key");
+        let guard = take(&locks, &key, LONG).await;
+        for replica in replicas(&fleet).await {
+            assert_eq!(replica.keys(&format!("*{{{key}}}")).await.len(), 1);
+        }
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn a_grant_survives_a_failover_right_after_it() {
+    let fleet = SentinelFleet::start().await;
+    let locks = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
+    let other = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
+    for _ in 0..3 {
+        let guard = take(&locks, "key", LONG).await;
+        let first = &fleet.nodes()[fleet.master().await];
+        let mut switches = fleet.switches().await;
+        first.stop();
+        switches.next().await;
+        let tried = other.lock("key").wait(Duration::ZERO).acquire();
+        let held = within(PATIENCE, tried).await;
+        assert!(held.is_err() && guard.is_held());
+        release(guard).await;
+        first.resume();
+        fleet.settled().await;
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_handed_over_waits_for_the_replicas_too() {
+    let fleet = SentinelFleet::start().await;
+    let locks = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
+    let other = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
+    let key = unique("handed");
+    let guard = take(&locks, &key, LONG).await;
+    let master = &fleet.nodes()[fleet.master().await];
+    let waiter = queue(master, &other, &key, LONG, 1).await;
+    let all = replicas(&fleet).await;
+    all[0].stop();
+    release(guard).await;
+    master.in_line(&key, 0).await;
+    tokio::time::sleep(SECOND / 2).await;
+    assert!(!waiter.is_finished(), "one replica does not have it");
+    all[0].resume();
+    let guard = granted(PATIENCE, waiter).await;
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_renewal_that_too_few_have_is_none() {
+    let fleet = SentinelFleet::start().await;
+    let locks = connect(config(fleet.url(), 2)).await;
+    let ttl = 3 * SECOND;
+    let guard = take(&locks, "key", ttl).await;
+    let all = replicas(&fleet).await;
+    all[0].stop();
+    let work = guard.hold(std::future::pending::<()>());
+    let (took, lost) = timed(work).await;
+    assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
+    assert!(took < ttl + ttl / 2, "{took:?}");
+    all[0].resume();
+
+    // And with all of them it goes on.
+    fleet.settled().await;
+    let guard = take(&locks, "key", ttl).await;
+    let work = guard.hold(tokio::time::sleep(ttl + ttl / 2));
+    within(PATIENCE, work).await.expect("it is renewed");
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn too_few_replicas_are_unavailable_with_their_number() {
+    let server = RedisServer::start().await;
+    let config = config(server.url(), 1).connect_timeout(2 * SECOND);
+    let error = within(PATIENCE, LockManager::connect(config)).await;
+    let text = match error {
+        Err(error @ LockError::Unavailable { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let says = "0 of its replicas have the latest writes, and `replicas` asks for 1";
+    assert!(text.contains(says), "{text}");
+
+    let fleet = SentinelFleet::start().await;
+    let locks = connect(self::config(fleet.url(), 2)).await;
+    let all = replicas(&fleet).await;
+    all[0].stop();
+    for wait in [Duration::ZERO, SECOND] {
+        let tried = locks.lock("key").ttl(LONG).wait(wait).acquire();
+        let error = within(PATIENCE, tried).await.expect_err("one is missing");
+        let text = error.to_string();
+        assert!(text.contains("1 of its replicas have"), "{text}");
+    }
+    all[0].resume();
+    fleet.settled().await;
+    // What was not confirmed is not left behind.
+    let guard = take(&locks, "key", LONG).await;
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn the_right_to_wait_is_needed() {
+    let server = RedisServer::start().await;
+    let user = [
+        "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-wait",
+    ];
+    server.cmd(&user).await;
+    let config = config(server.url_with_user("shop", "secret"), 1).connect_timeout(PATIENCE);
+    let (took, outcome) = timed(LockManager::connect(config)).await;
+    let text = outcome.expect_err("no right").to_string();
+    assert!(text.contains("'wait'"), "{text}");
+    assert!(took < PATIENCE / 4, "{took:?}");
+}
+
+#[test]
+fn what_has_no_replicas_refuses_the_setting() {
+    let config = LockConfig::new("memory:?replicas=1").expect("a URL");
+    let text = config.validate().expect_err("memory").to_string();
+    assert!(text.starts_with("invalid replicas: "), "{text}");
+}

@@ -1,0 +1,304 @@
+//! Who waits and in which order, what all locks look like, and what has happened between two looks.
+
+use std::time::Duration;
+
+use lock_runtime::{Change, ChangeKind, Kind, LockManager, Overview, Severity};
+use tests::{
+    LONG, Memory, PATIENCE, RedisServer, Store, connect, eventually, in_line, kinds,
+    on_every_store, release, take, take_turn, within,
+};
+
+use crate::status;
+
+on_every_store! {
+    the_line_is_told_in_its_order [read],
+    an_overview_has_what_is_held_and_waited_for [list read min_hold],
+    a_shared_lock_has_all_its_holders_in_an_overview [list read permits],
+    two_overviews_tell_who_took_and_left_a_lock [list],
+    a_store_that_is_fine_is_found_so [list],
+}
+
+async fn overview(locks: &LockManager, pattern: &str) -> Overview {
+    within(PATIENCE, locks.overview(pattern)).await.unwrap()
+}
+
+async fn the_line_is_told_in_its_order(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let _guard = take(&locks, "key", LONG).await;
+    assert!(status(&locks, "key").await.line.is_empty());
+    let names = ["a::first", "b::second", "c::third", "d::fourth"];
+    let mut waiters = Vec::new();
+    for (number, name) in names.into_iter().enumerate() {
+        let locks = [&locks, &others][number % 2];
+        let kind = [kinds::Kind::Exclusive, kinds::Kind::Reader][number / 2];
+        let request = kind.request(locks, "key").function(name).wait_forever();
+        waiters.push(in_line(locks, request).await);
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let held = status(&others, "key").await;
+    assert_eq!(held.waiters, 4);
+    let told = held.line.iter().map(|it| it.function.as_deref().unwrap());
+    assert_eq!(told.collect::<Vec<_>>(), names);
+    let kinds: Vec<_> = held.line.iter().map(|it| it.kind).collect();
+    assert_eq!(
+        kinds,
+        [Kind::Exclusive, Kind::Exclusive, Kind::Read, Kind::Read]
+    );
+    for waiter in &held.line {
+        assert_eq!(waiter.process, Some(std::process::id()), "{waiter:?}");
+        let waited = waiter.waited.unwrap();
+        assert!(
+            waited >= Duration::from_millis(50) && waited < PATIENCE,
+            "{waiter:?}"
+        );
+    }
+    assert!(
+        held.line
+            .is_sorted_by(|one, next| one.waited >= next.waited)
+    );
+    drop(waiters.remove(1));
+    eventually(PATIENCE, async || status(&locks, "key").await.waiters == 3).await;
+    assert_eq!(
+        status(&locks, "key").await.line[1].function.as_deref(),
+        Some("c::third")
+    );
+}
+
+async fn an_overview_has_what_is_held_and_waited_for(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    assert_eq!(overview(&locks, "*").await.locks, []);
+    let _held = take(&locks, "stock:held", LONG).await;
+    let reader = locks.lock("stock:read").read().ttl(LONG).acquire();
+    let _reader = within(PATIENCE, reader).await.unwrap();
+    let _first = in_line(&others, others.lock("stock:read").wait_forever()).await;
+    let _second = in_line(&others, others.lock("stock:read").read().wait_forever()).await;
+    let resting = locks.lock("stock:rests").min_hold(LONG).acquire();
+    release(within(PATIENCE, resting).await.unwrap()).await;
+    take_turn(&others, "stock:free").await;
+
+    for locks in [&locks, &others] {
+        assert_eq!(overview(locks, "order:*").await.locks, []);
+        let seen = overview(locks, "stock:*").await.locks;
+        let names: Vec<_> = seen.iter().map(|it| it.key.as_str()).collect();
+        assert_eq!(names, ["stock:held", "stock:read", "stock:rests"]);
+        let kinds: Vec<_> = seen.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [Some(Kind::Exclusive), Some(Kind::Read), None]);
+        let counts: Vec<_> = seen.iter().map(|it| (it.held_by, it.waiters)).collect();
+        assert_eq!(counts, [(1, 0), (1, 2), (1, 0)]);
+        assert!(seen[0].longest_wait.is_none());
+        assert!(seen[1].longest_wait.unwrap() < PATIENCE);
+        let holder = &seen[0].holders[0];
+        assert_eq!(holder.process, Some(std::process::id()));
+        assert!(holder.remaining.unwrap() > LONG / 2 && !holder.resting);
+        assert!(seen[2].holders[0].resting);
+    }
+}
+
+async fn a_shared_lock_has_all_its_holders_in_an_overview(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let mut guards = Vec::new();
+    for locks in [&locks, &others, &locks] {
+        let request = locks.lock("key").permits(3).ttl(LONG).acquire();
+        guards.push(within(PATIENCE, request).await.unwrap());
+    }
+    let seen = overview(&others, "*").await.locks;
+    assert_eq!((seen.len(), seen[0].held_by), (1, 3));
+    assert_eq!(seen[0].kind, Some(Kind::Permits(3)));
+    let told = status(&locks, "key").await;
+    let mut ids: Vec<_> = seen[0].holders.iter().map(|it| &it.id).collect();
+    let mut known: Vec<_> = told.holders.iter().map(|it| &it.id).collect();
+    ids.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(ids, known);
+}
+
+async fn two_overviews_tell_who_took_and_left_a_lock(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let kinds = |changes: &[Change]| changes.iter().map(|it| it.kind).collect::<Vec<_>>();
+    let free = overview(&others, "*").await;
+    let guard = take(&locks, "key", LONG).await;
+    let held = overview(&others, "*").await;
+    let taken = held.changes_since(&free);
+    assert_eq!(kinds(&taken), [ChangeKind::Granted]);
+    assert_eq!(taken[0].holder.process, Some(std::process::id()));
+    assert_eq!(overview(&others, "*").await.changes_since(&held), []);
+
+    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let awaited = overview(&others, "*").await;
+    release(guard).await;
+    let next = within(PATIENCE, next).await.unwrap();
+    let passed = overview(&others, "*").await;
+    let changes = passed.changes_since(&awaited);
+    assert_eq!(
+        kinds(&changes),
+        [ChangeKind::Released, ChangeKind::HandedOver]
+    );
+    assert_ne!(changes[0].holder, changes[1].holder);
+    release(next).await;
+    let freed = overview(&locks, "*").await.changes_since(&passed);
+    assert_eq!(kinds(&freed), [ChangeKind::Released]);
+
+    let short = Duration::from_millis(300);
+    let lapsing = locks.lock("key").ttl(short).renew(false).acquire();
+    let lapsing = within(PATIENCE, lapsing).await.unwrap();
+    std::mem::forget(lapsing);
+    let held = overview(&others, "*").await;
+    tokio::time::sleep(2 * short).await;
+    let lost = overview(&others, "*").await.changes_since(&held);
+    assert_eq!(kinds(&lost), [ChangeKind::Lost]);
+}
+
+async fn short_acquisitions_are_counted(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let before = overview(&locks, "*").await;
+    // Else the counter, which a connection raises to the clock, may just have been raised.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let before = match overview(&locks, "*").await {
+        later if later.grants_since(&before) == Some(0) => later,
+        later => panic!("{before:?} {later:?}"),
+    };
+    for _ in 0..7 {
+        take_turn(&others, "key").await;
+    }
+    let after = overview(&locks, "*").await;
+    assert_eq!(after.grants_since(&before), Some(7));
+    assert_eq!(after.changes_since(&before), []);
+}
+
+async fn a_store_that_is_fine_is_found_so(store: Store) {
+    let locks = store.manager().await;
+    let _held = take(&locks, "key", LONG).await;
+    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    for finding in &findings {
+        // Tests keep nothing on disk, and other work on the machine delays answers.
+        let expected = ["persistence", "latency"].contains(&finding.check);
+        assert!(
+            finding.severity == Severity::Fine || expected,
+            "{finding:?}"
+        );
+        assert_eq!(
+            finding.meaning.is_empty(),
+            finding.severity == Severity::Fine
+        );
+    }
+    assert!(findings.iter().any(|it| it.check == "leases"));
+}
+
+#[tokio::test]
+async fn short_acquisitions_are_counted_in_memory() {
+    short_acquisitions_are_counted(Store::new(Memory::new(), &[])).await;
+}
+
+#[tokio::test]
+async fn short_acquisitions_are_counted_on_redis() {
+    short_acquisitions_are_counted(Store::new(RedisServer::start().await, &[])).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_server_is_found() {
+    let server = RedisServer::builder()
+        .arg("--maxmemory", "20mb")
+        .arg("--maxmemory-policy", "allkeys-lru")
+        .start()
+        .await;
+    server
+        .cmd(&["SET", &RedisServer::owner_key("key"), "somebody else"])
+        .await;
+    let locks = connect(server.url()).await;
+    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    let found = |check: &str| {
+        let finding = findings.iter().find(|it| it.check == check);
+        finding.unwrap_or_else(|| panic!("no {check} in {findings:?}"))
+    };
+    assert_eq!(found("eviction").severity, Severity::Error);
+    assert!(found("eviction").advice.contains("noeviction"));
+    assert_eq!(found("persistence").severity, Severity::Warning);
+    assert_eq!(found("leases").severity, Severity::Warning);
+    assert!(found("leases").found.contains("`key`"));
+    for fine in [
+        "version", "role", "cluster", "memory", "writes", "rights", "clock",
+    ] {
+        assert_eq!(found(fine).severity, Severity::Fine, "{:?}", found(fine));
+    }
+    let keys = server.keys("*").await;
+    assert_eq!(
+        keys,
+        ["lock:fence", "lock:{key}"],
+        "a diagnosis leaves something"
+    );
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_is_found() {
+    let server = RedisServer::start().await;
+    let rights = [
+        "+@all",
+        "-zpopmin",
+        "-info",
+        "-client|kill",
+        "~lock:*",
+        "&lock:*",
+    ];
+    let user = ["ACL", "SETUSER", "shop", "on", ">secret", "resetchannels"];
+    server.cmd(&[&user[..], &rights].concat()).await;
+    let locks = connect(server.url_with_user("shop", "secret")).await;
+    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    let rights: Vec<_> = findings.iter().filter(|it| it.check == "rights").collect();
+    let [refused, useful] = &rights[..] else {
+        panic!("{findings:?}");
+    };
+    assert!(
+        refused.found.starts_with("ZPOPMIN is refused: "),
+        "{refused:?}"
+    );
+    assert_eq!(refused.severity, Severity::Error);
+    assert!(
+        useful.found.starts_with("CLIENT KILL is refused: "),
+        "{useful:?}"
+    );
+    assert_eq!(useful.severity, Severity::Notice);
+    let server = findings.iter().find(|it| it.check == "server").unwrap();
+    assert!(server.found.contains("INFO"), "{server:?}");
+}
+
+#[tokio::test]
+async fn an_overview_of_thousands_is_whole() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let mut pipeline = ::redis::pipe();
+    for number in 0..3_000 {
+        let owner = RedisServer::owner_key(&format!("many:{number:04}"));
+        let queue = RedisServer::queue_key(&format!("many:{:04}", number + 1_000));
+        pipeline
+            .cmd("SET")
+            .arg(owner)
+            .arg("me")
+            .arg("PX")
+            .arg(60_000)
+            .ignore();
+        pipeline
+            .cmd("ZADD")
+            .arg(queue)
+            .arg(number)
+            .arg("x:1000:c\nyou")
+            .ignore();
+        pipeline
+            .cmd("SET")
+            .arg(format!("else:{number}"))
+            .arg(1)
+            .ignore();
+    }
+    server
+        .cmd(&["RPUSH", &RedisServer::owner_key("list"), "1"])
+        .await;
+    let mut connection = server.connection().await;
+    let () = pipeline.query_async(&mut connection).await.unwrap();
+    let seen = overview(&locks, "many:*").await.locks;
+    assert_eq!(seen.len(), 4_000);
+    assert!(seen.is_sorted_by(|one, next| one.key < next.key));
+    assert_eq!(seen.iter().filter(|it| it.held_by == 1).count(), 3_000);
+    assert_eq!(seen.iter().filter(|it| it.waiters == 1).count(), 3_000);
+    // What closes a lock without being one is seen as well.
+    let strange = overview(&locks, "list").await.locks;
+    assert_eq!((strange.len(), strange[0].held_by), (1, 1));
+}
