@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Answered, Call, To, cause};
-use super::claims::{holders, left};
-use super::protocol::entry::{self, Entry};
+use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};

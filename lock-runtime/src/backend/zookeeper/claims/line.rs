@@ -7,19 +7,13 @@ use super::{Claims, Entry};
 use crate::backend::Outcome;
 use crate::backend::line::Place;
 use crate::backend::zookeeper::call::{Call, Step, To};
+use crate::backend::zookeeper::protocol::entry::holders;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
-
-/// How many at the head of a line hold the lock.
-pub(in super::super) fn holders(line: &[Entry]) -> usize {
-    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
-    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
-    (0..kinds.len()).take_while(holds).count()
-}
 
 /// Who waits in a line, besides so many of ours.
 fn crowd(line: &[Entry], ours: usize) -> Crowd {

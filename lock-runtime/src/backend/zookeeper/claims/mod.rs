@@ -16,9 +16,6 @@ mod rests;
 mod tests;
 mod watches;
 
-pub(super) use line::holders;
-pub(super) use rests::left;
-
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;

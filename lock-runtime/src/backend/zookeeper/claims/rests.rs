@@ -4,8 +4,6 @@
 //! How long a lock has rested is the difference of two times of the leader's clock: when
 //! its node was created, and when the node of our session was written just now.
 
-use std::time::Duration;
-
 use super::claim::Stage;
 use super::{Claims, Entry};
 use crate::backend::zookeeper::call::Step;
@@ -48,7 +46,7 @@ impl Claims {
     }
 
     fn rests(&mut self, now: Moment, id: LeaseId, entry: Entry, mut holder: Holder, stat: Stat) {
-        let left = left(holder.remaining, stat, self.server_time);
+        let left = entry::left(holder.remaining, stat, self.server_time);
         if left.is_zero() {
             self.discard_entry(id, entry);
             return match self.table.get(&id).map(|it| it.stage) {
@@ -60,12 +58,4 @@ impl Claims {
         self.look_in(now, id, left);
         self.tell_waiter(id, Some(holder));
     }
-}
-
-/// How much longer a lock rests whose node was created at a time of the server's clock.
-pub(in super::super) fn left(rest: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
-    let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
-    let rest = rest.unwrap_or_default();
-    // A clock that counts milliseconds is up to one behind.
-    (rest + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::reply::Stat;
+use crate::backend::line::Place;
 use crate::backend::name;
 use crate::backend::token::Token;
 use crate::vocabulary::holder::Holder;
@@ -90,6 +92,21 @@ pub(crate) fn holder(data: &[u8]) -> Holder {
     let (name, time) = text.split_once('\n').unwrap_or((&text, ""));
     let time = time.parse().ok().map(Duration::from_millis);
     name::holder(name, time)
+}
+
+/// How many at the head of a line hold the lock.
+pub(crate) fn holders(line: &[Entry]) -> usize {
+    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
+    (0..kinds.len()).take_while(holds).count()
+}
+
+/// How much longer a lock rests whose node was created at a time of the server's clock.
+pub(crate) fn left(rest: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
+    let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
+    let rest = rest.unwrap_or_default();
+    // A clock that counts milliseconds is up to one behind.
+    (rest + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
 }
 
 #[cfg(test)]

@@ -69,8 +69,7 @@ pub(crate) enum Access {
     Creator,
 }
 
-/// The numbers that answers and messages have which belong to no numbered request.
-pub(super) const MESSAGE: i32 = -1;
+/// The numbers of requests that have none of their own.
 const PING: i32 = -2;
 const WATCH: i32 = -8;
 

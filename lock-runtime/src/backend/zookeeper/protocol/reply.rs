@@ -1,7 +1,9 @@
 //! What the server answers and reports, and how it is read.
 
 use super::jute::{Malformed, Reader};
-use super::op::MESSAGE;
+
+/// The number that messages have, which answer no request.
+const MESSAGE: i32 = -1;
 
 /// One packet of the server.
 #[derive(Debug, PartialEq, Eq)]
