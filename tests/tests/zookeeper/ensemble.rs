@@ -103,7 +103,7 @@ async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
         let url = ensemble.server(follower).url("");
         let ours = manager(&url, SESSION).await;
         fails_over(&ours, &theirs, async || {
-            ensemble.server(follower).kill().await
+            ensemble.server(follower).kill().await;
         })
         .await;
         ensemble.server(follower).restart().await;

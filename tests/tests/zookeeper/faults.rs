@@ -68,7 +68,7 @@ async fn a_create_whose_answer_is_lost_is_one_node() {
         let mut acquire = request(&scene.ours).acquire();
         scene
             .cut(lost, async || {
-                assert!(poll_once(&mut acquire).await.is_pending())
+                assert!(poll_once(&mut acquire).await.is_pending());
             })
             .await;
         let guard = within(PATIENCE, acquire).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         let mut released = Box::pin(guard.release_confirmed());
         scene
             .cut(lost, async || {
-                assert!(poll_once(&mut released).await.is_pending())
+                assert!(poll_once(&mut released).await.is_pending());
             })
             .await;
         assert!(within(PATIENCE, released).await.unwrap());

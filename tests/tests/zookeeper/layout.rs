@@ -111,7 +111,7 @@ async fn nodes_of_others_hold_nothing_and_stay() {
     assert!(!locks.status("key").await.unwrap().is_held());
     take_turn(&locks, "key").await;
     assert_eq!(peer.children("/beside/lock/key").await.len(), 2);
-    assert_eq!(locks.list("*").await.unwrap(), [LockKey::from("x"); 0]);
+    assert!(locks.list("*").await.unwrap().is_empty());
 }
 
 #[tokio::test]
