@@ -24,7 +24,7 @@ test: setup build lint features run deny ## Runs every check and every test
 	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
-setup: ## Installs a Redis server, unless there is one, and what the client in Python needs
+setup: zookeeper ## Installs a Redis server, unless there is one, and what the client in Python needs
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -47,6 +47,18 @@ setup: ## Installs a Redis server, unless there is one, and what the client in P
 	        2>/dev/null; } || echo "NOTICE: what needs $$binary is not tested: the package $$package cannot be had" >&2; \
 	done
 
+# Unpacked here: nothing is installed, and no service is started.
+ZOOKEEPER := libzookeeper-java libslf4j-java libdropwizard-metrics-java libcommons-io-java libsnappy-java libnetty-java
+.PHONY: zookeeper
+zookeeper: ## Fetches a ZooKeeper server for the tests, where Debian's packages can be had
+	@if [ -e target/zookeeper/usr/share/java/zookeeper.jar ] || [ -e /usr/share/java/zookeeper.jar ]; then :; \
+	elif command -v apt-get >/dev/null && command -v dpkg >/dev/null && mkdir -p target/zookeeper && cd target/zookeeper && \
+	    { $(call limited,120) apt-get download -q $(ZOOKEEPER) >/dev/null 2>&1 || \
+	        { $(ROOT) apt-get update -q >/dev/null && $(call limited,120) apt-get download -q $(ZOOKEEPER) >/dev/null; }; }; then \
+	    for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done; \
+	else echo 'NOTICE: locks on ZooKeeper cannot be tested: its packages cannot be had' >&2; fi
+	@command -v java >/dev/null || echo 'NOTICE: locks on ZooKeeper cannot be tested: there is no Java' >&2
+
 .PHONY: build
 build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)
@@ -66,6 +78,7 @@ features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --features metrics
 	cargo build -p lock-runtime --features tls
 	cargo build -p lock-runtime --no-default-features --features etcd
+	cargo build -p lock-runtime --no-default-features --features zookeeper
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)

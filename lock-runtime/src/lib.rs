@@ -86,6 +86,7 @@
 //! | `testing` | no | locks, and errors made by hand, for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
+//! | `zookeeper` | no | locks that a failover does not forget, `zookeeper://` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

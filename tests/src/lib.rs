@@ -32,6 +32,7 @@ mod steps;
 mod stores;
 pub mod torture;
 mod worker;
+mod zookeeper;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;
@@ -53,3 +54,4 @@ pub use steps::{
 };
 pub use stores::{Home, Memory, Store, Traces};
 pub use worker::Worker;
+pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

@@ -21,6 +21,8 @@ pub(crate) mod testing;
 pub(crate) mod token;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod transport;
+#[cfg(feature = "zookeeper")]
+pub(crate) mod zookeeper;
 
 use std::fmt;
 use std::future::Future;

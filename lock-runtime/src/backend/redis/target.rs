@@ -135,7 +135,8 @@ impl Target for ClusterAddress {
         if !self.encrypted {
             return not_encrypted(tls);
         }
-        check(tls, self.seeds.iter().map(|host| &host.name))
+        let mut hosts = self.seeds.iter();
+        hosts.try_for_each(|host| check(tls, &host.name))
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
