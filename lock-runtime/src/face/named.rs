@@ -55,6 +55,9 @@ pub(super) const SETTINGS: &[Named] = &[
         let number = text.parse();
         Ok(it.replicas(number.map_err(|_| format!("`{text}` is not a number"))?))
     }),
+    named("quarantine", "LOCK_QUARANTINE", |it, text| {
+        Ok(it.quarantine(duration::parse(text)?))
+    }),
     #[cfg(feature = "tls")]
     named("ca", "LOCK_CA", |it, path| {
         Ok(it.with_tls(|tls| tls.ca_file(path)))

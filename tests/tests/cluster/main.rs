@@ -5,6 +5,7 @@ mod declared;
 mod failover;
 mod nodes;
 mod pushes;
+mod replicas;
 mod slots;
 
 use std::time::Duration;

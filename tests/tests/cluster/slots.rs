@@ -93,6 +93,26 @@ async fn a_release_is_done_whole_or_not_at_all_while_keys_are_on_both_nodes() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_sent_on_is_carried_out_once() {
+    let fleet = ClusterFleet::start().await;
+    let locks = connect(fleet.url()).await;
+    let from = fleet.master_of("key").await;
+    let to = (from + 1) % 3;
+    take_turn(&locks, "key").await;
+    fleet.move_slot(fleet.slot_of("key").await, to).await;
+    for node in fleet.nodes() {
+        node.cmd(&["CONFIG", "RESETSTAT"]).await;
+    }
+    take_turn(&locks, "key").await;
+    assert_eq!(fleet.nodes()[from].calls("evalsha").await, 0);
+    assert_eq!(
+        fleet.nodes()[to].calls("evalsha").await,
+        2,
+        "taken and released"
+    );
+}
+
+#[tokio::test]
 async fn slots_move_under_load_without_a_lost_lease_or_two_holders() {
     const MOVES: usize = 10;
     let fleet = ClusterFleet::start().await;

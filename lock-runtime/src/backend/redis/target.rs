@@ -78,12 +78,16 @@ impl Target for Address {
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
         match &self.place {
-            Place::Tls { host, .. } => check(tls, host),
+            Place::Tls { host, .. } => check(tls, [host]),
             _ => not_encrypted(tls),
         }
     }
 
-    fn may_forget(&self) -> bool {
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
+    fn has_quarantine(&self) -> bool {
         true
     }
 
@@ -104,11 +108,14 @@ impl Target for Service {
         if !self.encrypted {
             return not_encrypted(tls);
         }
-        let mut hosts = self.sentinels.iter();
-        hosts.try_for_each(|host| check(tls, &host.name))
+        check(tls, self.sentinels.iter().map(|host| &host.name))
     }
 
-    fn may_forget(&self) -> bool {
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
+    fn has_quarantine(&self) -> bool {
         true
     }
 
@@ -135,8 +142,11 @@ impl Target for ClusterAddress {
         if !self.encrypted {
             return not_encrypted(tls);
         }
-        let mut hosts = self.seeds.iter();
-        hosts.try_for_each(|host| check(tls, &host.name))
+        check(tls, self.seeds.iter().map(|host| &host.name))
+    }
+
+    fn has_replicas(&self) -> bool {
+        true
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -149,9 +159,14 @@ impl Target for ClusterAddress {
 
 /// Whether the certificates can be read and used.
 #[cfg(feature = "tls")]
-fn check(tls: Option<&Tls>, host: &str) -> Result<(), LockError> {
+fn check<'a>(
+    tls: Option<&Tls>,
+    hosts: impl IntoIterator<Item = &'a String>,
+) -> Result<(), LockError> {
     let default = Tls::new();
-    Encryption::new(tls.unwrap_or(&default), host).map(drop)
+    let tls = tls.unwrap_or(&default);
+    let mut hosts = hosts.into_iter();
+    hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
 }
 
 fn connect(

@@ -56,13 +56,13 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng) -> Self {
+    pub(super) fn new(clock: Clock, rng: Rng, replicated: bool) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         Self {
-            queue: Queue::new(false, Layout::Shared),
+            queue: Queue::new(replicated, Layout::Shared),
             up: false,
             generation: 0,
             dead: false,

@@ -181,7 +181,8 @@ impl Cluster {
                     .insert(ConnectionId(connection), (number, id));
                 let lane = &mut self.lanes[number];
                 let names = lane.names.clone();
-                let link = Link::new(connection, Mail::default(), names, dialer, now);
+                let mail = Mail::new(self.setup.replicas > 0);
+                let link = Link::new(connection, mail, names, dialer, now);
                 lane.nodes.insert(id, Node::new(link));
             }
         }

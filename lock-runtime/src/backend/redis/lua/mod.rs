@@ -51,6 +51,7 @@ pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = include_str!("rights.lua");
 pub(crate) const FORCE: &str = whole!(script!("force.lua"));
 pub(crate) const OPEN: &str = include_str!("open.lua");
+pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
 pub(crate) const MANY: &str = concat!(
     "local AT, count = ''\nlocal function acquire(KEYS, ARGV)\n",
     acquire!(),

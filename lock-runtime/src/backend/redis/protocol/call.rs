@@ -53,6 +53,11 @@ pub(crate) enum Call {
         /// Whether others are likely to wait for it.
         crowded: bool,
     },
+    /// Ends a lease after this time, and hands nothing on.
+    Shorten {
+        ticket: Ticket,
+        left: Duration,
+    },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
     /// A step of the inspection that answers a query.
@@ -143,8 +148,8 @@ pub(crate) struct KeyNames {
     pub(crate) layout: Layout,
     /// The counter of all acquisitions, in the layout that has one.
     pub(crate) fence: Box<str>,
-    /// The key that is written to see whether replicas have it.
-    pub(crate) mark: Box<str>,
+    /// The key that says which run of the server has the data.
+    pub(crate) run: Box<str>,
     /// The channel on which the grants of this connection are pushed. The connections
     /// of one client to the nodes of a cluster share it.
     pub(crate) channel: Box<str>,
@@ -163,7 +168,7 @@ impl KeyNames {
             prefix: prefix.into(),
             layout,
             fence: format!("{prefix}:fence").into(),
-            mark: format!("{prefix}:replicas").into(),
+            run: format!("{prefix}:run").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
             at: "".into(),
@@ -223,6 +228,16 @@ impl KeyNames {
         cmd
     }
 
+    /// The key that is written to see whether replicas have what was said about a lock: on
+    /// the node of a cluster that serves it.
+    pub(crate) fn mark(&self, key: &LockKey) -> String {
+        let (prefix, key) = (&*self.prefix, key.as_str());
+        match self.layout {
+            Layout::Shared => format!("{prefix}:replicas"),
+            Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
+        }
+    }
+
     /// The owner key of a lock.
     fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
         OwnerKey(&self.prefix, key.as_str())
@@ -268,7 +283,7 @@ impl Call {
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
-            Self::Renew(_) => &scripts::RENEW,
+            Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
             Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
             Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
@@ -289,6 +304,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
                 let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
@@ -310,7 +326,10 @@ impl Call {
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
     fn needs_owner_alone(&self) -> bool {
-        matches!(self, Self::Renew(ticket) if ticket.terms.kind == Kind::Exclusive)
+        let (Self::Renew(ticket) | Self::Shorten { ticket, .. }) = self else {
+            return false;
+        };
+        ticket.terms.kind == Kind::Exclusive
     }
 
     /// The lock that it is about.
@@ -319,6 +338,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => Some(&ticket.terms.key),
             Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
             Self::Inspect(_, Inspect::Status(key) | Inspect::ForceRelease(key)) => Some(key),
@@ -329,6 +349,22 @@ impl Call {
 
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
+        let renew = |ticket: &Ticket, ttl| {
+            let key = &ticket.terms.key;
+            let mut cmd = if names.is_declared() && self.needs_owner_alone() {
+                let mut cmd = scripts::RENEW.call(by_text);
+                cmd.arg("1");
+                names.owner(&mut cmd, key);
+                cmd
+            } else {
+                names.call(&scripts::RENEW, key, by_text)
+            };
+            cmd.arg(&*ticket.name)
+                // None at all would be refused.
+                .arg(millis(ttl).max(1))
+                .arg(Text(KindCode(ticket.terms.kind)));
+            cmd
+        };
         match self {
             Self::Acquire { ticket, place } => {
                 let terms = &ticket.terms;
@@ -375,21 +411,8 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) => {
-                let terms = &ticket.terms;
-                let mut cmd = if names.is_declared() && self.needs_owner_alone() {
-                    let mut cmd = scripts::RENEW.call(by_text);
-                    cmd.arg("1");
-                    names.owner(&mut cmd, &terms.key);
-                    cmd
-                } else {
-                    script(&scripts::RENEW, &terms.key)
-                };
-                cmd.arg(&*ticket.name)
-                    .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)));
-                cmd
-            }
+            Self::Renew(ticket) => renew(ticket, ticket.terms.ttl),
+            Self::Shorten { ticket, left } => renew(ticket, *left),
             Self::Topology => words(&["CLUSTER", "SLOTS"]),
             Self::Inspect(_, step) => step.encode(names, by_text),
             Self::Report {

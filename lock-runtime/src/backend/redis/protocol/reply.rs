@@ -65,6 +65,20 @@ pub(crate) enum Trouble {
 }
 
 impl Call {
+    /// Whether this answer says that a lock is ours.
+    pub(crate) fn is_held_by(&self, reply: &Reply) -> bool {
+        match (self, reply) {
+            (Self::Acquire { .. }, Reply::Granted { .. }) | (Self::Renew(_), Reply::Ours(true)) => {
+                true
+            }
+            (Self::Ask(_), Reply::Asked { standings, .. }) => {
+                let granted = |it: &Standing| matches!(it, Standing::Granted { .. });
+                standings.iter().any(granted)
+            }
+            _ => false,
+        }
+    }
+
     /// Reads the answer. `None` if it belongs to another call: the replies of the
     /// connection have shifted, and none of them can be trusted.
     pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
@@ -78,9 +92,13 @@ impl Call {
             (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
             (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
-            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
-                ours(value, &ticket.name)
-            }
+            (
+                Self::Leave(ticket)
+                | Self::Renew(ticket)
+                | Self::Release { ticket, .. }
+                | Self::Shorten { ticket, .. },
+                value,
+            ) => ours(value, &ticket.name),
             (Self::Disown(grant), value) => ours(value, &grant.name),
             _ => None,
         }
@@ -203,6 +221,11 @@ impl Trouble {
                 None => Arc::new(error),
             },
         )
+    }
+
+    /// A lasting one, in our own words.
+    pub(crate) fn refused(text: &str) -> Self {
+        Self::Never(Arc::new(ServerSaid(text.to_owned())))
     }
 
     /// A passing trouble, in our own words.

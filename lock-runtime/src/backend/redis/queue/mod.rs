@@ -7,6 +7,8 @@ mod gathering;
 mod inspect;
 mod messages;
 mod next;
+mod quarantine;
+mod quarantined;
 mod replicated;
 mod replies;
 mod requests;
@@ -33,6 +35,7 @@ use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
+use quarantine::Quarantine;
 use room::Rooms;
 use unconfirmed::Unconfirmed;
 
@@ -59,6 +62,8 @@ pub(crate) struct Queue {
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
     replicated: Option<Unconfirmed>,
+    /// While the server may have forgotten locks.
+    quarantine: Option<Quarantine>,
 }
 
 impl Queue {
@@ -76,6 +81,7 @@ impl Queue {
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
+            quarantine: None,
         }
     }
 
@@ -92,19 +98,24 @@ impl Queue {
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
-        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
+        let ask = self.rooms.next_ask().filter(|_| self.obstacle().is_none());
         let inspection = self.inspections.next_end();
-        [retry, ask, inspection].into_iter().flatten().min()
+        let quarantine = self.quarantine.as_ref().map(|it| it.ends);
+        [retry, ask, inspection, quarantine]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
+        self.end_quarantine(now);
         while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.retry(now, id);
         }
         self.inspections.tick(now);
-        if self.down.is_none() {
+        if self.obstacle().is_none() {
             while let Some(tickets) = self.rooms.due(now) {
                 self.send(now, Call::Ask(tickets));
             }
@@ -116,12 +127,13 @@ impl Queue {
         self.down = None;
         self.tokens.forget();
         self.resume(now, |_| true);
+        self.tell_of_quarantine();
     }
 
     /// The server of these locks can be reached again, or another one has them now.
     pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
         self.rooms.ask_all(now, &concerns);
-        for id in self.ids_of(concerns) {
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
             self.retry(now, id);
         }
     }
@@ -137,7 +149,7 @@ impl Queue {
 
     /// The server of these locks cannot be reached.
     pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
-        for id in self.ids_of(concerns) {
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
@@ -150,13 +162,11 @@ impl Queue {
         }
     }
 
-    /// The claims of these locks, in the order in which they were asked for.
-    fn ids_of(&self, concerns: impl Fn(&LockKey) -> bool) -> Vec<LeaseId> {
-        let of_these = |(_, claim): &(_, &Claim)| concerns(&claim.ticket.terms.key);
-        let mut ids: Vec<_> = self
-            .claims
-            .iter()
-            .filter(of_these)
+    /// These claims, in the order in which they were asked for.
+    fn ids_of(&self, concerns: impl Fn(&Claim) -> bool) -> Vec<LeaseId> {
+        let claims = self.claims.iter();
+        let mut ids: Vec<_> = claims
+            .filter(|(_, claim)| concerns(claim))
             .map(|(id, _)| *id)
             .collect();
         ids.sort_unstable();
@@ -178,13 +188,19 @@ impl Queue {
             }
         }
         let call = match claim.stage {
-            Stage::Unsent if self.down.is_none() => {
+            Stage::Unsent if self.down.is_none() && self.quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 Call::Acquire {
                     ticket: claim.ticket.clone(),
                     place: claim.place,
                 }
+            }
+            Stage::Leaving { .. } if self.quarantine.is_some() => {
+                let ends = self.quarantine.as_ref().map(|it| (it.ends, id));
+                self.retries.extend(ends);
+                self.tell(id, Ok(false));
+                return;
             }
             Stage::Leaving { until } => {
                 let call = Call::Leave(claim.ticket.clone());
@@ -205,10 +221,14 @@ impl Queue {
                 if self.down.is_some() {
                     self.retries.insert((until, id));
                 }
-                Call::Release {
-                    ticket: claim.ticket.clone(),
-                    rest: rests.since(now),
-                    crowded: claim.crowded,
+                let (ticket, rest) = (claim.ticket.clone(), rests.since(now));
+                match self.quarantine {
+                    Some(_) => Call::Shorten { ticket, left: rest },
+                    None => Call::Release {
+                        ticket,
+                        rest,
+                        crowded: claim.crowded,
+                    },
                 }
             }
             _ => return,

@@ -17,7 +17,7 @@ impl Queue {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
-            Call::Leave(ticket) | Call::Release { ticket, .. } => {
+            Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
             Call::Inspect(number, step) => {

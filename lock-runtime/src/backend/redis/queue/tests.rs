@@ -156,6 +156,7 @@ fn token(sent: &Sent) -> Token {
         Call::Acquire { ticket, .. }
         | Call::Renew(ticket)
         | Call::Release { ticket, .. }
+        | Call::Shorten { ticket, .. }
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,
         Call::Disown(grant) => grant.token,

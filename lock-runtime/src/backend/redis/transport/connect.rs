@@ -11,6 +11,7 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::quarantine;
 use super::replicas;
 use super::stream::Route;
 #[cfg(feature = "tls")]
@@ -35,6 +36,8 @@ pub(crate) struct Opened {
     pub(crate) io: Io,
     /// One more to the same server, on which its replicas are asked, if they are.
     pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
+    /// For how long nothing must be granted on it.
+    pub(crate) quarantine: Option<Duration>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
     /// Which server it is, if sentinels have named it.
@@ -90,6 +93,8 @@ pub(crate) struct Dialer {
     timeout: Duration,
     /// How many replicas have to have what counts.
     pub(super) replicas: usize,
+    /// The longest lease of a server that may have forgotten some.
+    quarantine: Option<Duration>,
     pushes: mpsc::UnboundedSender<Push>,
     in_cluster: bool,
 }
@@ -108,6 +113,7 @@ impl Dialer {
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             replicas: setup.replicas,
+            quarantine: setup.quarantine,
             pushes,
             in_cluster: false,
         }
@@ -123,7 +129,7 @@ impl Dialer {
 
     /// Whether another server may take the place of the one that it leads to.
     pub(super) fn may_change(&self) -> bool {
-        self.way.may_change()
+        self.way.may_change() || self.quarantine.is_some()
     }
 
     /// Opens a connection that gets the grants of its caller; ends its predecessor, if the
@@ -176,10 +182,14 @@ impl Dialer {
         let opening = self.open_along(&route, login, caller);
         let mut opened = opening.await.map_err(trouble)?;
         opened.master = master;
+        if let Some(longest) = self.quarantine {
+            let connection = (&mut opened.connection, &mut opened.io);
+            opened.quarantine = quarantine::left(connection, &caller.names, longest).await?;
+        }
         if self.replicas > 0 {
             let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
             if !caller.proven {
-                replicas::prove(&mut replicas, &caller.names, self.replicas).await?;
+                replicas::prove(&mut replicas, self.replicas).await?;
             }
             opened.replicas = Some(replicas);
         }
@@ -211,7 +221,7 @@ impl Dialer {
             MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
         let preparing = async {
-            if self.may_change() {
+            if self.way.may_change() {
                 demand_master(&mut connection).await?;
             }
             let own = if self.in_cluster {
@@ -231,6 +241,7 @@ impl Dialer {
             connection,
             io,
             replicas: None,
+            quarantine: None,
             identity,
             master: None,
             expires_in: None,

@@ -8,6 +8,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
 
 /// The queue of a server's only link, or what stands between the links to the nodes of a
 /// cluster and the one queue of them all.
@@ -21,6 +22,10 @@ pub(crate) trait Desk: fmt::Debug {
     /// A pushed message.
     fn heard(&mut self, now: Moment, message: Message);
 
+    /// The server may have forgotten locks, and grants nothing for this time. Told before
+    /// the connection is open.
+    fn quarantined(&mut self, now: Moment, left: Option<Duration>);
+
     /// The connection is open and subscribed.
     fn connected(&mut self, now: Moment);
 
@@ -29,8 +34,8 @@ pub(crate) trait Desk: fmt::Debug {
     fn disconnected(&mut self, trouble: Trouble);
 
     /// How long replicas have to confirm what the server has said, if they are to be
-    /// asked now.
-    fn ask_replicas(&mut self) -> Option<Duration>;
+    /// asked now, and a lock that it was about.
+    fn ask_replicas(&mut self) -> Option<(Duration, LockKey)>;
 
     /// Whether they have it.
     fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>);
@@ -52,6 +57,10 @@ impl Desk for Queue {
         Queue::heard(self, now, message);
     }
 
+    fn quarantined(&mut self, now: Moment, left: Option<Duration>) {
+        Queue::quarantined(self, now, left);
+    }
+
     fn connected(&mut self, now: Moment) {
         Queue::connected(self, now);
     }
@@ -60,7 +69,7 @@ impl Desk for Queue {
         Queue::disconnected(self, trouble);
     }
 
-    fn ask_replicas(&mut self) -> Option<Duration> {
+    fn ask_replicas(&mut self) -> Option<(Duration, LockKey)> {
         Queue::ask_replicas(self)
     }
 

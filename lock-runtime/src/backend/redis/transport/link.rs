@@ -179,9 +179,9 @@ impl<D: Desk> Link<D> {
     pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
         if let State::Up { replicas, .. } = &mut self.state
             && let Some(replicas) = replicas
-            && let Some(time) = self.queue.ask_replicas()
+            && let Some((time, about)) = self.queue.ask_replicas()
         {
-            replicas.ask(now, &self.names, time);
+            replicas.ask(now, &self.names.mark(&about), time);
             return true;
         }
         false
@@ -403,6 +403,7 @@ impl<D: Desk> Link<D> {
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;
+        self.queue.quarantined(now, opened.quarantine);
         self.queue.connected(now);
     }
 
