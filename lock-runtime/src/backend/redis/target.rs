@@ -142,8 +142,7 @@ impl Target for ClusterAddress {
         if !self.encrypted {
             return not_encrypted(tls);
         }
-        let mut hosts = self.seeds.iter();
-        hosts.try_for_each(|host| check(tls, &host.name))
+        check(tls, self.seeds.iter().map(|host| &host.name))
     }
 
     fn has_replicas(&self) -> bool {
