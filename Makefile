@@ -122,6 +122,11 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sen
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
+.PHONY: failovers
+failovers: setup ## Replaces masters and moves slots, 60 each (COUNT; STORE=sentinel, cluster or slots), and counts double grants
+	cargo build -q -p tests --bin failovers
+	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
+
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
 	cargo build -q -p tests --bin model
