@@ -46,12 +46,12 @@ pub async fn replace_masters(
     failovers: usize,
 ) -> Replaced {
     let mut site = Site::start(servers, protection.options()).await;
-    let url = site.url() + &protection.query(servers, LEASE);
+    let query = protection.query(servers, LEASE);
     let patience = match protection {
         Protection::Quarantine => PAST_QUARANTINE,
         Protection::None | Protection::Replicas => AT_ONCE,
     };
-    let (first, second) = (manager(&url).await, manager(&url).await);
+    let first = manager(site.url() + &query).await;
     let mut all = Replaced::default();
     for number in 0..failovers {
         // The last quarantine has ended, if there was one.
@@ -70,7 +70,8 @@ pub async fn replace_masters(
         // What a master grants that is cut off does not reach its replicas.
         let acquiring = acquiring.unwrap_or_else(|| tokio::spawn(acquire(first.clone(), SOON)));
         let guards = Arc::new(acquiring.await.expect("no panic"));
-        site.replace(old).await;
+        let new = site.replace(old).await;
+        let second = manager(site.url_through(new) + &query).await;
         let (again, doubles) = acquire_again(&second, &guards, patience).await;
         all.failovers += 1;
         all.granted += guards.len();
@@ -84,7 +85,7 @@ pub async fn replace_masters(
 }
 
 /// One that waits for a store that is away, as long as its callers like.
-async fn manager(url: &str) -> LockManager {
+async fn manager(url: String) -> LockManager {
     let config = LockConfig::new(url).expect("a URL");
     connect(config.unavailable_wait_forever()).await
 }
