@@ -72,22 +72,23 @@ pub async fn replace_masters(
         let guards = Arc::new(acquiring.await.expect("no panic"));
         let new = site.replace(old).await;
         let second = manager(site.url_through(new) + &query).await;
-        let (again, doubles) = acquire_again(&second, &guards, patience).await;
-        all.failovers += 1;
         all.granted += guards.len();
-        all.again += again;
-        all.doubles += doubles;
-        all.harmful += usize::from(doubles > 0);
-        drop(guards);
+        let before = acquire_again(&second, &guards, patience).await;
         site.mend(blow, old).await;
+        // Only now a new master has replicas to confirm what it grants.
+        let after = acquire_again(&second, &guards, AT_ONCE).await;
+        all.failovers += 1;
+        all.again += before.0 + after.0;
+        all.doubles += before.1 + after.1;
+        all.harmful += usize::from(before.1 + after.1 > 0);
     }
     all
 }
 
-/// One that waits for a store that is away, as long as its callers like.
+/// One that waits for a store that is away, also at first, as long as its callers like.
 async fn manager(url: String) -> LockManager {
     let config = LockConfig::new(url).expect("a URL");
-    connect(config.unavailable_wait_forever()).await
+    connect(config.unavailable_wait_forever().lazy()).await
 }
 
 /// Takes locks that nobody has had, as far as they are granted within such a time.
