@@ -144,7 +144,7 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sen
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
 .PHONY: failovers
-failovers: setup ## Replaces masters and moves slots, 60 each (COUNT; STORE=sentinel, cluster or slots), and counts double grants
+failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=sentinel, cluster or slots) and counts double grants
 	cargo build -q -p tests --bin failovers
 	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
 

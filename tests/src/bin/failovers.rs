@@ -1,5 +1,5 @@
-//! `failovers [COUNT] [sentinel|cluster|slots…]`: replaces masters and moves slots that often while locks are taken, and
-//! prints what came of it.
+//! `failovers [COUNT] [sentinel|cluster|slots…] [none|replicas|quarantine…]`: replaces masters and moves slots that often
+//! while locks are taken, and prints what came of it.
 
 use std::process::ExitCode;
 
@@ -40,10 +40,19 @@ async fn main() -> ExitCode {
     let count: usize = numbers
         .first()
         .map_or(60, |it| it.parse().expect("a number"));
-    let includes = |name: &str| wished.is_empty() || wished.iter().any(|it| *it == name);
+    // Of the stores, and of the protections: those that are named, or all.
+    let stores = ["sentinel", "cluster", "slots"];
+    let (stores, protections): (Vec<_>, Vec<_>) =
+        wished.iter().partition(|it| stores.contains(&it.as_str()));
+    let includes = |wished: &[&&String], name: &str| {
+        wished.is_empty() || wished.iter().any(|it| it.as_str() == name)
+    };
     let mut failed = false;
-    for (store, servers, series) in STORES.iter().filter(|(name, ..)| includes(name)) {
+    for (store, servers, series) in STORES.iter().filter(|(name, ..)| includes(&stores, name)) {
         for (name, protection, sixtieths) in *series {
+            if !includes(&protections, name) {
+                continue;
+            }
             let seen = replace_masters(*servers, *protection, count * sixtieths / 60).await;
             println!(
                 "{store}, protection {name}: {} failovers, {} locks granted, {} granted again, {} of them too early \
@@ -53,7 +62,7 @@ async fn main() -> ExitCode {
             failed |= *protection != Protection::None && seen.doubles > 0;
         }
     }
-    if includes("slots") {
+    if includes(&stores, "slots") {
         let seen = move_slots(count * 40 / 60).await;
         println!(
             "{} slots moved with {} keys, under {} grants",

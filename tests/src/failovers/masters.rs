@@ -46,12 +46,12 @@ pub async fn replace_masters(
     failovers: usize,
 ) -> Replaced {
     let mut site = Site::start(servers, protection.options()).await;
-    let url = site.url() + &protection.query(servers, LEASE);
+    let query = protection.query(servers, LEASE);
     let patience = match protection {
         Protection::Quarantine => PAST_QUARANTINE,
         Protection::None | Protection::Replicas => AT_ONCE,
     };
-    let (first, second) = (manager(&url).await, manager(&url).await);
+    let first = manager(site.url() + &query).await;
     let mut all = Replaced::default();
     for number in 0..failovers {
         // The last quarantine has ended, if there was one.
@@ -70,23 +70,25 @@ pub async fn replace_masters(
         // What a master grants that is cut off does not reach its replicas.
         let acquiring = acquiring.unwrap_or_else(|| tokio::spawn(acquire(first.clone(), SOON)));
         let guards = Arc::new(acquiring.await.expect("no panic"));
-        site.replace(old).await;
-        let (again, doubles) = acquire_again(&second, &guards, patience).await;
-        all.failovers += 1;
+        let new = site.replace(old).await;
+        let second = manager(site.url_through(new) + &query).await;
         all.granted += guards.len();
-        all.again += again;
-        all.doubles += doubles;
-        all.harmful += usize::from(doubles > 0);
-        drop(guards);
+        let before = acquire_again(&second, &guards, patience).await;
         site.mend(blow, old).await;
+        // Only now a new master has replicas to confirm what it grants.
+        let after = acquire_again(&second, &guards, AT_ONCE).await;
+        all.failovers += 1;
+        all.again += before.0 + after.0;
+        all.doubles += before.1 + after.1;
+        all.harmful += usize::from(before.1 + after.1 > 0);
     }
     all
 }
 
-/// One that waits for a store that is away, as long as its callers like.
-async fn manager(url: &str) -> LockManager {
+/// One that waits for a store that is away, also at first, as long as its callers like.
+async fn manager(url: String) -> LockManager {
     let config = LockConfig::new(url).expect("a URL");
-    connect(config.unavailable_wait_forever()).await
+    connect(config.unavailable_wait_forever().lazy()).await
 }
 
 /// Takes locks that nobody has had, as far as they are granted within such a time.

@@ -95,6 +95,14 @@ impl Site {
         }
     }
 
+    /// The same for a client that is told the way by that node first: it does not believe the old master.
+    pub(crate) fn url_through(&self, node: usize) -> String {
+        match self {
+            Self::Cluster(fleet) => format!("redis+cluster://{}", fleet.nodes()[node].addr()),
+            Self::One(_) | Self::Sentinel(_) => self.url(),
+        }
+    }
+
     /// The masters and replicas.
     fn nodes(&self) -> &[RedisServer] {
         match self {
