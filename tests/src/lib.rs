@@ -9,6 +9,7 @@
 mod body;
 mod compiler;
 mod etcd;
+pub mod failovers;
 mod fixtures;
 pub mod floors;
 pub mod kinds;
