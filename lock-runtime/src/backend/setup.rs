@@ -26,10 +26,7 @@ pub(crate) struct Setup {
     )]
     pub(crate) lazy: bool,
     /// How many connections to keep, where the store keeps any.
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,
     /// How many replicas have to have what counts.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
