@@ -133,6 +133,10 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=p
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) $(if $(NETWORK),--network $(NETWORK))
 
+.PHONY: torture-zookeeper
+torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
+	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
+
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
 	cargo build -q -p tests --bin model
@@ -176,6 +180,11 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 .PHONY: bench-cycle
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
+
+.PHONY: bench-watching
+bench-watching: setup ## Counts what metrics and spans add to the instructions of a cycle
+	$(BENCH) watching
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
 
 # Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint

@@ -9,7 +9,7 @@ use crate::vocabulary::url::Url;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{sentinel_tls, tls};
+use crate::backend::redis::target::{cluster_tls, sentinel_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -27,6 +27,8 @@ const STORES: &[(&str, Parse)] = &[
     ("redis+unix://", redis::unix),
     ("redis+sentinel://", redis::sentinel),
     ("rediss+sentinel://", sentinel_tls),
+    ("redis+cluster://", redis::cluster),
+    ("rediss+cluster://", cluster_tls),
     ("zookeeper://", zookeeper::tcp),
     ("zookeepers://", zookeepers),
     #[cfg(test)]
@@ -44,13 +46,8 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         "Redis Sentinel over TLS is written `rediss+sentinel://HOST,HOST/SERVICE`",
     ),
     (
-        &[
-            "redis-cluster",
-            "redis+cluster",
-            "rediss-cluster",
-            "rediss+cluster",
-        ],
-        "Redis Cluster is not supported: name one server that is not part of a cluster, with `redis://`",
+        &["redis-cluster", "rediss-cluster"],
+        "a Redis Cluster is written `redis+cluster://`",
     ),
     (
         &["redis+tls", "redis+ssl", "redis-tls"],
@@ -78,6 +75,10 @@ mod redis {
     pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
+
+    pub(super) fn cluster(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
 }
 
 #[cfg(not(feature = "zookeeper"))]
@@ -100,6 +101,11 @@ fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -89,8 +89,8 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
     let program = program.to_string_lossy();
     let medium = network(wish.medium, &program);
     println!(
-        "{:<12} {:>7} {:>7} {:>6} {:>9}  faults",
-        "profile", "grants", "losses", "stale", "recovery"
+        "{:<12} {:>7} {:>8} {:>7} {:>6} {:>9}  faults",
+        "profile", "grants", "a second", "losses", "stale", "recovery"
     );
     let mut failed = false;
     for (name, profile) in Profile::ALL {
@@ -113,8 +113,9 @@ fn print(name: &str, Outcome { report, faults }: &Outcome) {
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
     println!(
-        "{name:<12} {:>7} {:>7} {:>6} {:>6} ms  {}",
+        "{name:<12} {:>7} {:>8.0} {:>7} {:>6} {:>6} ms  {}",
         report.grants,
+        f64::from(u32::try_from(report.grants).unwrap_or(u32::MAX)) / report.lasted.as_secs_f64(),
         report.losses,
         report.stale,
         report.recovery.as_millis(),
@@ -131,7 +132,7 @@ fn complaints(Outcome { report, .. }: &Outcome, time: Duration) -> Vec<String> {
     // A short run has few, or none if it is very short.
     let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
     for (what, count, least) in [
-        ("grants", report.grants, 200.0),
+        ("grants", report.grants, 10_000.0),
         ("losses", report.losses, 20.0),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]

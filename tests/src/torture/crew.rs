@@ -5,7 +5,7 @@ use std::path::Path;
 use redis::Value;
 
 use super::{
-    PROCESSES,
+    PROCESSES, lock_name,
     network::{Medium, Way},
 };
 use crate::{RedisServer, Worker};
@@ -74,8 +74,8 @@ impl Crew {
     }
 
     /// The fences whose writes to the register of a key were taken, in that order.
-    pub async fn writes(&self, key: &str) -> Vec<u64> {
-        let log = format!("{key}:log");
+    pub async fn writes(&self, key: usize) -> Vec<u64> {
+        let log = format!("{}:log", lock_name(key));
         let value = self.register.cmd(&["LRANGE", &log, "0", "-1"]).await;
         redis::from_redis_value(value).expect("numbers")
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{KEYS, TTL, crew::Crew};
+use super::{KEYS, TTL, check::Promises, crew::Crew, lock_name};
 use crate::RedisServer;
 
 /// A kind of fault, tortured with for a while.
@@ -32,9 +32,13 @@ impl Profile {
         ("keys", Self::Keys),
     ];
 
-    /// Whether nobody else meddles with the keys: then bodies never overlap.
-    pub fn is_exclusive(self) -> bool {
-        self != Self::Keys
+    /// What holds in spite of it.
+    pub(super) fn promises(self) -> Promises {
+        Promises {
+            // Where somebody else meddles with the keys, bodies may overlap.
+            exclusive: self != Self::Keys,
+            fences: true,
+        }
     }
 
     /// Does one fault, undoes it, and says what it was.
@@ -111,7 +115,7 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    let key = RedisServer::owner_key(&format!("torture-{}", fastrand::usize(..KEYS)));
+    let key = RedisServer::owner_key(&lock_name(fastrand::usize(..KEYS)));
     if fastrand::bool() {
         crew.server.cmd(&["DEL", &key]).await;
         sleep(Duration::from_millis(100)).await;

@@ -23,10 +23,12 @@ use crew::Crew;
 
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
-/// How many tasks each of them has.
-pub const TASKS: usize = 4;
+/// How many locks have bodies that may outlast their leases, and how many tasks of each process take them.
+pub const LONG: usize = 4;
+/// How many locks, and tasks of each process, have short bodies: there are a hundred times as many of those.
+pub const SHORT: usize = 8;
 /// How many locks there are.
-pub const KEYS: usize = 4;
+pub const KEYS: usize = LONG + SHORT;
 /// The lease of every lock.
 pub const TTL: Duration = Duration::from_millis(600);
 /// How soon a key goes on after a fault: what is left of a lease, and a second.
@@ -70,12 +72,16 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report 
         worker.kill().await;
     }
     let events = history::read(crew.directory()).expect("the histories can be read");
-    let mut report = check::check(&events, healed, profile.is_exclusive());
-    for number in 0..KEYS {
-        let key = format!("torture-{number}");
-        let writes = crew.writes(&key).await;
-        report.check_writes(&key, &writes, &events);
+    let mut report = check::check(&events, healed, profile.promises());
+    for key in 0..KEYS {
+        let writes = crew.writes(key).await;
+        report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
     report
+}
+
+/// What a lock is called.
+fn lock_name(key: usize) -> String {
+    format!("torture-{key}")
 }

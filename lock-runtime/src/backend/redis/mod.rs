@@ -2,6 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
+mod cluster;
 mod findings;
 mod lua;
 pub(crate) mod protocol;
@@ -30,16 +31,31 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
-use protocol::call::KeyNames;
+use protocol::call::{KeyNames, Layout};
 use protocol::reply::Trouble;
+use queue::Queue;
 use sentinel::{NoMaster, Watch};
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
 use transport::way::Way;
 
+/// Which of several connections the calls about a key go over.
+fn place_of(key: &LockKey, count: usize) -> usize {
+    if count == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
+}
+
 /// Why a manager cannot connect: because of a setting, or of the server.
 fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockError {
     let cause = trouble.cause();
+    if trouble.is_in_cluster() {
+        let reason = format!("{cause}: name it with `redis+cluster://`");
+        return LockError::invalid("url", reason);
+    }
     if trouble.is_no_such_database() {
         let reason = format!("the server has no database {database}");
         return LockError::invalid("url", reason);
@@ -80,6 +96,7 @@ impl Redis {
         server: &Arc<str>,
         way: Way,
         login: RedisConnectionInfo,
+        layout: Layout,
     ) -> Result<Self, LockError> {
         let database = login.db();
         let watch = match &way {
@@ -91,9 +108,10 @@ impl Redis {
         let now = setup.clock.now();
         let mut links = Vec::with_capacity(setup.pool_size);
         for number in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix)
+            let names = KeyNames::new(&setup.prefix, layout)
                 .map_err(|error| LockError::unavailable_at(server, error))?;
-            links.push(Link::new(number, names, dialer.clone(), now));
+            let queue = Queue::new(setup.replicas > 0, layout);
+            links.push(Link::new(number, queue, names, dialer.clone(), now));
         }
         let mut this = Self {
             links,
@@ -149,13 +167,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        if self.links.len() == 1 {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        let links = self.links.len() as u64;
-        usize::try_from(hasher.finish() % links).unwrap_or(0)
+        place_of(key, self.links.len())
     }
 
     /// One that is broken, or else each in turn.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::backend::redis::protocol::call::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::base::clock::{Clock, Moment};
 use crate::driver::limits::Limits;
@@ -55,13 +56,13 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng) -> Self {
+    pub(super) fn new(clock: Clock, rng: Rng, replicated: bool) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         Self {
-            queue: Queue::new(false),
+            queue: Queue::new(replicated, Layout::Shared),
             up: false,
             generation: 0,
             dead: false,

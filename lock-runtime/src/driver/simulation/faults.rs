@@ -17,12 +17,13 @@ impl World {
         it.generation += 1;
         self.server.listeners.insert(client);
         let now = self.now;
-        it.queue.connected(now);
+        self.meet(client);
+        self.clients[client].queue.connected(now);
         self.say(|| format!("client {client} connects"));
         self.turn(client);
     }
 
-    fn disconnect(&mut self, client: usize) {
+    pub(super) fn disconnect(&mut self, client: usize) {
         let it = &mut self.clients[client];
         if !it.up {
             return;
@@ -65,7 +66,7 @@ impl World {
                         let late = Event::Request {
                             client,
                             generation,
-                            sent: Sent { call, at },
+                            sent: Sent::new(call, at),
                         };
                         let delay = Duration::from_millis(self.rng.u64(1..3000));
                         self.after(delay, late);
@@ -96,6 +97,7 @@ impl World {
                 self.disconnect(client);
                 self.clients[client].die();
             }
+            7 => self.fail_over(),
             _ => {}
         }
         let pause = Duration::from_millis(self.rng.u64(10..1500));

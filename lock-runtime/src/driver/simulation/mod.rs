@@ -6,6 +6,7 @@
 //! trace of what happened.
 
 mod client;
+mod failover;
 mod faults;
 mod server;
 
@@ -23,6 +24,7 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
 use client::Client;
+use failover::{Replica, Safeguard};
 use server::Server;
 
 const CLIENTS: usize = 4;
@@ -37,6 +39,8 @@ struct World {
     start: Moment,
     rng: Rng,
     server: Server,
+    /// One that may take the server's place.
+    replica: Option<Replica>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
     pending: HashMap<u64, Event>,
@@ -62,20 +66,33 @@ enum Event {
         generation: u64,
         grant: Grant,
     },
+    /// A question whether the replica has everything.
+    Wait {
+        client: usize,
+        generation: u64,
+        time: Duration,
+    },
+    Replicated {
+        client: usize,
+        generation: u64,
+        enough: bool,
+    },
     Wake(usize),
     Connect(usize),
     Fault,
 }
 
 impl World {
-    fn new(seed: u64, loud: bool) -> Self {
+    fn new(seed: u64, replica: Option<Replica>, loud: bool) -> Self {
         fastrand::seed(seed);
         let clock = Clock::manual();
         clock.advance(Duration::from_secs(1));
         let now = clock.now();
         let mut rng = Rng::with_seed(seed);
+        let safeguard = replica.as_ref().map(|it| it.safeguard);
+        let replicated = safeguard == Some(Safeguard::Replicas);
         let clients = (0..CLIENTS)
-            .map(|_| Client::new(clock.clone(), rng.fork()))
+            .map(|_| Client::new(clock.clone(), rng.fork(), replicated))
             .collect();
         let mut world = Self {
             clock,
@@ -83,6 +100,7 @@ impl World {
             start: now,
             rng,
             server: Server::default(),
+            replica,
             clients,
             events: BinaryHeap::new(),
             pending: HashMap::new(),
@@ -120,7 +138,10 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
-        if let Event::Answer { client, .. } | Event::Push { client, .. } = &event {
+        if let Event::Answer { client, .. }
+        | Event::Push { client, .. }
+        | Event::Replicated { client, .. } = &event
+        {
             let resumes = self.clients[*client].paused_until;
             if self.now < resumes {
                 // It lies in the socket's buffer.
@@ -164,6 +185,16 @@ impl World {
                 wakes_at.take_if(|at| *at <= self.now);
                 self.turn(client);
             }
+            Event::Wait {
+                client,
+                generation,
+                time,
+            } => self.wait(client, generation, time),
+            Event::Replicated {
+                client,
+                generation,
+                enough,
+            } => self.replicated(client, generation, enough),
             Event::Connect(client) => self.connect(client),
             Event::Fault => self.fault(),
         }
@@ -173,6 +204,9 @@ impl World {
     fn execute(&mut self, client: usize, generation: u64, sent: Sent) {
         let reply = self.server.execute(self.now, client, &sent.call);
         self.say(|| format!("server: client {client} {:?} -> {reply:?}", sent.call));
+        if self.replica.is_some() {
+            self.replicate();
+        }
         for (to, grant) in std::mem::take(&mut self.server.published) {
             let generation = self.clients[to].generation;
             // Push and reply take different ways through the client.
@@ -233,6 +267,7 @@ impl World {
             };
             self.at(at, request);
         }
+        self.ask_replica(client);
         if let Some(at) = wakeup.map(|at| at.max(now.after(Duration::from_micros(1)))) {
             let known = &mut self.clients[client].wakes_at;
             if known.is_none_or(|known| at < known) {
@@ -301,24 +336,50 @@ impl World {
     }
 }
 
-fn simulate(seed: u64, loud: bool) {
-    if let Err(fault) = World::new(seed, loud).run() {
+fn simulate(seed: u64, safeguard: Option<Safeguard>, loud: bool) {
+    let replica = safeguard.map(Replica::new);
+    if let Err(fault) = World::new(seed, replica, loud).run() {
         panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
     }
 }
 
 #[test]
 fn one_holder_at_a_time_and_everybody_is_served() {
+    simulate_all("0..2000", None);
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_where_replicas_confirm() {
+    simulate_all("0..500", Some(Safeguard::Replicas));
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_with_a_quarantine() {
+    simulate_all("0..500", Some(Safeguard::Quarantine));
+}
+
+#[test]
+fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
+    let two_hold = |seed| {
+        let replica = Some(Replica::new(Safeguard::Nothing));
+        let outcome = World::new(seed, replica, false).run();
+        outcome.is_err_and(|fault| fault.contains("beside"))
+    };
+    assert!((0..200).any(two_hold));
+}
+
+fn simulate_all(default: &str, safeguard: Option<Safeguard>) {
     if let Ok(seed) = std::env::var("LOCK_SEED") {
-        return simulate(seed.parse().expect("LOCK_SEED is a number"), true);
+        let seed = seed.parse().expect("LOCK_SEED is a number");
+        return simulate(seed, safeguard, true);
     }
-    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| "0..2000".into());
+    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
     let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
     let from: u64 = from.parse().expect("a number");
     let to: u64 = to.parse().expect("a number");
     let started = Instant::now();
     for seed in from..to {
-        simulate(seed, false);
+        simulate(seed, safeguard, false);
     }
     let seconds = started.elapsed().as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "a rate for people")]

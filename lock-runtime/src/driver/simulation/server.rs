@@ -18,7 +18,7 @@ const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// One server and its locks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Server {
     pub(super) fence: u64,
     locks: BTreeMap<LockKey, Lock>,
@@ -28,13 +28,14 @@ pub(super) struct Server {
     pub(super) published: Vec<(usize, Grant)>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Lock {
     holders: Vec<Holder>,
     queue: BTreeMap<(u64, String), Member>,
     seen: HashMap<usize, Moment>,
 }
 
+#[derive(Clone)]
 struct Holder {
     /// `None` where it has let go and the lock rests.
     token: Option<Token>,
@@ -42,6 +43,7 @@ struct Holder {
     until: Moment,
 }
 
+#[derive(Clone)]
 struct Member {
     token: Token,
     client: usize,
@@ -56,6 +58,9 @@ impl Server {
             Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Shorten { ticket, left } => {
+                Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
+            }
             Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
                 Reply::Ours(self.release(now, key, ticket.token, *rest))
@@ -70,7 +75,9 @@ impl Server {
                 let key = LockKey::from(&*grant.owner);
                 Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
-            Call::Inspect(..) | Call::Report { .. } => Reply::Raw(redis::Value::Nil),
+            Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+                Reply::Raw(redis::Value::Nil)
+            }
         }
     }
 
@@ -223,13 +230,16 @@ impl Lock {
     }
 
     fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
+        self.ends_after(now, ticket, ticket.terms.ttl)
+    }
+
+    fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
         let holder = holders.find(|it| it.token == Some(ticket.token));
-        if let Some(holder) = holder {
-            holder.until = now.after(ticket.terms.ttl);
-            return true;
-        }
-        false
+        holder.is_some_and(|it| {
+            it.until = now.after(left);
+            true
+        })
     }
 
     fn line(&self, now: Moment) -> Line {

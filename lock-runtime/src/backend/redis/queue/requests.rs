@@ -35,7 +35,7 @@ impl Queue {
         self.ids.insert(ticket.token, id);
         let claim = Claim::new(ticket, now);
         self.claims.insert(id, claim);
-        match self.down.clone() {
+        match self.obstacle().cloned() {
             None => self.retry(now, id),
             Some(trouble) => self.trouble(id, &trouble),
         }
@@ -77,7 +77,8 @@ impl Queue {
     }
 
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        match &self.down {
+        let hands_on = matches!(query, Query::ForceRelease(_));
+        match self.obstacle().filter(|_| hands_on).or(self.down.as_ref()) {
             None => {
                 for call in self.inspections.begin(now, id, query) {
                     self.send(now, call);
