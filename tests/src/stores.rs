@@ -31,7 +31,7 @@ macro_rules! on_every_store {
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) sentinel, starts: $crate::SharedSentinels::join(),
+            ($) sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
