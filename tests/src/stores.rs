@@ -35,6 +35,11 @@ macro_rules! on_every_store {
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
+        $crate::tests_of_store! {
+            ($) cluster, starts: $crate::SharedCluster::join(),
+            can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
     };
 }
 

@@ -22,11 +22,11 @@ pub(super) struct History {
 pub(super) enum Kind {
     /// A lock was asked for that was granted later.
     Asked,
-    /// The first poll of a body began.
+    /// The first poll of a body began after this moment.
     Enter,
-    /// A later poll of a body began.
+    /// A later poll of a body did.
     Poll,
-    /// The same, after the local deadline: never.
+    /// The same, when the local deadline had passed: never.
     Late,
     /// The body ended by itself.
     Done,

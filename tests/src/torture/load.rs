@@ -1,6 +1,12 @@
 //! What a tortured process does: takes locks for bodies that note every poll and write to a fenced register.
 
-use std::{future::poll_fn, path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    path::Path,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use redis::{Script, aio::MultiplexedConnection};
@@ -33,10 +39,12 @@ enum Bodies {
 
 /// Runs until the process ends.
 pub async fn run(locks: &str, register: &str, directory: &Path) {
+    let config = LockConfig::new(locks).expect("a URL");
     let worker = Arc::new(Worker {
-        manager: LockManager::connect(LockConfig::new(locks).expect("a URL"))
+        // A fault may strike while it starts.
+        manager: LockManager::connect(config.lazy())
             .await
-            .expect("connected"),
+            .expect("a manager"),
         register: connect(register).await,
         history: History::open(directory).expect("the history can be written"),
     });
@@ -76,8 +84,8 @@ impl Worker {
         let history = &self.history;
         let grant = history.grant(key, guard.fencing_token().get());
         history.note_at(asked, Kind::Asked, grant);
-        let body = noted(self.body(grant, bodies), &guard, grant, history);
-        match guard.hold(body).await {
+        let body = self.body(grant, bodies);
+        match noted(body, &guard, grant, history).await {
             Ok(()) => history.note(Kind::Done, grant),
             Err(LockError::Lost { .. }) => history.note(Kind::Lost, grant),
             Err(error) => panic!("a body ends by itself or is lost: {error}"),
@@ -106,20 +114,26 @@ impl Worker {
     }
 }
 
-/// Notes the beginning of every poll of `body`.
+/// Holds the lock during `body` and notes every poll of it, at the moment before the lock looks at its clock: what the
+/// clock says to the lock is not earlier.
 async fn noted<F: Future>(
     body: F,
     guard: &LockGuard,
     grant: Grant,
     history: &History,
-) -> F::Output {
+) -> Result<F::Output, LockError> {
+    let before = Mutex::new((Duration::ZERO, true));
     let mut body = pin!(body);
     let mut kind = Kind::Enter;
-    poll_fn(|cx| {
-        let late = !guard.is_held();
-        history.note(if late { Kind::Late } else { kind }, grant);
+    let mut holding = pin!(guard.hold(poll_fn(|cx| {
+        let (at, held) = *before.lock().expect("no panic");
+        history.note_at(at, if held { kind } else { Kind::Late }, grant);
         kind = Kind::Poll;
         body.as_mut().poll(cx)
+    })));
+    poll_fn(|cx| {
+        *before.lock().expect("no panic") = (monotonic(), guard.is_held());
+        holding.as_mut().poll(cx)
     })
     .await
 }

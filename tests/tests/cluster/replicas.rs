@@ -20,8 +20,8 @@ async fn a_grant_is_on_the_replica_of_its_node() {
         let key = format!("key-{number}");
         let guard = take(&locks, &key, LONG).await;
         let replica = fleet.replica_of(fleet.master_of(&key).await).await;
-        let copy = fleet.nodes()[replica].keys(&format!("lock:{{{key}}}"));
-        assert_eq!(copy.await.len(), 1);
+        let owner = format!("lock:{{{key}}}");
+        assert_eq!(fleet.nodes()[replica].keys(&owner).await, [owner]);
         release(guard).await;
     }
 }

@@ -90,6 +90,7 @@ impl Lane {
             while let Some(answered) = node.link.next_answer() {
                 node.link.settle(now, answered);
             }
+            node.link.settle_replicas(now);
         }
         self.take_in(now, routes);
     }
@@ -127,7 +128,7 @@ impl Lane {
         self.queue.tick(now);
         self.send(now, routes);
         for node in self.nodes.values_mut() {
-            changed |= node.link.flush(now);
+            changed |= node.link.flush(now) | node.link.ask_replicas(now);
         }
         changed
     }
