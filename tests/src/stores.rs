@@ -36,7 +36,7 @@ macro_rules! on_every_store {
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) cluster, starts: $crate::SharedCluster::join(),
+            ($) cluster, starts: async { Some($crate::SharedCluster::join().await) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
