@@ -15,11 +15,20 @@ use tests::{
     within,
 };
 
-use tokio::task::JoinSet;
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    task::JoinSet,
+};
 
 use crate::manager;
 
 const SESSION: Duration = Duration::from_secs(2);
+
+/// Three servers at a time are enough for a small machine.
+async fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::const_new(());
+    ALONE.lock().await
+}
 
 async fn ensemble() -> Option<ZooKeeperEnsemble> {
     ZooKeeperEnsemble::start("tests/zookeeper", 100).await
@@ -27,7 +36,7 @@ async fn ensemble() -> Option<ZooKeeperEnsemble> {
 
 /// A manager that waits for an election.
 async fn patient(url: &str) -> LockManager {
-    let config = LockConfig::new(url).unwrap().ttl(LONG / 4);
+    let config = LockConfig::new(url).unwrap().ttl(LONG);
     connect(config.unavailable_wait_forever()).await
 }
 
@@ -67,6 +76,7 @@ async fn fails_over(ours: &LockManager, theirs: &LockManager, fault: impl AsyncF
 
 #[tokio::test]
 async fn a_lock_outlives_the_leader() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -100,6 +110,7 @@ async fn a_lock_outlives_the_leader() {
 
 #[tokio::test]
 async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -118,6 +129,7 @@ async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
 
 #[tokio::test]
 async fn a_follower_that_is_cut_off_from_the_leader_makes_no_two_holders() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -167,6 +179,7 @@ async fn take_turns(locks: LockManager, key: &'static str, stop: Arc<AtomicBool>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_never_overlap_whatever_fails() {
     const KEYS: [&str; 2] = ["a", "b"];
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
