@@ -139,6 +139,11 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sen
 torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
 	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
 
+.PHONY: failovers
+failovers: setup ## Replaces masters and moves slots, 60 each (COUNT; STORE=sentinel, cluster or slots), and counts double grants
+	cargo build -q -p tests --bin failovers
+	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
+
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
 	cargo build -q -p tests --bin model

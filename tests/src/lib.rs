@@ -8,6 +8,7 @@
 
 mod body;
 mod compiler;
+pub mod failovers;
 mod fixtures;
 pub mod floors;
 pub mod kinds;

@@ -30,6 +30,8 @@ use crate::vocabulary::tls::Tls;
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 /// | `redis+sentinel://[user:password@]host[:port],…/SERVICE[/db]` | the master that sentinels name; `sentinel_user` and `sentinel_password` are for them |
 /// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+cluster://[user:password@]host[:port],…` | a Redis Cluster, with some of its nodes |
+/// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 ///

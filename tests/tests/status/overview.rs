@@ -154,6 +154,10 @@ async fn short_acquisitions_are_counted(store: Store) {
     // Else the counter, which a connection raises to the clock, may just have been raised.
     tokio::time::sleep(Duration::from_millis(20)).await;
     let before = match overview(&locks, "*").await {
+        // It counts each lock by itself.
+        later if locks.capabilities().store == "Redis Cluster" => {
+            return assert_eq!(later.grants_since(&before), None);
+        }
         later if later.grants_since(&before) == Some(0) => later,
         later => panic!("{before:?} {later:?}"),
     };
