@@ -143,6 +143,10 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sen
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
+.PHONY: torture-zookeeper
+torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
+	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
+
 .PHONY: failovers
 failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=sentinel, cluster or slots) and counts double grants
 	cargo build -q -p tests --bin failovers

@@ -81,7 +81,8 @@ impl ZooKeeperEnsemble {
             }
             None
         };
-        eventually(PATIENCE, async || leader().await.is_some()).await;
+        // An election on a busy machine.
+        eventually(3 * PATIENCE, async || leader().await.is_some()).await;
         leader().await.expect("it leads still")
     }
 

@@ -43,18 +43,18 @@ static CLASS_PATH: LazyLock<Option<OsString>> = LazyLock::new(|| {
     if !java.is_ok_and(|status| status.success()) {
         return None;
     }
-    // Where `make setup` puts them; else those of the machine.
+    // What the environment names, where `make setup` puts them, and those of the machine.
+    let named = std::env::var_os("ZOOKEEPER_JARS").map(PathBuf::from);
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/zookeeper/usr/share/java");
-    [fetched, PathBuf::from("/usr/share/java")]
-        .iter()
-        .find_map(|directory| {
-            let jars = JARS.iter().map(|jar| directory.join(format!("{jar}.jar")));
-            let jars: Vec<_> = jars.collect();
-            jars.iter()
-                .all(|jar| jar.exists())
-                .then(|| std::env::join_paths(jars).ok())
-                .flatten()
-        })
+    let known = [fetched, PathBuf::from("/usr/share/java")];
+    named.iter().chain(&known).find_map(|directory| {
+        let jars = JARS.iter().map(|jar| directory.join(format!("{jar}.jar")));
+        let jars: Vec<_> = jars.collect();
+        jars.iter()
+            .all(|jar| jar.exists())
+            .then(|| std::env::join_paths(jars).ok())
+            .flatten()
+    })
 });
 
 /// Whether servers can be started here; if not, a notice says that `test` is skipped.

@@ -2,6 +2,10 @@
 
 use std::{
     env,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -11,9 +15,20 @@ use tests::{
     within,
 };
 
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    task::JoinSet,
+};
+
 use crate::manager;
 
 const SESSION: Duration = Duration::from_secs(2);
+
+/// Three servers at a time are enough for a small machine.
+async fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::const_new(());
+    ALONE.lock().await
+}
 
 async fn ensemble() -> Option<ZooKeeperEnsemble> {
     ZooKeeperEnsemble::start("tests/zookeeper", 100).await
@@ -21,7 +36,7 @@ async fn ensemble() -> Option<ZooKeeperEnsemble> {
 
 /// A manager that waits for an election.
 async fn patient(url: &str) -> LockManager {
-    let config = LockConfig::new(url).unwrap().ttl(LONG / 4);
+    let config = LockConfig::new(url).unwrap().ttl(LONG);
     connect(config.unavailable_wait_forever()).await
 }
 
@@ -61,6 +76,7 @@ async fn fails_over(ours: &LockManager, theirs: &LockManager, fault: impl AsyncF
 
 #[tokio::test]
 async fn a_lock_outlives_the_leader() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -94,6 +110,7 @@ async fn a_lock_outlives_the_leader() {
 
 #[tokio::test]
 async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -112,6 +129,7 @@ async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
 
 #[tokio::test]
 async fn a_follower_that_is_cut_off_from_the_leader_makes_no_two_holders() {
+    let _alone = alone().await;
     let Some(mut ensemble) = ensemble().await else {
         return;
     };
@@ -123,5 +141,81 @@ async fn a_follower_that_is_cut_off_from_the_leader_makes_no_two_holders() {
         let ours = manager(&url, SESSION).await;
         fails_over(&ours, &theirs, async || ensemble.cut_off(follower)).await;
         ensemble.join(follower);
+    }
+}
+
+/// One turn with a lock: its fence, and when its body was polled first and last.
+#[derive(Clone, Copy)]
+struct Turn {
+    fence: u64,
+    first: Instant,
+    last: Instant,
+}
+
+/// Takes the lock again and again until told to stop; the turns that it had.
+async fn take_turns(locks: LockManager, key: &'static str, stop: Arc<AtomicBool>) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        let Ok(guard) = locks.lock(key).wait(PATIENCE).acquire().await else {
+            continue;
+        };
+        let fence = guard.fencing_token().get();
+        let mut polled: Option<Turn> = None;
+        let body = async {
+            for _ in 0..3 {
+                let last = Instant::now();
+                let first = polled.map_or(last, |turn| turn.first);
+                polled = Some(Turn { fence, first, last });
+                tokio::time::sleep(Duration::from_micros(300)).await;
+            }
+        };
+        // The lock may be lost; what the body did until then counts.
+        let _ = guard.hold(body).await;
+        turns.extend(polled);
+    }
+    turns
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn turns_never_overlap_whatever_fails() {
+    const KEYS: [&str; 2] = ["a", "b"];
+    let _alone = alone().await;
+    let Some(mut ensemble) = ensemble().await else {
+        return;
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut tasks = KEYS.map(|_| JoinSet::new());
+    for _ in 0..3 {
+        let locks = manager(&ensemble.url(), SESSION).await;
+        for (key, tasks) in KEYS.into_iter().zip(&mut tasks) {
+            for _ in 0..4 {
+                tasks.spawn(take_turns(locks.clone(), key, Arc::clone(&stop)));
+            }
+        }
+    }
+    for round in 0..rounds() {
+        let (leader, follower) = (ensemble.leader().await, ensemble.follower().await);
+        match round % 3 {
+            0 => ensemble.server(follower).kill().await,
+            1 => ensemble.cut_off(follower),
+            _ => ensemble.server(leader).kill().await,
+        }
+        tokio::time::sleep(2 * SESSION).await;
+        match round % 3 {
+            0 => ensemble.server(follower).restart().await,
+            1 => ensemble.join(follower),
+            _ => ensemble.server(leader).restart().await,
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    for tasks in tasks {
+        let mut turns = within(10 * PATIENCE, tasks.join_all()).await.concat();
+        turns.sort_unstable_by_key(|turn| turn.fence);
+        println!("{} turns", turns.len());
+        assert!(turns.len() > 100, "{} turns", turns.len());
+        for pair in turns.windows(2) {
+            assert!(pair[0].fence < pair[1].fence, "two have one fence");
+            assert!(pair[0].last < pair[1].first, "two ran at once");
+        }
     }
 }

@@ -129,12 +129,13 @@ impl Claims {
             self.unanswered(call.to);
         }
         for id in self.ids() {
-            if self.table[&id].is_acquiring() {
-                self.outcomes.push_back(Outcome::Trouble {
-                    id,
-                    cause: Arc::clone(cause),
-                    soon,
-                });
+            let (claim, cause) = (&self.table[&id], Arc::clone(cause));
+            if claim.is_acquiring() {
+                let trouble = Outcome::Trouble { id, cause, soon };
+                self.outcomes.push_back(trouble);
+            } else if claim.renewing {
+                // The next heartbeat that is confirmed is its answer still.
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
             }
         }
     }
