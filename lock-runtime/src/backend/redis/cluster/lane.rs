@@ -227,7 +227,7 @@ impl Lane {
             return routes.of(slot::of_lock(key));
         }
         match call {
-            Call::Disown(grant) => routes.of(slot::of_key(&grant.owner)),
+            Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
             Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
                 self.pinned.get(id).copied()
             }
