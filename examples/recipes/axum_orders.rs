@@ -3,7 +3,8 @@
 //! Look at `order`, a handler with an attribute, and at the answer for each `LockError`: `Retry-After` says when trying
 //! again makes sense. `/ready` asks the lock server, so that a load balancer sends nothing to a machine that cannot lock;
 //! `/metrics` is for Prometheus, with the buckets that `docs/dashboard.json` reads. On stderr, each lock is logged as the
-//! two spans of its acquisition. At the end, Ctrl-C, orders that have begun are finished, and their locks are released.
+//! two spans of its acquisition. At the end, on Ctrl-C or the SIGTERM that Kubernetes and systemd send, orders that have
+//! begun are finished, and their locks are released.
 //!
 //! ```text
 //! cargo run -p recipes --example axum_orders
@@ -14,7 +15,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::io::stderr;
+use std::io::{self, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ use axum::{Router, serve};
 use lock_runtime::{LockError, LockManager, distributed_lock};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
+use tokio::signal::ctrl_c;
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -81,12 +85,13 @@ async fn order(State(shop): State<Arc<Shop>>, Path(item): Path<String>) -> Resul
 }
 
 async fn ready(State(shop): State<Arc<Shop>>) -> (StatusCode, &'static str) {
-    if shop.locks.health().await.connected {
+    let health = shop.locks.health().await;
+    if health.connected && health.quarantined_until.is_none() {
         (StatusCode::OK, "ready\n")
     } else {
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            "the lock server is out of reach\n",
+            "no lock can be taken at the moment\n",
         )
     }
 }
@@ -124,6 +129,21 @@ fn record() -> Result<PrometheusHandle, BuildError> {
     Ok(metrics)
 }
 
+/// Returns when the service is told to stop.
+#[cfg(unix)]
+async fn told_to_stop() -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_stop() -> io::Result<()> {
+    ctrl_c().await
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt()
@@ -146,7 +166,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on {}", listener.local_addr()?);
-    let end = async { drop(tokio::signal::ctrl_c().await) };
+    let end = async { drop(told_to_stop().await) };
     serve(listener, routes).with_graceful_shutdown(end).await?;
     locks.shutdown().await;
     println!("all orders are finished, all locks released");

@@ -34,13 +34,13 @@
 //! - [`LockError`] says what went wrong, and what to do.
 //! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! The documents are in `docs/` of the repository: `guarantees.md` says what
-//! holds, under which assumptions, and which test shows it; `protocol.md` what
-//! goes over the wire; `operations.md` how to configure and run the locks;
-//! `testing.md` how to test a program that uses them;
-//! `watching.md` what can be watched; `statuses.md` what a service answers when a
-//! lock failed; `expansion.md` what the attribute makes of a function, and which
-//! attributes stand beside it.
+//! The documents are in `docs/` of the repository, whose `README.md` lists them all:
+//! `choosing.md` says which ttl and wait to choose; `guarantees.md` what holds, under
+//! which assumptions, and which test shows it; `operations.md` how to configure and run
+//! the locks; `testing.md` how to test a program that uses them; `watching.md` what can
+//! be watched; `statuses.md` what a service answers when a lock failed; `expansion.md`
+//! what the attribute makes of a function, and which attributes stand beside it;
+//! `migrating.md` how to come from other locks; `protocol.md` what goes over the wire.
 //!
 //! # Events
 //!
@@ -68,9 +68,9 @@
 //! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
 //!
 //! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` where the
-//! caller had not got the lock; or `absent`: the lease was kept, and the server had the lock no more, since a release whose answer was lost had freed it or
-//! somebody took it away. `kind` is that of `LockError::kind`. `template` is the key as the attribute has it, before its
-//! values: `stock:{item}`. Times are whole milliseconds.
+//! caller had not got the lock; or `absent` where the lease was kept, but the server no longer had the lock: somebody took
+//! it away, or an earlier release freed it whose answer was lost. `kind` is that of `LockError::kind`. `template` is the key
+//! as the attribute has it, before its values: `stock:{item}`. Times are whole milliseconds.
 //!
 //! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
 //!

@@ -1,6 +1,6 @@
 //! `quarantine`: a server that may have forgotten locks grants nothing until they have ended.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
@@ -160,6 +160,23 @@ async fn callers_are_told_until_when_or_wait() {
     assert!(took < LONGEST, "{took:?}");
     let patient = connect(config(server.url())).await;
     release(take_when_granted(&patient, LONGEST).await).await;
+}
+
+#[tokio::test]
+async fn a_probe_tells_until_when() {
+    let server = RedisServer::start().await;
+    let long = config(server.url()).quarantine(PATIENCE);
+    let health = connect(long).await.health().await;
+    let until = health.quarantined_until.expect("it has just started");
+    assert!(health.connected, "{health:?}");
+    assert!(
+        until > SystemTime::now() && until <= SystemTime::now() + PATIENCE,
+        "{health:?}"
+    );
+
+    let locks = connect(config(server.url())).await;
+    release(take_when_granted(&locks, LONGEST).await).await;
+    assert_eq!(locks.health().await.quarantined_until, None);
 }
 
 #[tokio::test]

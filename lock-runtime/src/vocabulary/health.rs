@@ -12,6 +12,10 @@ pub struct Health {
     pub connected: bool,
     /// How long its answer took.
     pub round_trip: Option<Duration>,
+    /// Until when the server grants nothing, by the clock of this machine, where it may have
+    /// forgotten locks; see [`LockConfig::quarantine`](crate::LockConfig::quarantine). It
+    /// answers and renews meanwhile.
+    pub quarantined_until: Option<SystemTime>,
     /// What went wrong last, which may be over.
     pub last_error: Option<LastError>,
 }
@@ -32,6 +36,7 @@ impl Health {
         Self {
             connected: true,
             round_trip: Some(round_trip),
+            quarantined_until: None,
             last_error: None,
         }
     }
@@ -41,6 +46,7 @@ impl Health {
         Self {
             connected: false,
             round_trip: None,
+            quarantined_until: None,
             last_error: Some(last_error),
         }
     }

@@ -1,6 +1,8 @@
 //! What is measured, through the facade of the crate `metrics`; `docs/watching.md`
 //! lists it.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use metrics::Unit;
@@ -64,7 +66,31 @@ macro_rules! of {
     };
 }
 
+/// Counters of what may never happen.
+const RARE: [&str; 7] = [
+    RENEWALS,
+    LATE,
+    RENEWAL_FAILURES,
+    LOST,
+    LIMITED,
+    OVERRUNS,
+    RELEASE_FAILURES,
+];
+
+/// Begins them at zero with the first acquisition. Prometheus takes the value with which a
+/// counter appears for its beginning: an alert would not see the first loss.
+fn begin(terms: &Terms) {
+    static BEGUN: Mutex<BTreeSet<[Option<&str>; 2]>> = Mutex::new(BTreeSet::new());
+    let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
+    if begun.insert([terms.template, terms.function]) {
+        for metric in RARE {
+            of!(terms, counter!(metric)).increment(0);
+        }
+    }
+}
+
 pub(super) fn acquiring(terms: &Terms) {
+    begin(terms);
     of!(terms, counter!(ATTEMPTS)).increment(1);
     of!(terms, gauge!(WAITING)).increment(1);
 }
@@ -124,6 +150,8 @@ pub(super) fn overran(terms: &Terms) {
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(super) fn connected() {
     metrics::counter!(CONNECTS).increment(1);
+    // It begins at zero too.
+    metrics::counter!(DISCONNECTS).increment(0);
 }
 
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]

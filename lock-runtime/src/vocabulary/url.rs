@@ -24,6 +24,11 @@ impl Url {
         let (scheme, rest) = text
             .split_once(':')
             .ok_or_else(|| invalid("it must begin with a scheme, as in redis://127.0.0.1:6379"))?;
+        if text.trim() != text {
+            return Err(invalid(
+                "it begins or ends with a space or a line break: take that out",
+            ));
+        }
         if rest.contains('#') {
             return Err(invalid(format_args!("it contains a `#`: {ENCODE}")));
         }
@@ -35,10 +40,10 @@ impl Url {
             parameters.push((decode(name)?, decode(&value.replace('+', " "))?));
         }
         let authority = authority(place);
+        let behind = rest.trim_start_matches('/').strip_prefix(authority);
         let cut = place.starts_with("//")
             && !authority.is_empty()
-            && !authority.contains('@')
-            && rest.contains('@');
+            && behind.is_some_and(|behind| behind.contains('@'));
         Ok(Self {
             scheme: scheme.to_owned(),
             place: place.to_owned(),

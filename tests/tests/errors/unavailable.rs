@@ -80,6 +80,16 @@ async fn it_says_how_long_a_silent_server_was_given() {
     assert!(!sentence.contains("elapsed"), "{sentence}");
 }
 
+#[tokio::test]
+async fn a_missing_password_is_asked_for() {
+    let server = RedisServer::builder().password("secret").start().await;
+    let sentence = unavailable(LockManager::connect(server.url()))
+        .await
+        .to_string();
+    let says = "is unavailable: the server asks for a password, and none was given";
+    assert!(sentence.ends_with(says), "{sentence}");
+}
+
 /// Whom the server lets do everything but this.
 async fn sentence_without(right: &str) -> String {
     let server = RedisServer::start().await;

@@ -18,7 +18,7 @@ async fn no_more_is_sold_than_there_is() {
         let mut statuses = [first.0, second.0];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 410], "{} {}", first.1, second.1);
-        let (last, _) = service.interrupt().await;
+        let (last, _) = service.stop("INT").await;
         assert_eq!(last, "all orders are finished, all locks released");
     }
 }
@@ -27,7 +27,7 @@ async fn no_more_is_sold_than_there_is() {
 async fn each_order_is_logged_as_its_two_spans() {
     let service = Service::start(None).await;
     assert_eq!(service.order("lamp").await.0, 200);
-    let (_, log) = service.interrupt().await;
+    let (_, log) = service.stop("INT").await;
     let wait = log
         .lines()
         .find(|line| line.contains("lock.wait{"))
@@ -86,22 +86,24 @@ async fn an_answer_without_the_lock_says_when_to_try_again() {
 async fn an_order_that_has_begun_is_finished_at_the_end() {
     let server = RedisServer::start().await;
     let others = LockManager::connect(server.url()).await.unwrap();
-    let service = Service::start(Some(server.url())).await;
-    let address = service.address;
+    for signal in ["INT", "TERM"] {
+        let service = Service::start(Some(server.url())).await;
+        let address = service.address;
 
-    let mut order = TcpStream::connect(address).await.unwrap();
-    let request = b"POST /orders/lamp HTTP/1.1\r\nHost: shop\r\n\r\n";
-    order.write_all(request).await.unwrap();
-    eventually(PATIENCE, async || {
-        others.status("stock:lamp").await.unwrap().is_held()
-    })
-    .await;
-    service.interrupt().await;
+        let mut order = TcpStream::connect(address).await.unwrap();
+        let request = b"POST /orders/lamp HTTP/1.1\r\nHost: shop\r\n\r\n";
+        order.write_all(request).await.unwrap();
+        eventually(PATIENCE, async || {
+            others.status("stock:lamp").await.unwrap().is_held()
+        })
+        .await;
+        service.stop(signal).await;
 
-    let mut answer = String::new();
-    within(PATIENCE, order.read_to_string(&mut answer))
-        .await
-        .unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(!others.status("stock:lamp").await.unwrap().is_held());
+        let mut answer = String::new();
+        within(PATIENCE, order.read_to_string(&mut answer))
+            .await
+            .unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(!others.status("stock:lamp").await.unwrap().is_held());
+    }
 }

@@ -68,11 +68,11 @@ impl Service {
         self.ask(&format!("POST /orders/{item}")).await
     }
 
-    /// As Ctrl-C does; returns when it has ended, with its last line and its log.
-    pub(crate) async fn interrupt(mut self) -> (String, String) {
+    /// Sends it a signal; returns when it has ended, with its last line and its log.
+    pub(crate) async fn stop(mut self, signal: &str) -> (String, String) {
         let pid = self.process.id().unwrap().to_string();
         let sent = std::process::Command::new("kill")
-            .args(["-INT", &pid])
+            .args(["-s", signal, &pid])
             .status();
         assert!(sent.unwrap().success());
         let end = async {

@@ -176,7 +176,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Address, LockError> {
-        Address::tcp(&mut Url::parse(text)?)
+        let mut url = Url::parse(text)?;
+        let address = Address::tcp(&mut url)?;
+        url.finish()?;
+        Ok(address)
     }
 
     #[test]
@@ -229,7 +232,12 @@ mod tests {
             ("redis://me:hun/ter2@h", "`%2F` for `/`"),
             ("redis://me:12/hunter2@h", "`%2F` for `/`"),
             ("redis://me:hun?ter2@h", "`%3F` for `?`"),
+            ("redis://me:hun@i/ter2@h", "`%2F` for `/`"),
+            ("redis://me:hun@i?ter2@h", "`%3F` for `?`"),
+            ("redis://me:hun@i?ter2=3@h", "`%3F` for `?`"),
             ("redis://me:hun#ter2@h", "`%23` for `#`"),
+            ("redis://me:hunter2@h:6379\n", "line break"),
+            (" redis://me:hunter2@h", "a space"),
             ("redis://me:hun%ter2@h", "`%25` for `%`"),
             ("redis://me:hunter%2@h", "`%25` for `%`"),
         ] {

@@ -213,7 +213,9 @@ impl Trouble {
     pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
         let never = is_for_good(&error);
         let text = error.to_string();
-        let said = refused_command(&text).or_else(|| refused_channel(&text, names));
+        let said = refused_command(&text)
+            .or_else(|| refused_channel(&text, names))
+            .or_else(|| missing_password(&text));
         Self::of(
             never,
             match said {
@@ -326,6 +328,12 @@ fn refused_command(text: &str) -> Option<String> {
     Some(format!(
         "NOPERM the user has no right to run {command}, which the scripts do"
     ))
+}
+
+/// The server speaks of the command that it got first.
+fn missing_password(text: &str) -> Option<String> {
+    let asked = text.contains("NOAUTH");
+    asked.then(|| "the server asks for a password, and none was given".to_owned())
 }
 
 /// No server says which channel it refuses.

@@ -104,7 +104,10 @@ impl Queue {
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         let outcome = self.outcomes.pop_front();
-        outcome.or_else(|| self.inspections.next_answer())
+        outcome.or_else(|| {
+            let answer = self.inspections.next_answer()?;
+            Some(self.tell_probe(answer))
+        })
     }
 
     /// When [`tick`](Self::tick) will next have something to do.

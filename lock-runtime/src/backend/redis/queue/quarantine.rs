@@ -11,6 +11,8 @@ use crate::base::clock::Moment;
 #[derive(Debug)]
 pub(super) struct Quarantine {
     pub(super) ends: Moment,
+    /// The same by the clock of this machine.
+    pub(super) until: SystemTime,
     pub(super) trouble: Trouble,
 }
 
@@ -19,6 +21,7 @@ impl Quarantine {
         let until = SystemTime::now() + left;
         Self {
             ends: now.after(left),
+            until,
             trouble: Trouble::NotNow(Arc::new(Quarantined { until })),
         }
     }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::claim::Claim;
 use super::quarantine::Quarantine;
 use super::{Queue, Stage};
+use crate::backend::Outcome;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
+use crate::vocabulary::query::Found;
 
 impl Queue {
     /// The connection that is open now is to a server that grants nothing for this time.
@@ -31,6 +33,18 @@ impl Queue {
         for id in self.ids_of(wants) {
             self.trouble(id, &trouble);
         }
+    }
+
+    /// Adds to the answer of a probe until when nothing is granted.
+    pub(super) fn tell_probe(&self, mut answer: Outcome) -> Outcome {
+        if let Outcome::Answered {
+            result: Ok(Found::Health(health)),
+            ..
+        } = &mut answer
+        {
+            health.quarantined_until = self.quarantine.as_ref().map(|it| it.until);
+        }
+        answer
     }
 
     /// Grants again once its time has come.
