@@ -52,7 +52,7 @@ fn prometheus_accepts_the_alerts() {
             assert!(output.status.success(), "{said}");
         }
         Err(error) => {
-            eprintln!("NOTICE: Prometheus has not read docs/alerts.yml: no promtool ({error})")
+            eprintln!("NOTICE: Prometheus has not read docs/alerts.yml: no promtool ({error})");
         }
     }
 }

@@ -63,9 +63,9 @@ impl Story {
 
     fn open_session(&mut self) {
         let grant = self.session_call(SessionStep::Grant);
-        self.answer(grant, Ok(lease(1, LEASE, 10)));
+        self.answer(&grant, Ok(lease(1, LEASE, 10)));
         let mark = self.session_call(SessionStep::Mark);
-        self.answer(mark, Ok(txn(1, true, vec![])));
+        self.answer(&mark, Ok(txn(1, true, vec![])));
     }
 
     fn pass(&mut self, time: Duration) {
@@ -117,15 +117,15 @@ impl Story {
         self.calls.iter().any(is_it)
     }
 
-    fn answer(&mut self, sent: Sent<About>, result: Result<Reply, Trouble>) {
-        self.queue.answered(self.now, &sent, result);
+    fn answer(&mut self, sent: &Sent<About>, result: Result<Reply, Trouble>) {
+        self.queue.answered(self.now, sent, result);
     }
 
     /// Answers the next call that makes an entry; its key.
     fn enter(&mut self, result: Result<Reply, Trouble>) -> Vec<u8> {
         let sent = self.claim_call(Step::Enter);
         let key = put(&sent.call);
-        self.answer(sent, result);
+        self.answer(&sent, result);
         key
     }
 

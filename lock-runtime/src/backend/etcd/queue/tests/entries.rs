@@ -10,7 +10,7 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
     assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
     let mark = story.session_call(SessionStep::Mark);
-    story.answer(mark, Ok(txn(5, true, vec![])));
+    story.answer(&mark, Ok(txn(5, true, vec![])));
     let again = story.claim_call(Step::Enter);
     assert_eq!(put(&again.call), key);
     let Call::Txn(asked) = &again.call else {
@@ -23,7 +23,7 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
         ..kv(Kind::Exclusive, 4)
     };
     // It was made in a line of its own name.
-    story.answer(again, Ok(txn(6, false, vec![read(6, vec![there])])));
+    story.answer(&again, Ok(txn(6, false, vec![read(6, vec![there])])));
     assert_eq!(story.granted(1).0, 4);
 }
 
@@ -36,9 +36,9 @@ fn an_entry_that_may_have_been_made_and_is_unwanted_is_deleted_once_it_cannot_co
     story.submit(Request::Abandon(LeaseId(1)));
     assert!(!story.sends(Step::Delete), "the entry may be made after it");
     let mark = story.session_call(SessionStep::Mark);
-    story.answer(mark, Ok(txn(5, true, vec![])));
+    story.answer(&mark, Ok(txn(5, true, vec![])));
     let delete = story.claim_call(Step::Delete);
-    story.answer(delete, Ok(deleted(1)));
+    story.answer(&delete, Ok(deleted(1)));
     assert!(!story.released(1), "it was not held");
 }
 
@@ -56,14 +56,14 @@ fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
     story.queue.seen(story.now, watch.id, &Seen::Changed);
     let list = story.claim_call(Step::List);
     let line = vec![entry_of(key.clone(), 4), first.clone()];
-    story.answer(list, Ok(range(7, line)));
+    story.answer(&list, Ok(range(7, line)));
     story.waits(1);
     let watch = story.watch(2);
     assert_eq!((&watch.span.key, watch.from), (&first.key, 8));
 
     story.queue.seen(story.now, watch.id, &Seen::Changed);
     let list = story.claim_call(Step::List);
-    story.answer(list, Ok(range(8, vec![entry_of(key.clone(), 4)])));
+    story.answer(&list, Ok(range(8, vec![entry_of(key.clone(), 4)])));
     assert_eq!(story.granted(1).0, 4);
     story.watch(1);
     story.pass(SHORT);
@@ -101,12 +101,12 @@ fn a_grant_is_not_reported_before_the_lease_is_seen_to_live() {
     story.now = story.now.after(TTL * 2);
     story.queue.seen(story.now, watch.id, &Seen::Changed);
     let list = story.claim_call(Step::List);
-    story.answer(list, Ok(range(7, vec![entry_of(key, 4)])));
+    story.answer(&list, Ok(range(7, vec![entry_of(key, 4)])));
     assert!(story.outcome().is_none());
     let beat = story.beat();
     story.alive(&beat, 1, 10);
     let look = story.look().expect("a look at the marker");
-    story.answer(look, Ok(range(8, vec![kv(Kind::Read, 1)])));
+    story.answer(&look, Ok(range(8, vec![kv(Kind::Read, 1)])));
     let (fence, since) = story.granted(1);
     assert_eq!((fence, since), (4, story.now));
 }
@@ -138,7 +138,7 @@ fn a_watch_that_ends_makes_its_claim_look_for_itself() {
     story.queue.seen(story.now, own.id, &Seen::Ended);
     story.pass(Duration::from_millis(100));
     let check = story.claim_call(Step::Check);
-    story.answer(check, Ok(range(30, vec![kv(Kind::Exclusive, 2)])));
+    story.answer(&check, Ok(range(30, vec![kv(Kind::Exclusive, 2)])));
     assert_eq!(story.watch(1).from, 31);
 
     story.acquire(1, |_| {});
@@ -149,7 +149,7 @@ fn a_watch_that_ends_makes_its_claim_look_for_itself() {
     story.queue.seen(story.now, watch.id, &Seen::Ended);
     story.pass(Duration::from_millis(100));
     let list = story.claim_call(Step::List);
-    story.answer(list, Ok(range(50, vec![first, entry_of(key, 40)])));
+    story.answer(&list, Ok(range(50, vec![first, entry_of(key, 40)])));
     story.waits(1);
     assert_eq!(story.watch(2).from, 51);
 }
@@ -164,9 +164,9 @@ fn entries_of_a_lock_are_made_in_the_order_in_which_they_were_asked_for() {
     assert!(!story.sends(Step::Enter), "they might overtake each other");
     story.submit(Request::Release(LeaseId(0)));
     let delete = story.claim_call(Step::Delete);
-    story.answer(first, Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    story.answer(&first, Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
     assert!(!story.sends(Step::Enter), "the release may come later");
-    story.answer(delete, Ok(deleted(1)));
+    story.answer(&delete, Ok(deleted(1)));
     let second = story.claim_call(Step::Enter);
     assert!(matches!(second.about, About::Claim(LeaseId(2), ..)));
 }
@@ -189,6 +189,6 @@ fn a_try_that_finds_the_lock_held_leaves_nothing() {
     story.enter(Ok(entered(5, held)));
     assert!(matches!(story.outcome(), Some(Outcome::Busy { .. })));
     let delete = story.claim_call(Step::Delete);
-    story.answer(delete, Ok(deleted(1)));
+    story.answer(&delete, Ok(deleted(1)));
     assert!(story.outcome().is_none());
 }

@@ -13,9 +13,9 @@ fn a_lease_is_made_before_the_first_entry_and_counts_from_its_request() {
     let grant = story.session_call(SessionStep::Grant);
     assert!(matches!(&grant.call, Call::Grant(asks) if asks.ttl == 2));
     assert!(!story.sends(Step::Enter));
-    story.answer(grant, Ok(lease(1, LEASE, 5)));
+    story.answer(&grant, Ok(lease(1, LEASE, 5)));
     let mark = story.session_call(SessionStep::Mark);
-    story.answer(mark, Ok(txn(1, true, vec![])));
+    story.answer(&mark, Ok(txn(1, true, vec![])));
     story.enter(Ok(entered(2, vec![])));
     match story.outcome() {
         Some(Outcome::Granted {
@@ -47,7 +47,7 @@ fn a_majority_and_the_marker_renew_all_locks_of_a_ttl_from_the_keep_alive_on() {
     story.alive(&beat, 2, 10);
     assert!(story.outcome().is_none(), "the marker was not looked at");
     let look = story.look().expect("a look at the marker");
-    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    story.answer(&look, Ok(range(5, vec![kv(Kind::Read, 1)])));
     for id in 0..2 {
         let renewed = story.outcome();
         assert!(
@@ -70,12 +70,12 @@ fn one_member_that_knows_no_lease_may_know_less_than_the_others() {
     story.submit(Request::Renew(LeaseId(0)));
     story.alive(&beat, 1, 0);
     let look = story.look().expect("a look at the marker");
-    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    story.answer(&look, Ok(range(5, vec![kv(Kind::Read, 1)])));
     assert!(story.outcome().is_none(), "no majority has answered");
     story.alive(&beat, 2, 10);
     story.alive(&beat, 3, 10);
     let look = story.look().expect("another look, after the majority");
-    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    story.answer(&look, Ok(range(5, vec![kv(Kind::Read, 1)])));
     assert!(matches!(story.outcome(), Some(Outcome::Renewed { .. })));
 }
 
@@ -89,7 +89,7 @@ fn a_lease_whose_marker_is_gone_loses_its_locks_and_waiters_begin_anew() {
     let beat = story.beat();
     story.alive(&beat, 1, 10);
     let look = story.look().expect("a look at the marker");
-    story.answer(look, Ok(range(5, vec![])));
+    story.answer(&look, Ok(range(5, vec![])));
     assert!(matches!(
         story.outcome(),
         Some(Outcome::NotHeld { id: LeaseId(0) })
@@ -125,13 +125,13 @@ fn another_member_is_sent_a_keep_alive_that_was_cut_off() {
     story.pass(A_THIRD);
     let first = story.beat();
     story.submit(Request::Renew(LeaseId(0)));
-    story.answer(first, Err(unknown()));
+    story.answer(&first, Err(unknown()));
     story.pass(Duration::from_millis(1));
     story.queue.connected(story.now);
     let second = story.beat();
     story.alive(&second, 2, 10);
     let look = story.look().expect("a look at the marker");
-    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    story.answer(&look, Ok(range(5, vec![kv(Kind::Read, 1)])));
     assert!(matches!(story.outcome(), Some(Outcome::Renewed { since, .. }) if since == story.now));
 }
 
@@ -140,7 +140,7 @@ fn nothing_is_kept_alive_that_nobody_needs() {
     let mut story = Story::with_session(1);
     story.submit(Request::Release(LeaseId(0)));
     let delete = story.claim_call(Step::Delete);
-    story.answer(delete, Ok(deleted(1)));
+    story.answer(&delete, Ok(deleted(1)));
     assert!(story.released(0));
     assert_eq!(story.queue.next_wakeup(), None);
 }
