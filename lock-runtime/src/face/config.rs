@@ -32,6 +32,10 @@ use crate::vocabulary::tls::Tls;
 /// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+cluster://[user:password@]host[:port],…` | a Redis Cluster, with some of its nodes |
 /// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
+/// | `etcd://[user:password@]host[:port],…` | a cluster of etcd, 3.4 or newer; needs the feature `etcd` |
+/// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
+/// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
+/// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an

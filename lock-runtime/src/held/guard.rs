@@ -83,8 +83,9 @@ impl LockGuard {
     }
 
     /// The fencing token of this acquisition. With several keys it is that of the
-    /// last, and larger than all earlier tokens of any of them; not in a cluster, where
-    /// tokens of different keys do not compare: use [`fence_of`](Self::fence_of) there.
+    /// last. In memory and on one Redis server, which count all locks together, it is
+    /// then larger than all earlier tokens of any of them; elsewhere compare those of
+    /// each key, [`fence_of`](Self::fence_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
