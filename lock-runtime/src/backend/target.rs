@@ -9,7 +9,7 @@ use crate::vocabulary::url::Url;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{sentinel_tls, tls};
+use crate::backend::redis::target::{redlock_tls, sentinel_tls, tls};
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -23,6 +23,8 @@ const STORES: &[(&str, Parse)] = &[
     ("redis+unix://", redis::unix),
     ("redis+sentinel://", redis::sentinel),
     ("rediss+sentinel://", sentinel_tls),
+    ("redis+redlock://", redis::redlock),
+    ("rediss+redlock://", redlock_tls),
     #[cfg(test)]
     ("chalkboard:", backend::chalkboard::target),
 ];
@@ -69,6 +71,10 @@ mod redis {
         left_out("redis")
     }
 
+    pub(super) fn redlock(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
     pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
@@ -81,6 +87,11 @@ fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

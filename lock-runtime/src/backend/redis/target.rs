@@ -1,4 +1,5 @@
-//! The stores on Redis that URLs name: one server, or a service behind sentinels.
+//! The stores on Redis that URLs name: one server, a service behind sentinels,
+//! or several of which a majority decides.
 
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use super::Redis;
 use super::address::Address;
 #[cfg(feature = "tls")]
 use super::address::Place;
+use super::redlock::Redlock;
+use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
@@ -57,6 +60,17 @@ pub(crate) fn sentinel_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> 
     Ok(Arc::new(Service::parse(url, true)?))
 }
 
+/// Reads `redis+redlock://`.
+pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Servers::parse(url, false)?))
+}
+
+/// Reads `rediss+redlock://`.
+#[cfg(feature = "tls")]
+pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Servers::parse(url, true)?))
+}
+
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities::all("Redis")
@@ -102,6 +116,35 @@ impl Target for Service {
         let name = Arc::from(self.to_string());
         let way = Way::Sentinels(Arc::new(Sentinels::new(self, setup)));
         connect(setup, name, way, self.login.to(self.database))
+    }
+}
+
+impl Target for Servers {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            // A majority could let in more than there are permits.
+            permits: false,
+            ..Capabilities::all("Redlock")
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.hosts.iter().map(|host| &host.name))
+    }
+
+    fn may_forget(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async move {
+            let redlock = Redlock::connect(setup, self).await?;
+            Ok(Box::new(redlock) as Box<dyn Backend>)
+        })
     }
 }
 

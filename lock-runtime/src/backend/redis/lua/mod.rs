@@ -39,6 +39,7 @@ pub(crate) const ACQUIRE: &str = acquire!();
 pub(crate) const ASK: &str = script!("ask.lua");
 pub(crate) const RELEASE: &str = release!();
 pub(crate) const RENEW: &str = script!("renew_fast.lua", or "renew.lua");
+pub(crate) const RAISE: &str = script!("raise.lua");
 pub(crate) const STATUS: &str = script!("status.lua");
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = include_str!("rights.lua");

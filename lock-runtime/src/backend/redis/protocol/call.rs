@@ -10,6 +10,7 @@ use super::kind::KindCode;
 use super::message::{Grant, Message};
 use super::scripts::{self, Script};
 use crate::backend::name;
+use crate::backend::setup::Setup;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
@@ -46,6 +47,11 @@ pub(crate) enum Call {
     Ask(Vec<Ticket>),
     Leave(Ticket),
     Renew(Ticket),
+    /// Renews, and lets the counter of acquisitions be no smaller than this.
+    Raise {
+        ticket: Ticket,
+        fence: u64,
+    },
     Release {
         ticket: Ticket,
         /// How long the lock rests.
@@ -108,7 +114,7 @@ pub(crate) struct Sent {
 }
 
 /// The names of the keys and the channels, as the scripts expect them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     /// The counter of acquisitions.
@@ -132,6 +138,12 @@ impl KeyNames {
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
         })
+    }
+
+    /// Those of all connections of a pool.
+    pub(crate) fn of_pool(setup: &Setup) -> Result<Vec<Self>, getrandom::Error> {
+        let connections = 0..setup.pool_size;
+        connections.map(|_| Self::new(&setup.prefix)).collect()
     }
 
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
@@ -189,6 +201,7 @@ impl Call {
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) => &scripts::RENEW,
+            Self::Raise { .. } => &scripts::RAISE,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
             Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
             Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
@@ -209,6 +222,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Raise { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
                 let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
@@ -221,6 +235,14 @@ impl Call {
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
+        let renew = |script, ticket: &Ticket| {
+            let terms = &ticket.terms;
+            let mut cmd = names.call(script, &terms.key, by_text);
+            cmd.arg(&*ticket.name)
+                .arg(millis(terms.ttl))
+                .arg(Text(KindCode(terms.kind)));
+            cmd
+        };
         match self {
             Self::Acquire { ticket, place } => {
                 let terms = &ticket.terms;
@@ -268,12 +290,10 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) => {
-                let terms = &ticket.terms;
-                let mut cmd = script(&scripts::RENEW, &terms.key);
-                cmd.arg(&*ticket.name)
-                    .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)));
+            Self::Renew(ticket) => renew(&scripts::RENEW, ticket),
+            Self::Raise { ticket, fence } => {
+                let mut cmd = renew(&scripts::RAISE, ticket);
+                cmd.arg(fence);
                 cmd
             }
             Self::Inspect(_, step) => step.encode(names, by_text),

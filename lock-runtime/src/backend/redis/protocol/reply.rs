@@ -75,9 +75,13 @@ impl Call {
             (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
             (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
             (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
-            (Self::Leave(ticket) | Self::Renew(ticket) | Self::Release { ticket, .. }, value) => {
-                ours(value, &ticket.name)
-            }
+            (
+                Self::Leave(ticket)
+                | Self::Renew(ticket)
+                | Self::Raise { ticket, .. }
+                | Self::Release { ticket, .. },
+                value,
+            ) => ours(value, &ticket.name),
             (Self::Disown(grant), value) => ours(value, &grant.name),
             _ => None,
         }

@@ -22,11 +22,11 @@ macro_rules! scripts {
 }
 
 scripts!(
-    ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN
+    ACQUIRE, ASK, RELEASE, RENEW, RAISE, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN
 );
 
-static ALL: [&Script; 10] = [
-    &ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY, &STATUS, &OVERVIEW, &RIGHTS, &FORCE, &OPEN,
+static ALL: [&Script; 11] = [
+    &ACQUIRE, &ASK, &RELEASE, &RENEW, &RAISE, &MANY, &STATUS, &OVERVIEW, &RIGHTS, &FORCE, &OPEN,
 ];
 
 /// Those that are loaded when a connection opens.

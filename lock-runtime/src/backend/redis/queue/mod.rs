@@ -7,6 +7,7 @@ mod gathering;
 mod inspect;
 mod messages;
 mod next;
+pub(crate) mod order;
 mod replicated;
 mod replies;
 mod requests;
@@ -245,7 +246,11 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Ok(token) = self.tokens.next() else {
+        let token = match claim.is_part {
+            true => Ok(claim.ticket.token.sibling()),
+            false => self.tokens.next(),
+        };
+        let Ok(token) = token else {
             self.retries.insert((now.after(PAUSE), id));
             return;
         };

@@ -17,6 +17,7 @@ impl Queue {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
             Call::Leave(ticket) | Call::Release { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
@@ -166,6 +167,31 @@ impl Queue {
             }
             _ => {}
         }
+    }
+
+    fn raise_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: Ticket,
+        least: u64,
+        result: Result<Reply, Trouble>,
+    ) {
+        if let Err(Trouble::NotRun) = result {
+            return self.send(
+                now,
+                Call::Raise {
+                    ticket,
+                    fence: least,
+                },
+            );
+        }
+        if let Some(claim) = self.claim(&ticket)
+            && let Stage::Held { fence, .. } = &mut claim.stage
+        {
+            *fence = least.max(*fence);
+        }
+        self.renew_replied(now, at, &ticket, result);
     }
 
     fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply, Trouble>) {

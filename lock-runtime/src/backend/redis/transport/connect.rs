@@ -50,6 +50,8 @@ pub(crate) struct Identity {
     run: String,
     /// The server's number for the connection. Numbers begin anew with each start.
     number: i64,
+    /// What its clock showed then, in µs since 1970.
+    pub(super) clock: Option<u64>,
 }
 
 /// The link that asks for a connection.
@@ -273,9 +275,10 @@ async fn prepare(
     }
     // The others are refused if the user has no right to them, and are not needed.
     let ours = match &answers[..] {
-        [Value::Int(number), info, ..] => run(info).map(|run| Identity {
-            run,
+        [Value::Int(number), info, ..] => told(info, "run_id:").map(|run| Identity {
+            run: run.to_owned(),
             number: *number,
+            clock: told(info, "server_time_usec:").and_then(|it| it.parse().ok()),
         }),
         _ => None,
     };
@@ -299,15 +302,14 @@ fn client_name() -> String {
     format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
 }
 
-/// The server's name in what it tells of itself.
-fn run(info: &Value) -> Option<String> {
+/// What a server tells of itself behind this word.
+fn told<'a>(info: &'a Value, word: &str) -> Option<&'a str> {
     let text = match info {
         Value::VerbatimString { text, .. } => text,
         Value::BulkString(text) => std::str::from_utf8(text).ok()?,
         _ => return None,
     };
-    let run = text.lines().find_map(|line| line.strip_prefix("run_id:"));
-    run.map(ToOwned::to_owned)
+    text.lines().find_map(|line| line.strip_prefix(word))
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {

@@ -52,6 +52,8 @@ pub(crate) struct Link {
     proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
+    /// By how many µs the server's clock was ahead of ours when it opened.
+    clock_ahead: Option<i64>,
     /// The server of this one, or of the last one, if sentinels have named it.
     master: Option<Master>,
     /// In the order of sending, which is that of the answers.
@@ -109,6 +111,7 @@ impl Link {
             ended: false,
             proven: false,
             identity: None,
+            clock_ahead: None,
             master: None,
             in_flight: VecDeque::new(),
             last_answer: now,
@@ -122,6 +125,10 @@ impl Link {
 
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
+    }
+
+    pub(crate) fn clock_ahead(&self) -> Option<i64> {
+        self.clock_ahead
     }
 
     /// Whether it is open and few pipelines are in flight.
@@ -374,6 +381,12 @@ impl Link {
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
+        self.clock_ahead = opened.identity.and_then(|it| it.clock).map(|theirs| {
+            let ours = now.as_nanos() / 1000;
+            i64::try_from(theirs)
+                .unwrap_or(0)
+                .saturating_sub_unsigned(ours)
+        });
         self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
         self.proven = true;
