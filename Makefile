@@ -114,11 +114,13 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 	RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS='--cfg docsrs -D warnings' \
 	    cargo doc --quiet -p lock-macros -p lock-runtime --all-features --no-deps --target-dir target/release-check
 
-# The network is one of namespaces where this user may make them and iproute2 is there, else TCP proxies: it says which.
+# The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
+# TCP proxies: it says which. PROFILE names some of the profiles.
 .PHONY: torture
-torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; NETWORK=proxies: no namespaces) and checks
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel or cluster) and checks
 	cargo build -q -p tests --bin torture
-	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) $(if $(NETWORK),--network $(NETWORK))
+	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
+	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
@@ -163,6 +165,11 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 .PHONY: bench-cycle
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
+
+.PHONY: bench-watching
+bench-watching: setup ## Counts what metrics and spans add to the instructions of a cycle
+	$(BENCH) watching
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
 
 # Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint

@@ -19,6 +19,12 @@ pub(crate) enum How {
     Confirmed,
     /// The same by the ceiling.
     Ceiling,
+    /// A function with the attribute, while metrics are counted.
+    #[cfg(feature = "watching")]
+    Metrics,
+    /// The same while spans are written.
+    #[cfg(feature = "watching")]
+    Spans,
 }
 
 impl How {

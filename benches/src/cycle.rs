@@ -8,7 +8,7 @@ use support::RedisServer;
 use crate::callgrind::{self, How};
 use crate::stages::Stages;
 use crate::systems::{Ceiling, Locks, Ours};
-use crate::{alloc, cpu, server};
+use crate::{alloc, cpu, server, watching};
 
 /// Warm-up cycles: by then every buffer has grown to its final size.
 const WARM: u64 = 200;
@@ -33,19 +33,20 @@ async fn by_hand(locks: &LockManager, item: u64) -> Result<u64, LockError> {
 /// Runs that many cycles under callgrind.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn cycles(how: How, url: &str, count: u64) {
+    watching::listen(how);
     match how {
-        How::Attribute | How::Calls => {
+        How::Confirmed => confirmed(&Ours::connect(url).await, count).await,
+        How::Ceiling => confirmed(&Ceiling::connect(url).await, count).await,
+        _ => {
             let locks = LockManager::connect(url).await.expect("a server");
             for item in 0..count {
                 let done = match how {
-                    How::Attribute => annotated(&locks, item).await,
-                    _ => by_hand(&locks, item).await,
+                    How::Calls => by_hand(&locks, item).await,
+                    _ => annotated(&locks, item).await,
                 };
                 done.expect("the lock");
             }
         }
-        How::Confirmed => confirmed(&Ours::connect(url).await, count).await,
-        How::Ceiling => confirmed(&Ceiling::connect(url).await, count).await,
     }
 }
 

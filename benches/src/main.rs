@@ -16,6 +16,7 @@ mod server;
 mod stages;
 mod stats;
 mod systems;
+mod watching;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -49,6 +50,8 @@ enum Command {
     },
     /// Prints what one uncontended cycle costs each thread.
     Cycle,
+    /// Prints what metrics and spans add to a cycle; with the feature `watching`, while somebody listens.
+    Watching,
     /// Runs cycles and nothing else.
     #[command(hide = true)]
     Cycles { how: How, url: String, count: u64 },
@@ -61,6 +64,7 @@ fn main() {
     match Args::parse().command {
         Command::Run { quick, only } => run(quick, only.as_deref()),
         Command::Cycle => cycle::main(),
+        Command::Watching => watching::main(),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
         Command::Worker => worker::main(),
     }

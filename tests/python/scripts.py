@@ -22,20 +22,22 @@ def fast_script(fast, general):
     return function("general(...)", script(general)) + joined("limits.lua", fast)
 
 
+LAYOUT = joined("layout.lua")
 ACQUIRE = fast_script("acquire_fast.lua", "acquire.lua")
 RELEASE = fast_script("release_fast.lua", "release.lua")
 
 TEXTS = {
-    "acquire": ACQUIRE,
-    "ask": script("ask.lua"),
-    "release": RELEASE,
-    "renew": fast_script("renew_fast.lua", "renew.lua"),
-    "many": function("acquire(KEYS, ARGV)", ACQUIRE)
+    "acquire": LAYOUT + ACQUIRE,
+    "ask": LAYOUT + script("ask.lua"),
+    "release": LAYOUT + RELEASE,
+    "renew": LAYOUT + fast_script("renew_fast.lua", "renew.lua"),
+    "many": "local AT, count = ''\n"
+    + function("acquire(KEYS, ARGV)", ACQUIRE)
     + function("release(KEYS, ARGV)", RELEASE)
     + joined("limits.lua", "many.lua"),
     "open": joined("open.lua"),
-    "status": script("status.lua"),
-    "force": script("force.lua"),
+    "status": LAYOUT + script("status.lua"),
+    "force": LAYOUT + script("force.lua"),
 }
 
 HASHES = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}

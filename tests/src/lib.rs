@@ -38,13 +38,13 @@ pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within}
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
-pub use peer::{Peer, Step};
+pub use peer::{Peer, Step, script_text};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, Identity, RedisServer, RedisServerBuilder,
-    SentinelBuilder, SentinelFleet, Switches,
+    SentinelBuilder, SentinelFleet, SharedCluster, SharedSentinels, Switches,
 };
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,

@@ -30,6 +30,16 @@ impl Step {
     }
 }
 
+/// The text of a script of the protocol.
+pub fn script_text(name: &str) -> &'static str {
+    match name {
+        "acquire" => lua::ACQUIRE,
+        "ask" => lua::ASK,
+        "release" => lua::RELEASE,
+        other => panic!("no script is called {other}"),
+    }
+}
+
 /// A connection that speaks the protocol by hand, on one lock.
 #[derive(Debug)]
 pub struct Peer {
@@ -87,12 +97,7 @@ impl Peer {
     ///
     /// What the server says where the script fails.
     pub async fn call(&mut self, script: &str, args: &[&str]) -> redis::RedisResult<Value> {
-        let script = match script {
-            "acquire" => lua::ACQUIRE,
-            "ask" => lua::ASK,
-            "release" => lua::RELEASE,
-            other => panic!("no script is called {other}"),
-        };
+        let script = script_text(script);
         let args: Vec<_> = args.iter().copied().map(str::to_owned).collect();
         self.eval(script, &args).await
     }

@@ -25,6 +25,16 @@ macro_rules! on_every_store {
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
+        $crate::tests_of_store! {
+            ($) sentinel, starts: $crate::SharedSentinels::join(),
+            can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
+        $crate::tests_of_store! {
+            ($) cluster, starts: $crate::SharedCluster::join(),
+            can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
     };
 }
 

@@ -39,7 +39,10 @@ async fn a_grant_is_on_every_replica() {
 
 #[tokio::test]
 async fn a_grant_survives_a_failover_right_after_it() {
-    let fleet = SentinelFleet::start().await;
+    let fleet = SentinelFleet::builder()
+        .down_after(2 * SECOND)
+        .start()
+        .await;
     let locks = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
     let other = connect(config(fleet.url(), 2).unavailable_wait_forever()).await;
     for _ in 0..3 {

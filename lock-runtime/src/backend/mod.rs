@@ -50,8 +50,13 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
         not_encrypted(tls)
     }
 
-    /// Whether its servers may forget locks: with a restart, or when a replica takes over.
-    fn may_forget(&self) -> bool {
+    /// Whether it has replicas that can confirm what counts.
+    fn has_replicas(&self) -> bool {
+        false
+    }
+
+    /// Whether it can wait until locks have ended that a server may have forgotten.
+    fn has_quarantine(&self) -> bool {
         false
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Setup {
     /// How many replicas have to have what counts.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) replicas: usize,
+    /// The longest lease that a server may forget, if it is waited for.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
     /// Where user and password come from, unless they stand in the URL.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]

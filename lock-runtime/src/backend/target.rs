@@ -9,7 +9,7 @@ use crate::vocabulary::url::Url;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{redlock_tls, sentinel_tls, tls};
+use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, tls};
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -23,6 +23,8 @@ const STORES: &[(&str, Parse)] = &[
     ("redis+unix://", redis::unix),
     ("redis+sentinel://", redis::sentinel),
     ("rediss+sentinel://", sentinel_tls),
+    ("redis+cluster://", redis::cluster),
+    ("rediss+cluster://", cluster_tls),
     ("redis+redlock://", redis::redlock),
     ("rediss+redlock://", redlock_tls),
     #[cfg(test)]
@@ -40,13 +42,8 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         "Redis Sentinel over TLS is written `rediss+sentinel://HOST,HOST/SERVICE`",
     ),
     (
-        &[
-            "redis-cluster",
-            "redis+cluster",
-            "rediss-cluster",
-            "rediss+cluster",
-        ],
-        "Redis Cluster is not supported: name one server that is not part of a cluster, with `redis://`",
+        &["redis-cluster", "rediss-cluster"],
+        "a Redis Cluster is written `redis+cluster://`",
     ),
     (
         &["redis+tls", "redis+ssl", "redis-tls"],
@@ -78,10 +75,19 @@ mod redis {
     pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
+
+    pub(super) fn cluster(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
 }
 
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

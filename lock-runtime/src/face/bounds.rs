@@ -43,6 +43,15 @@ pub(crate) const fn check_ttl(ttl: Duration) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A server forgets no lease that is longer than its `quarantine` expects.
+pub(crate) fn check_longest(ttl: Duration, longest: Duration) -> Result<(), LockError> {
+    if ttl <= longest {
+        return Ok(());
+    }
+    let reason = format_args!("it is {ttl:?}, and `quarantine` allows {longest:?} at most");
+    Err(LockError::invalid("ttl", reason))
+}
+
 pub(crate) const fn longer(one: Duration, other: Duration) -> bool {
     one.as_nanos() > other.as_nanos()
 }

@@ -28,6 +28,8 @@ use crate::vocabulary::tls::Tls;
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `rediss://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
+/// | `redis+sentinel://[user:password@]host[:port],…/SERVICE[/db]` | the master that sentinels name; `sentinel_user` and `sentinel_password` are for them |
+/// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an
@@ -65,6 +67,7 @@ pub struct LockConfig {
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
     pub(crate) replicas: usize,
+    pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
@@ -85,6 +88,7 @@ impl LockConfig {
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
             replicas: 0,
+            quarantine: None,
             clock: Clock::machine(),
             credentials: None,
             #[cfg(feature = "tls")]
@@ -178,6 +182,19 @@ impl LockConfig {
         self
     }
 
+    /// A Redis server that has started, and a replica that has become the master, may have
+    /// forgotten locks. With this setting it grants nothing until every lease has ended
+    /// that it may have forgotten, given that none is longer than `longest_ttl`, 100 ms to
+    /// 24 h. Meanwhile leases that it knows are renewed, and acquisitions are
+    /// [`Unavailable`](LockError::Unavailable), or wait if
+    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default.
+    ///
+    /// It has to be set alike for everybody who uses the server. A longer ttl is refused.
+    pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
+        self.quarantine = Some(longest_ttl);
+        self
+    }
+
     /// The clock that leases are measured with; the machine's by default.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -248,8 +265,18 @@ impl LockConfig {
         if self.replicas > 16 {
             return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
-        if self.replicas > 0 && !self.target.may_forget() {
-            return Err(self.target.capabilities().lacks("replicas"));
+        if let Some(longest) = self.quarantine {
+            if bounds::check_ttl(longest).is_err() {
+                return Err(LockError::invalid("quarantine", "it must be 100ms to 24h"));
+            }
+            bounds::check_longest(self.ttl, longest)?;
+        }
+        let (target, can) = (&self.target, self.target.capabilities());
+        if self.replicas > 0 && !target.has_replicas() {
+            return Err(can.lacks("replicas"));
+        }
+        if self.quarantine.is_some() && !target.has_quarantine() {
+            return Err(can.lacks("quarantine"));
         }
         #[cfg(feature = "tls")]
         self.target.check_tls(self.tls.as_ref())?;
@@ -265,6 +292,7 @@ impl LockConfig {
             lazy: self.lazy,
             pool_size: self.pool_size,
             replicas: self.replicas,
+            quarantine: self.quarantine,
             clock: self.clock.clone(),
             credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]
@@ -296,6 +324,7 @@ impl fmt::Debug for LockConfig {
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
             .field("replicas", &self.replicas)
+            .field("quarantine", &self.quarantine)
             .field("clock", &self.clock)
             .field("credentials", &self.credentials)
             .finish()

@@ -55,6 +55,9 @@ pub(super) const SETTINGS: &[Named] = &[
         let number = text.parse();
         Ok(it.replicas(number.map_err(|_| format!("`{text}` is not a number"))?))
     }),
+    named("quarantine", "LOCK_QUARANTINE", |it, text| {
+        Ok(it.quarantine(duration::parse(text)?))
+    }),
     #[cfg(feature = "tls")]
     named("ca", "LOCK_CA", |it, path| {
         Ok(it.with_tls(|tls| tls.ca_file(path)))
@@ -64,7 +67,8 @@ pub(super) const SETTINGS: &[Named] = &[
         Ok(it.with_tls(|tls| tls.certificate(Pem::File(path.into()))))
     }),
     #[cfg(feature = "tls")]
-    named("key", "LOCK_KEY", |it, path| {
+    // `lockctl run` gives its command the lock's name in `LOCK_KEY`.
+    named("key", "LOCK_CERT_KEY", |it, path| {
         Ok(it.with_tls(|tls| tls.key(Pem::File(path.into()))))
     }),
     #[cfg(feature = "tls")]
@@ -126,7 +130,10 @@ mod tests {
     #[test]
     fn a_variable_is_named_after_its_setting() {
         for setting in SETTINGS {
-            let variable = format!("LOCK_{}", setting.name.to_uppercase());
+            let variable = match setting.name {
+                "key" => "LOCK_CERT_KEY".to_owned(),
+                name => format!("LOCK_{}", name.to_uppercase()),
+            };
             assert_eq!(setting.variable, variable);
         }
     }

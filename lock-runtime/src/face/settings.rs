@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
-use crate::face::bounds::{Fault, MAX_TTL, MIN_HOLD, check_ttl, fault, longer};
+use crate::face::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fault, longer};
 use crate::face::shared::Shared;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::{Keys, LockKey};
@@ -84,10 +84,14 @@ impl Settings {
         self.check()?;
         self.check_against(&shared.capabilities, &keys)?;
         let config = &shared.config;
+        let ttl = self.ttl.unwrap_or(config.ttl);
+        if let Some(longest) = config.quarantine {
+            check_longest(ttl, longest)?;
+        }
         let terms = Terms {
             id: shared.next_id(),
             key: keys.first,
-            ttl: self.ttl.unwrap_or(config.ttl),
+            ttl,
             wait: self.wait.unwrap_or(config.wait),
             renew: self.renew,
             kind: self.kind,

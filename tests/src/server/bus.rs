@@ -28,6 +28,7 @@ pub(super) struct Bus {
 #[derive(Debug)]
 struct Door {
     port: u16,
+    target: u16,
     accepting: JoinHandle<()>,
 }
 
@@ -45,14 +46,14 @@ impl Bus {
         assert!(node < MOST, "a cluster of {MOST} nodes is large enough");
         let (listener, door) = listener();
         let ways = Arc::clone(&self.ways);
-        let target: SocketAddr = (Ipv4Addr::LOCALHOST, target).into();
+        let own: SocketAddr = (Ipv4Addr::LOCALHOST, target).into();
         let accepting = runtime().spawn(async move {
             let listener = TcpListener::from_std(listener).expect("a listening socket");
             while let Ok((peer, from)) = listener.accept().await {
                 let (ways, from) = (Arc::clone(&ways), number(from.ip()));
                 tokio::spawn(async move {
                     // Both nodes notice the end of a connection.
-                    let _ = join(peer, target, &ways[from][node], &ways[node][from]).await;
+                    let _ = join(peer, own, &ways[from][node], &ways[node][from]).await;
                 });
             }
         });
@@ -60,6 +61,7 @@ impl Bus {
             node,
             Door {
                 port: door.port(),
+                target,
                 accepting,
             },
         );
@@ -68,6 +70,11 @@ impl Bus {
     /// Where the others find a node.
     pub(super) fn port(&self, node: usize) -> u16 {
         self.nodes[&node].port
+    }
+
+    /// Where it is found in truth.
+    pub(super) fn target(&self, node: usize) -> u16 {
+        self.nodes[&node].target
     }
 
     /// Keeps back whatever goes to a node and comes from it.

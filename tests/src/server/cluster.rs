@@ -22,7 +22,7 @@ const FILE: &str = "nodes.conf";
 /// Longer than any test.
 const CALM: Duration = Duration::from_secs(60);
 
-/// How far a node's port for the others is from that for clients.
+/// How far a node's port for the others is from that for clients, where it cannot be chosen.
 const TO_BUS_PORT: u16 = 10_000;
 
 /// What is to be started: see [`ClusterFleet::builder`].
@@ -242,7 +242,12 @@ impl ClusterFleet {
     /// A port for a node to be started, and one for its bus.
     fn reserve(&mut self, number: usize) -> u16 {
         let port = free_port();
-        self.bus.put(number, port + TO_BUS_PORT);
+        let own = if major_version() >= 7 {
+            free_port()
+        } else {
+            port + TO_BUS_PORT
+        };
+        self.bus.put(number, own);
         port
     }
 
@@ -263,7 +268,9 @@ impl ClusterFleet {
         if major_version() >= 7 {
             // Which is loopback too, but not for the server's own protection.
             let address = bus::address(number).to_string();
+            let port = self.bus.target(number).to_string();
             config += &["protected-mode no\nbind-source-addr ", &address, "\n"].concat();
+            config += &["cluster-port ", &port, "\n"].concat();
         }
         let node = RedisServer::builder().config(config);
         node.file(FILE, file).start_at(port).await

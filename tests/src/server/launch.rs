@@ -69,7 +69,7 @@ impl RedisServerBuilder {
     }
 
     /// Reads this configuration, which the server may write anew.
-    pub(super) fn config(self, text: String) -> Self {
+    pub fn config(self, text: String) -> Self {
         self.file(CONFIG, text)
     }
 

@@ -6,12 +6,13 @@ mod cluster;
 mod launch;
 mod peers;
 mod sentinel;
+mod shared;
 mod slots;
 
 use std::{
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
@@ -22,6 +23,7 @@ pub use self::cluster::{ClusterBuilder, ClusterFleet};
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
 pub use self::sentinel::{SentinelBuilder, SentinelFleet, Switches};
+pub use self::shared::{SharedCluster, SharedSentinels};
 use crate::{PATIENCE, process::Process};
 
 /// The file name of the server's Unix socket.
@@ -68,6 +70,11 @@ impl RedisServer {
     /// The server's Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join(SOCKET)
+    }
+
+    /// Where it keeps what it keeps.
+    fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Where the server listens.

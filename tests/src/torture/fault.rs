@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{KEYS, TTL, crew::Crew};
+use super::{KEYS, TTL, check::Promises, crew::Crew, lock_name, site::Servers};
 use crate::RedisServer;
 
 /// A kind of fault, tortured with for a while.
@@ -12,45 +12,81 @@ use crate::RedisServer;
 pub enum Profile {
     /// Processes are stopped past their leases, and killed.
     Clients,
-    /// The server is stopped.
+    /// A server is stopped.
     Server,
     /// The network loses what goes one way or both ways, and breaks connections.
     Network,
-    /// Scripts, subscriptions and connections are dropped, the server pauses.
+    /// Scripts, subscriptions and connections are dropped, a server pauses.
     Connections,
     /// Keys are deleted and stolen.
     Keys,
+    /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
+    Failover(Protection),
+}
+
+/// What keeps a lock from being granted twice where a master has been replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing: what has not reached the replicas is lost.
+    None,
+    /// A grant counts when all replicas have it.
+    Replicas,
 }
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 5] = [
+    pub const ALL: [(&str, Self); 7] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
         ("connections", Self::Connections),
         ("keys", Self::Keys),
+        ("failover", Self::Failover(Protection::None)),
+        ("failover-replicas", Self::Failover(Protection::Replicas)),
     ];
 
-    /// Whether nobody else meddles with the keys: then bodies never overlap.
-    pub fn is_exclusive(self) -> bool {
-        self != Self::Keys
+    /// Whether such servers can be tortured with it.
+    pub fn suits(self, servers: Servers) -> bool {
+        match self {
+            Self::Failover(_) => servers != Servers::Redis,
+            Self::Network => servers == Servers::Redis,
+            _ => true,
+        }
+    }
+
+    /// What the URL of the servers says of the locks.
+    pub(super) fn query(self, servers: Servers) -> String {
+        match self {
+            Self::Failover(Protection::Replicas) => format!("?replicas={}", servers.replicas()),
+            _ => String::new(),
+        }
+    }
+
+    /// What holds in spite of it.
+    pub(super) fn promises(self) -> Promises {
+        let unprotected = self == Self::Failover(Protection::None);
+        Promises {
+            // Where somebody else meddles with the keys, bodies may overlap.
+            exclusive: self != Self::Keys && !unprotected,
+            fences: !unprotected,
+        }
     }
 
     /// Does one fault, undoes it, and says what it was.
-    pub async fn strike(self, crew: &mut Crew) -> &'static str {
+    pub(super) async fn strike(self, crew: &mut Crew) -> &'static str {
         match self {
             Self::Clients => clients(crew).await,
             Self::Server => server(crew).await,
             Self::Network => network(crew).await,
             Self::Connections => connections(crew).await,
             Self::Keys => keys(crew).await,
+            Self::Failover(_) => crew.site.fail_over().await,
         }
     }
 }
 
 /// Longer than a lease lasts without a renewal, most of the time.
-fn about_a_lease() -> Duration {
+pub(super) fn about_a_lease() -> Duration {
     TTL.mul_f64(0.8 + fastrand::f64())
 }
 
@@ -72,9 +108,10 @@ async fn clients(crew: &mut Crew) -> &'static str {
 }
 
 async fn server(crew: &mut Crew) -> &'static str {
-    crew.server.stop();
+    let server = crew.site.any_master().await;
+    server.stop();
     sleep(about_a_lease()).await;
-    crew.server.resume();
+    server.resume();
     "server stopped"
 }
 
@@ -86,24 +123,25 @@ async fn network(crew: &mut Crew) -> &'static str {
 }
 
 async fn connections(crew: &mut Crew) -> &'static str {
+    let server = crew.site.any_master().await;
     match fastrand::u8(..4) {
         0 => {
-            crew.server.cmd(&["SCRIPT", "FLUSH"]).await;
+            server.cmd(&["SCRIPT", "FLUSH"]).await;
             "scripts flushed"
         }
         1 => {
-            crew.server.kill_all_clients().await;
+            server.kill_all_clients().await;
             "connections killed"
         }
         2 => {
             let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
-            crew.server.cmd(&kill).await;
+            server.cmd(&kill).await;
             "subscriptions killed"
         }
         _ => {
             let pause = about_a_lease();
             let millis = pause.as_millis().to_string();
-            crew.server.cmd(&["CLIENT", "PAUSE", &millis]).await;
+            server.cmd(&["CLIENT", "PAUSE", &millis]).await;
             sleep(pause).await;
             "server paused"
         }
@@ -111,19 +149,21 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    let key = RedisServer::owner_key(&format!("torture-{}", fastrand::usize(..KEYS)));
+    let key = RedisServer::owner_key(&lock_name(fastrand::usize(..KEYS)));
+    let server = crew.site.master_of(&key).await;
     if fastrand::bool() {
-        crew.server.cmd(&["DEL", &key]).await;
+        server.cmd(&["DEL", &key]).await;
         sleep(Duration::from_millis(100)).await;
         return "deleted";
     }
     let steal = ["SET", &key, "thief", "PX", "60000"];
-    crew.server.cmd(&steal).await;
+    server.cmd(&steal).await;
     // Nobody may delete what is not theirs.
     for _ in 0..20 {
         sleep(Duration::from_millis(10)).await;
         crew.check_thief(&key).await;
     }
-    crew.server.cmd(&["DEL", &key]).await;
+    let server = crew.site.master_of(&key).await;
+    server.cmd(&["DEL", &key]).await;
     "stolen"
 }

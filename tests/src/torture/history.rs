@@ -1,24 +1,32 @@
 //! What happened in a tortured run.
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 pub(super) use crate::log::monotonic;
 use crate::log::{self, Log};
 
 /// Where one process writes its events.
 #[derive(Debug)]
-pub(super) struct History(Log);
+pub(super) struct History {
+    log: Log,
+    grants: AtomicU32,
+}
 
 /// What a worker did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A lock was asked for that was granted later.
     Asked,
-    /// The first poll of a body began.
+    /// The first poll of a body began after this moment.
     Enter,
-    /// A later poll of a body began.
+    /// A later poll of a body did.
     Poll,
-    /// The same, after the local deadline: never.
+    /// The same, when the local deadline had passed: never.
     Late,
     /// The body ended by itself.
     Done,
@@ -41,52 +49,82 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::Stale, "stale"),
 ];
 
+/// One time that a lock was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Grant {
+    /// The number of the lock.
+    pub(super) key: usize,
+    /// Usually one of its own; a server that has forgotten grants may give it again.
+    pub(super) fence: u64,
+    process: u32,
+    number: u32,
+}
+
 /// One line of a history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     /// `CLOCK_MONOTONIC`, the same in all processes.
     pub(super) at: Duration,
     /// What happened.
     pub(super) kind: Kind,
-    /// Under which key.
-    pub(super) key: String,
-    /// Under which fence.
-    pub(super) fence: u64,
+    /// Under which grant.
+    pub(super) grant: Grant,
 }
 
 impl History {
     /// Appends to the file of this process in `directory`.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
-        Log::open(directory).map(Self)
+        let log = Log::open(directory)?;
+        let grants = AtomicU32::new(0);
+        Ok(Self { log, grants })
+    }
+
+    /// A grant to this process.
+    pub(super) fn grant(&self, key: usize, fence: u64) -> Grant {
+        Grant {
+            key,
+            fence,
+            process: std::process::id(),
+            number: self.grants.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Notes an event of this moment.
-    pub(super) fn note(&self, kind: Kind, key: &str, fence: u64) {
-        self.note_at(monotonic(), kind, key, fence);
+    pub(super) fn note(&self, kind: Kind, grant: Grant) {
+        self.note_at(monotonic(), kind, grant);
     }
 
     /// Notes an event of an earlier moment.
-    pub(super) fn note_at(&self, at: Duration, kind: Kind, key: &str, fence: u64) {
+    pub(super) fn note_at(&self, at: Duration, kind: Kind, grant: Grant) {
         let name = KINDS.iter().find(|(known, _)| *known == kind);
         let (_, name) = name.expect("all kinds have names");
-        self.0.note(at, format_args!("{name} {key} {fence}"));
+        let Grant {
+            key, fence, number, ..
+        } = grant;
+        self.log
+            .note(at, format_args!("{name} {key} {fence} {number}"));
     }
 }
 
 /// All events of all processes, in the order of their times.
 pub(super) fn read(directory: &Path) -> io::Result<Vec<Event>> {
-    log::read(directory, |_, at, words| parse(at, words))
+    log::read(directory, parse)
 }
 
-fn parse(at: Duration, words: &str) -> Event {
-    let mut words = words.split(' ');
-    let mut word = || words.next().expect("lines are written whole");
-    let name = word();
+fn parse(process: &str, at: Duration, words: &str) -> Event {
+    let words: Vec<_> = words.split(' ').collect();
+    let [name, key, fence, number] = words[..] else {
+        panic!("lines are written whole: {words:?}");
+    };
     let kind = KINDS.iter().find(|(_, known)| *known == name);
     Event {
         at,
         kind: kind.expect("a known kind").0,
-        key: word().to_owned(),
-        fence: word().parse().expect("a fence"),
+        grant: Grant {
+            key: key.parse().expect("a key"),
+            fence: fence.parse().expect("a fence"),
+            process: process.parse().expect("a process"),
+            number: number.parse().expect("a number"),
+        },
     }
 }

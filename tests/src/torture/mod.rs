@@ -8,25 +8,29 @@ mod load;
 mod namespace;
 mod network;
 mod probe;
+mod site;
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 pub use check::Report;
-pub use fault::Profile;
+pub use fault::{Profile, Protection};
 pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
+pub use site::Servers;
 
 use crew::Crew;
 
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
-/// How many tasks each of them has.
-pub const TASKS: usize = 4;
+/// How many locks have bodies that may outlast their leases, and how many tasks of each process take them.
+pub const LONG: usize = 4;
+/// How many locks, and tasks of each process, have short bodies: there are a hundred times as many of those.
+pub const SHORT: usize = 8;
 /// How many locks there are.
-pub const KEYS: usize = 4;
+pub const KEYS: usize = LONG + SHORT;
 /// The lease of every lock.
 pub const TTL: Duration = Duration::from_millis(600);
 /// How soon a key goes on after a fault: what is left of a lease, and a second.
@@ -41,9 +45,20 @@ pub struct Outcome {
     pub faults: std::collections::BTreeMap<&'static str, usize>,
 }
 
-/// Tortures with one profile over such a network; `program load …` is a worker.
-pub async fn torture(profile: Profile, medium: Medium, time: Duration, program: &str) -> Outcome {
-    let mut crew = Crew::start(medium, program).await;
+/// What is tortured.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The servers that keep the locks.
+    pub servers: Servers,
+    /// The network to them.
+    pub medium: Medium,
+    /// The program of which `program load …` is a worker.
+    pub program: String,
+}
+
+/// Tortures with one profile for so long.
+pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Outcome {
+    let mut crew = Crew::start(setting, &profile.query(setting.servers)).await;
     let mut faults = std::collections::BTreeMap::new();
     let mut healed = Vec::new();
     let end = history::monotonic() + time;
@@ -70,12 +85,18 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report 
         worker.kill().await;
     }
     let events = history::read(crew.directory()).expect("the histories can be read");
-    let mut report = check::check(&events, healed, profile.is_exclusive());
-    for number in 0..KEYS {
-        let key = format!("torture-{number}");
-        let writes = crew.writes(&key).await;
-        report.check_writes(&key, &writes, &events);
+    let promises = profile.promises();
+    let mut report = check::check(&events, healed, promises);
+    // A fence that was given twice does not tell whose a write is.
+    for key in (0..KEYS).filter(|_| promises.fences) {
+        let writes = crew.writes(key).await;
+        report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
     report
+}
+
+/// What a lock is called.
+fn lock_name(key: usize) -> String {
+    format!("torture-{key}")
 }

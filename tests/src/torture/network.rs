@@ -4,7 +4,12 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{namespace::Namespace, probe};
+use super::{
+    Setting,
+    namespace::Namespace,
+    probe,
+    site::{Servers, Site},
+};
 use crate::{Proxy, RedisServer, Worker};
 
 /// How many ways there are, each of some processes.
@@ -39,29 +44,33 @@ pub(super) enum Way {
     Proxy(Proxy),
 }
 
-impl Way {
-    /// Starts a server and the ways to it.
-    pub(super) async fn lay(medium: Medium) -> (RedisServer, Vec<Self>) {
-        if medium == Medium::Proxies {
-            let server = RedisServer::start().await;
-            let proxies = (0..WAYS).map(|_| Proxy::start(server.addr()));
-            let ways = proxies.map(Self::Proxy).collect();
-            return (server, ways);
-        }
-        let namespaces: Vec<_> = (0..WAYS).map(Namespace::make).map(must).collect();
-        let mut server = RedisServer::builder();
-        for namespace in &namespaces {
-            server = server.listen(namespace.host());
-        }
-        let server = server.start().await;
-        let ways = namespaces.into_iter().map(|namespace| {
-            let addr = (namespace.host(), server.port()).into();
-            Self::Namespace(namespace, addr)
-        });
-        let ways = ways.collect();
-        (server, ways)
+/// Starts the servers and the ways to them. Servers that say to clients where others are, are reached directly: there
+/// is nothing in between.
+pub(super) async fn lay(setting: &Setting) -> (Site, Vec<Way>) {
+    if setting.servers != Servers::Redis {
+        return (Site::start(setting.servers).await, Vec::new());
     }
+    if setting.medium == Medium::Proxies {
+        let server = RedisServer::start().await;
+        let proxies = (0..WAYS).map(|_| Proxy::start(server.addr()));
+        let ways = proxies.map(Way::Proxy).collect();
+        return (Site::One(server), ways);
+    }
+    let namespaces: Vec<_> = (0..WAYS).map(Namespace::make).map(must).collect();
+    let mut server = RedisServer::builder();
+    for namespace in &namespaces {
+        server = server.listen(namespace.host());
+    }
+    let server = server.start().await;
+    let ways = namespaces.into_iter().map(|namespace| {
+        let addr = (namespace.host(), server.port()).into();
+        Way::Namespace(namespace, addr)
+    });
+    let ways = ways.collect();
+    (Site::One(server), ways)
+}
 
+impl Way {
     /// The server's URL for those who take this way.
     pub(super) fn url(&self) -> String {
         match self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{LONG, PATIENCE, SentinelFleet, connect, release, take, timed};
 
-use crate::left;
+use crate::{left, watchful};
 
 /// What the documents say that a user of the sentinels needs.
 const SENTINEL_RIGHTS: &str = "resetchannels &+switch-master -@all +subscribe \
@@ -20,7 +20,7 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A fleet whose sentinels and servers know a user with these rights and the password `secret`.
 async fn fleet_with_users(rights: &str) -> SentinelFleet {
-    let fleet = SentinelFleet::start().await;
+    let fleet = watchful().await;
     for (servers, user, rights) in [
         (fleet.nodes(), "shop", rights),
         (fleet.sentinels(), "eye", SENTINEL_RIGHTS),

@@ -7,11 +7,11 @@ use tests::{
     unique, within,
 };
 
-use crate::{FAILED_OVER, config, left, master, replicated};
+use crate::{FAILED_OVER, config, left, master, replicated, watchful};
 
 #[tokio::test]
 async fn a_holder_keeps_its_lock() {
-    let mut fleet = SentinelFleet::start().await;
+    let mut fleet = watchful().await;
     let locks = connect(config(fleet.url())).await;
     let key = unique("held");
     // A failover may take several attempts.
@@ -60,7 +60,7 @@ async fn waiters_keep_their_places() {
 
 #[tokio::test]
 async fn a_release_under_way_reaches_the_new_master() {
-    let fleet = SentinelFleet::start().await;
+    let fleet = watchful().await;
     let locks = connect(config(fleet.url())).await;
     let key = unique("released");
     let guard = take(&locks, &key, LONG).await;
@@ -78,7 +78,7 @@ async fn a_release_under_way_reaches_the_new_master() {
 
 #[tokio::test]
 async fn a_master_that_still_answers_is_left_at_once() {
-    let fleet = SentinelFleet::start().await;
+    let fleet = watchful().await;
     let locks = connect(config(fleet.url())).await;
     let first = fleet.master().await;
     let mut switches = fleet.switches().await;

@@ -19,6 +19,12 @@ fn config(url: impl AsRef<str>) -> LockConfig {
         .unavailable_wait_forever()
 }
 
+/// A fleet that replaces a master by itself when it is silent.
+async fn watchful() -> SentinelFleet {
+    let builder = SentinelFleet::builder();
+    builder.down_after(Duration::from_secs(2)).start().await
+}
+
 /// Returns when every replica has what the master has.
 async fn replicated(fleet: &SentinelFleet) {
     let master = &fleet.nodes()[fleet.master().await];

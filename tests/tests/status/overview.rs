@@ -171,8 +171,8 @@ async fn a_store_that_is_fine_is_found_so(store: Store) {
     let _held = take(&locks, "key", LONG).await;
     let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
     for finding in &findings {
-        // Tests keep nothing on disk, and other work on the machine delays answers.
-        let expected = ["persistence", "latency"].contains(&finding.check);
+        // Tests keep nothing on disk, other work on the machine delays answers, and what fails over may forget.
+        let expected = ["persistence", "latency", "replicas"].contains(&finding.check);
         assert!(
             finding.severity == Severity::Fine || expected,
             "{finding:?}"

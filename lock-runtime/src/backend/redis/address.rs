@@ -4,6 +4,7 @@ use std::fmt;
 
 use redis::{ProtocolVersion, RedisConnectionInfo};
 
+use crate::backend::redis::protocol::call::Layout;
 use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};
@@ -16,6 +17,7 @@ pub(crate) struct Address {
     pub(crate) place: Place,
     pub(crate) login: Login,
     pub(crate) database: i64,
+    pub(crate) layout: Layout,
 }
 
 /// Who asks a server.
@@ -59,21 +61,23 @@ impl Place {
 
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
-    pub(crate) fn tcp(url: &Url) -> Result<Self, LockError> {
+    pub(crate) fn tcp(url: &mut Url) -> Result<Self, LockError> {
         Self::at_port(url, false)
     }
 
     /// The same, encrypted.
     #[cfg(feature = "tls")]
-    pub(crate) fn tls(url: &Url) -> Result<Self, LockError> {
+    pub(crate) fn tls(url: &mut Url) -> Result<Self, LockError> {
         Self::at_port(url, true)
     }
 
-    fn at_port(url: &Url, encrypted: bool) -> Result<Self, LockError> {
+    fn at_port(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
+        let layout = layout(url)?;
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         let Ok([host]) = <[Host; 1]>::try_from(authority.hosts) else {
             return Err(url.broken(
-                "it names several hosts, but `redis://` means one server; write `redis+sentinel://` for sentinels",
+                "it names several hosts, but `redis://` means one server; write `redis+sentinel://` for sentinels and \
+                 `redis+cluster://` for a cluster",
             ));
         };
         Ok(Self {
@@ -83,6 +87,7 @@ impl Address {
                 password: authority.password,
             },
             database: database(path).map_err(|wrong| url.broken(wrong))?,
+            layout,
         })
     }
 
@@ -99,6 +104,7 @@ impl Address {
                 password: url.take("pass")?.and_then(given),
             },
             database: database(&url.take("db")?.unwrap_or_default()).map_err(wrong)?,
+            layout: layout(url)?,
         })
     }
 }
@@ -117,6 +123,18 @@ impl Login {
             login = login.set_password(password);
         }
         login
+    }
+}
+
+/// Reads in which layout the keys of a lock are.
+pub(super) fn layout(url: &mut Url) -> Result<Layout, LockError> {
+    match url.take("layout")?.as_deref() {
+        None => Ok(Layout::Shared),
+        Some("declared") => Ok(Layout::Declared),
+        Some(_) => Err(LockError::invalid(
+            "layout",
+            "it can only be `declared`: leave it out for the usual one",
+        )),
     }
 }
 
@@ -158,7 +176,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Address, LockError> {
-        Address::tcp(&Url::parse(text)?)
+        Address::tcp(&mut Url::parse(text)?)
     }
 
     #[test]

@@ -10,6 +10,8 @@ use Severity::{Error, Notice, Warning};
 /// What was learned about a server.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
+    /// Whether calls name all keys of a lock, which a cluster needs.
+    pub(super) declared: bool,
     /// The lines of `INFO`, and settings.
     pub(super) values: BTreeMap<String, String>,
     /// Why there is no `INFO`.
@@ -118,10 +120,14 @@ fn cluster(facts: &Facts) -> Finding {
     if facts.number("cluster_enabled") == 0 {
         return Finding::fine("cluster", "not part of a cluster");
     }
-    Finding::fine("cluster", "the server is part of a cluster").but(
+    let fine = Finding::fine("cluster", "the server is part of a cluster");
+    if facts.declared {
+        return fine;
+    }
+    fine.but(
         Error,
         "the keys of a lock and the counter of fencing tokens are on different servers",
-        "name a server that is not part of a cluster, or use the store for clusters",
+        "name the cluster with `redis+cluster://`",
     )
 }
 

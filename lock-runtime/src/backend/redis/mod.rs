@@ -2,6 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
+mod cluster;
 mod findings;
 mod lua;
 pub(crate) mod protocol;
@@ -31,17 +32,32 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
-use protocol::call::KeyNames;
+use protocol::call::{KeyNames, Layout};
 use protocol::reply::Trouble;
+use queue::Queue;
 use queue::order::Order;
 use sentinel::{NoMaster, Watch};
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
 use transport::way::Way;
 
+/// Which of several connections the calls about a key go over.
+fn place_of(key: &LockKey, count: usize) -> usize {
+    if count == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
+}
+
 /// Why a manager cannot connect: because of a setting, or of the server.
 fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockError {
     let cause = trouble.cause();
+    if trouble.is_in_cluster() {
+        let reason = format!("{cause}: name it with `redis+cluster://`");
+        return LockError::invalid("url", reason);
+    }
     if trouble.is_no_such_database() {
         let reason = format!("the server has no database {database}");
         return LockError::invalid("url", reason);
@@ -90,7 +106,8 @@ impl Redis {
         let dialer = Dialer::new(way, login, setup, sender);
         let now = setup.clock.now();
         let link = |(number, names): (usize, &KeyNames)| {
-            Link::new(number, names.clone(), dialer.clone(), now)
+            let queue = Queue::new(setup.replicas > 0, names.layout);
+            Link::new(number, queue, names.clone(), dialer.clone(), now)
         };
         Self {
             links: names.iter().enumerate().map(link).collect(),
@@ -110,10 +127,11 @@ impl Redis {
         server: &Arc<str>,
         way: Way,
         login: RedisConnectionInfo,
+        layout: Layout,
     ) -> Result<Self, LockError> {
         let database = login.db();
-        let names =
-            KeyNames::of_pool(setup).map_err(|error| LockError::unavailable_at(server, error))?;
+        let names = KeyNames::of_pool(setup, layout)
+            .map_err(|error| LockError::unavailable_at(server, error))?;
         let mut this = Self::unconnected(setup, way, login, &names);
         if setup.lazy {
             return Ok(this);
@@ -179,13 +197,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        if self.links.len() == 1 {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        let links = self.links.len() as u64;
-        usize::try_from(hasher.finish() % links).unwrap_or(0)
+        place_of(key, self.links.len())
     }
 
     /// One that is broken, or else each in turn.

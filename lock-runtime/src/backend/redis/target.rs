@@ -9,6 +9,8 @@ use super::Redis;
 use super::address::Address;
 #[cfg(feature = "tls")]
 use super::address::Place;
+use super::cluster::{Cluster, ClusterAddress};
+use super::protocol::call::Layout;
 use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
@@ -60,6 +62,17 @@ pub(crate) fn sentinel_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> 
     Ok(Arc::new(Service::parse(url, true)?))
 }
 
+/// Reads `redis+cluster://`.
+pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::parse(url, false)?))
+}
+
+/// Reads `rediss+cluster://`.
+#[cfg(feature = "tls")]
+pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::parse(url, true)?))
+}
+
 /// Reads `redis+redlock://`.
 pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, false)?))
@@ -84,14 +97,18 @@ impl Target for Address {
         }
     }
 
-    fn may_forget(&self) -> bool {
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
+    fn has_quarantine(&self) -> bool {
         true
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
         let way = Way::Known(Route::new(&self.place, setup));
-        connect(setup, name, way, self.login.to(self.database))
+        connect(setup, name, way, self.login.to(self.database), self.layout)
     }
 }
 
@@ -108,14 +125,49 @@ impl Target for Service {
         check(tls, self.sentinels.iter().map(|host| &host.name))
     }
 
-    fn may_forget(&self) -> bool {
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
+    fn has_quarantine(&self) -> bool {
         true
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
         let way = Way::Sentinels(Arc::new(Sentinels::new(self, setup)));
-        connect(setup, name, way, self.login.to(self.database))
+        connect(
+            setup,
+            name,
+            way,
+            self.login.to(self.database),
+            Layout::Shared,
+        )
+    }
+}
+
+impl Target for ClusterAddress {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("Redis Cluster")
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.seeds.iter().map(|host| &host.name))
+    }
+
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async {
+            let cluster = Cluster::connect(setup, self).await?;
+            Ok(Box::new(cluster) as Box<dyn Backend>)
+        })
     }
 }
 
@@ -136,19 +188,19 @@ impl Target for Servers {
         check(tls, self.hosts.iter().map(|host| &host.name))
     }
 
-    fn may_forget(&self) -> bool {
+    fn has_quarantine(&self) -> bool {
         true
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
-        Box::pin(async move {
+        Box::pin(async {
             let redlock = Redlock::connect(setup, self).await?;
             Ok(Box::new(redlock) as Box<dyn Backend>)
         })
     }
 }
 
-/// Whether streams to these hosts can be encrypted.
+/// Whether the certificates can be read and used.
 #[cfg(feature = "tls")]
 fn check<'a>(
     tls: Option<&Tls>,
@@ -160,9 +212,15 @@ fn check<'a>(
     hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
 }
 
-fn connect(setup: &Setup, name: Arc<str>, way: Way, login: RedisConnectionInfo) -> Connecting<'_> {
+fn connect(
+    setup: &Setup,
+    name: Arc<str>,
+    way: Way,
+    login: RedisConnectionInfo,
+    layout: Layout,
+) -> Connecting<'_> {
     Box::pin(async move {
-        let redis = Redis::connect(setup, &name, way, login).await?;
+        let redis = Redis::connect(setup, &name, way, login, layout).await?;
         Ok(Box::new(redis) as Box<dyn Backend>)
     })
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
+use super::Store;
+use super::failover::Safeguard;
+use crate::backend::redis::protocol::call::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;
@@ -63,9 +66,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn new(now: Moment) -> Self {
+    fn new(now: Moment, replicated: bool) -> Self {
         Self {
-            queue: Queue::new(false),
+            queue: Queue::new(replicated, Layout::Shared),
             up: false,
             generation: 0,
             requests_until: now,
@@ -82,13 +85,15 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng, servers: usize) -> Self {
+    pub(super) fn new(clock: Clock, rng: Rng, store: Store) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
+        let servers = store.servers();
+        let replicated = store == Store::Failing(Safeguard::Replicas);
         Self {
-            links: (0..servers).map(|_| Link::new(now)).collect(),
+            links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
             coordinator: (servers > 1).then(|| Coordinator::new(Clocks::new(servers, 0))),
             dead: false,
             paused_until: now,

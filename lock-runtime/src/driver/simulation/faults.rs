@@ -12,10 +12,6 @@ use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 impl World {
     pub(super) fn connect(&mut self, client: usize, server: usize) {
         let now = self.now;
-        let opens = self.servers[server].down_until;
-        if now < opens {
-            return self.at(opens, Event::Connect { client, server });
-        }
         let link = &mut self.clients[client].links[server];
         if link.up || self.clients[client].dead {
             return;
@@ -23,13 +19,15 @@ impl World {
         let link = &mut self.clients[client].links[server];
         link.up = true;
         link.generation += 1;
-        link.queue.connected(now);
         self.servers[server].listeners.insert(client);
+        self.meet(client, server);
+        let link = &mut self.clients[client].links[server];
+        link.queue.connected(now);
         self.say(|| format!("client {client} connects to server {server}"));
         self.turn(client);
     }
 
-    fn disconnect(&mut self, client: usize, server: usize) {
+    pub(super) fn disconnect(&mut self, client: usize, server: usize) {
         let now = self.now;
         let link = &mut self.clients[client].links[server];
         if !link.up {
@@ -72,7 +70,7 @@ impl World {
                 Some(Event::Request(_, sent)) => {
                     if self.rng.u8(..) < 40 {
                         let (call, at) = (sent.call.clone(), sent.at);
-                        let late = Event::Request(wire, Sent { call, at });
+                        let late = Event::Request(wire, Sent::new(call, at));
                         let delay = Duration::from_millis(self.rng.u64(1..3000));
                         self.after(delay, late);
                     }
@@ -106,18 +104,22 @@ impl World {
                 self.clients[client].die();
             }
             7 if self.servers.len() > 1 => self.server_fails(server),
+            7 => self.fail_over(),
             _ => {}
         }
         let pause = Duration::from_millis(self.rng.u64(10..1500));
         self.after(pause, Event::Fault);
     }
 
-    /// One of several servers stops for a while, or starts again without its data. That
-    /// one stays away until every lease has ended that it has forgotten; a minority does so
-    /// at a time.
+    /// One of several servers stops for a while, or starts again without its data; a
+    /// minority has forgotten locks that may still be held.
     fn server_fails(&mut self, server: usize) {
         let now = self.now;
-        let away = self.servers.iter().filter(|it| now < it.down_until).count();
+        let away = self
+            .servers
+            .iter()
+            .filter(|it| now < it.quarantined_until)
+            .count();
         if self.rng.bool() || away >= (self.servers.len() - 1) / 2 {
             let pause = Duration::from_millis(self.rng.u64(1..900));
             self.say(|| format!("server {server} stops for {pause:?}"));
@@ -126,8 +128,8 @@ impl World {
         }
         self.say(|| format!("server {server} starts again, empty"));
         let clients = self.clients.len();
-        let down_until = now.after(LONGEST_TTL);
-        self.servers[server] = Server::new(down_until);
+        self.servers[server] = Server::new(now);
+        self.servers[server].quarantined_until = now.after(LONGEST_TTL);
         for client in 0..clients {
             self.disconnect(client, server);
         }

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use super::World;
+use super::{Store, World};
 
-const SERVERS: usize = 5;
 const WAITERS: usize = 50;
 const SEEDS: u64 = 2;
 const TIME: Duration = Duration::from_secs(4);
@@ -21,7 +20,7 @@ fn fairness(counts: &[u32]) -> f64 {
 impl World {
     /// One in which all want the same lock all the time.
     fn hot(seed: u64) -> Self {
-        let mut world = Self::of(seed, SERVERS, WAITERS);
+        let mut world = Self::of(seed, Store::Majority, WAITERS);
         world.calm = true;
         for client in &mut world.clients {
             client.eager = Some(0);

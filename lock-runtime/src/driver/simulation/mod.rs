@@ -6,6 +6,7 @@
 //! trace of what happened.
 
 mod client;
+mod failover;
 mod faults;
 mod hot;
 mod server;
@@ -25,6 +26,7 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
 use client::{Client, Link};
+use failover::{Replica, Safeguard};
 use server::Server;
 
 const CLIENTS: usize = 4;
@@ -39,6 +41,8 @@ struct World {
     start: Moment,
     rng: Rng,
     servers: Vec<Server>,
+    /// One that may take the place of the first.
+    replica: Option<Replica>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
     pending: HashMap<u64, Event>,
@@ -49,12 +53,38 @@ struct World {
     loud: bool,
 }
 
+/// Where the locks are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Store {
+    One,
+    /// One whose place a replica may take.
+    Failing(Safeguard),
+    /// Five, of which a majority decides.
+    Majority,
+}
+
+impl Store {
+    fn servers(self) -> usize {
+        match self {
+            Self::One | Self::Failing(_) => 1,
+            Self::Majority => 5,
+        }
+    }
+}
+
 enum Event {
     Request(Wire, Sent),
     Answer(Wire, Sent, Reply),
     Push(Wire, Grant),
+    /// A question whether the replica has everything, for this time.
+    Wait(Wire, Duration),
+    /// Whether it has.
+    Replicated(Wire, bool),
     Wake(usize),
-    Connect { client: usize, server: usize },
+    Connect {
+        client: usize,
+        server: usize,
+    },
     Fault,
 }
 
@@ -67,22 +97,23 @@ struct Wire {
 }
 
 impl World {
-    fn new(seed: u64, servers: usize, loud: bool) -> Self {
-        let mut world = Self::of(seed, servers, CLIENTS);
+    fn new(seed: u64, store: Store, loud: bool) -> Self {
+        let mut world = Self::of(seed, store, CLIENTS);
         world.loud = loud;
         world.after(Duration::from_millis(100), Event::Fault);
         world
     }
 
     /// One in which nothing goes wrong.
-    fn of(seed: u64, servers: usize, clients: usize) -> Self {
+    fn of(seed: u64, store: Store, clients: usize) -> Self {
         fastrand::seed(seed);
         let clock = Clock::manual();
         clock.advance(Duration::from_secs(1));
         let now = clock.now();
         let mut rng = Rng::with_seed(seed);
+        let servers = store.servers();
         let clients: Vec<_> = (0..clients)
-            .map(|_| Client::new(clock.clone(), rng.fork(), servers))
+            .map(|_| Client::new(clock.clone(), rng.fork(), store))
             .collect();
         let mut world = Self {
             clock,
@@ -90,6 +121,10 @@ impl World {
             start: now,
             rng,
             servers: (0..servers).map(|_| Server::new(now)).collect(),
+            replica: match store {
+                Store::Failing(safeguard) => Some(Replica::new(safeguard, now)),
+                _ => None,
+            },
             clients,
             events: BinaryHeap::new(),
             pending: HashMap::new(),
@@ -136,7 +171,8 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
-        if let Event::Answer(wire, ..) | Event::Push(wire, _) = &event {
+        if let Event::Answer(wire, ..) | Event::Push(wire, _) | Event::Replicated(wire, _) = &event
+        {
             let resumes = self.clients[wire.client].paused_until;
             if self.now < resumes {
                 // It lies in the socket's buffer.
@@ -173,6 +209,8 @@ impl World {
                 wakes_at.take_if(|at| *at <= self.now);
                 self.turn(client);
             }
+            Event::Wait(wire, time) => self.wait(wire, time),
+            Event::Replicated(wire, enough) => self.replicated(wire, enough),
             Event::Connect { client, server } => self.connect(client, server),
             Event::Fault => self.fault(),
         }
@@ -184,6 +222,7 @@ impl World {
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
         self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
+        self.replicate();
         for (client, grant) in published {
             let generation = self.clients[client].links[wire.server].generation;
             let to = Wire {
@@ -242,6 +281,7 @@ impl World {
                 self.link(wire).requests_until = at;
                 self.at(at, Event::Request(wire, sent));
             }
+            self.ask_replica(wire);
         }
         if let Some(at) = wakeup.map(|at| at.max(now.after(Duration::from_micros(1)))) {
             let known = &mut self.clients[client].wakes_at;
@@ -325,36 +365,56 @@ impl fmt::Display for Wire {
     }
 }
 
-fn simulate(seed: u64, servers: usize, loud: bool) {
-    if let Err(fault) = World::new(seed, servers, loud).run() {
+fn simulate(seed: u64, store: Store, loud: bool) {
+    if let Err(fault) = World::new(seed, store, loud).run() {
         panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
     }
 }
 
-fn simulate_all(servers: usize, seeds: &str) {
+#[test]
+fn one_holder_at_a_time_and_everybody_is_served() {
+    simulate_all("0..2000", Store::One);
+}
+
+#[test]
+fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
+    simulate_all("0..200", Store::Majority);
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_where_replicas_confirm() {
+    simulate_all("0..500", Store::Failing(Safeguard::Replicas));
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_with_a_quarantine() {
+    simulate_all("0..500", Store::Failing(Safeguard::Quarantine));
+}
+
+#[test]
+fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
+    let two_hold = |seed| {
+        let outcome = World::new(seed, Store::Failing(Safeguard::Nothing), false).run();
+        outcome.is_err_and(|fault| fault.contains("beside"))
+    };
+    assert!((0..200).any(two_hold));
+}
+
+fn simulate_all(default: &str, store: Store) {
     if let Ok(seed) = std::env::var("LOCK_SEED") {
-        return simulate(seed.parse().expect("LOCK_SEED is a number"), servers, true);
+        let seed = seed.parse().expect("LOCK_SEED is a number");
+        return simulate(seed, store, true);
     }
-    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| seeds.into());
+    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
     let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
     let from: u64 = from.parse().expect("a number");
     let to: u64 = to.parse().expect("a number");
     let started = Instant::now();
     for seed in from..to {
-        simulate(seed, servers, false);
+        simulate(seed, store, false);
     }
     let seconds = started.elapsed().as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = (to - from) as f64 / seconds;
-    println!("simulated seeds {from}..{to} with {servers} servers: {rate:.0} a second");
-}
-
-#[test]
-fn one_holder_at_a_time_and_everybody_is_served() {
-    simulate_all(1, "0..2000");
-}
-
-#[test]
-fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
-    simulate_all(5, "0..200");
+    println!("simulated seeds {from}..{to} of {store:?}: {rate:.0} a second");
 }

@@ -18,8 +18,9 @@ const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// One server and its locks.
+#[derive(Clone)]
 pub(super) struct Server {
-    fence: u64,
+    pub(super) fence: u64,
     locks: BTreeMap<LockKey, Lock>,
     /// Which clients a message reaches.
     pub(super) listeners: HashSet<usize>,
@@ -27,17 +28,18 @@ pub(super) struct Server {
     pub(super) published: Vec<(usize, Grant)>,
     /// Until when it does nothing.
     pub(super) paused_until: Moment,
-    /// Until when nobody can connect.
-    pub(super) down_until: Moment,
+    /// Until when it grants nothing, since it has forgotten locks.
+    pub(super) quarantined_until: Moment,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Lock {
     holders: Vec<Holder>,
     queue: BTreeMap<(u64, String), Member>,
     seen: HashMap<usize, Moment>,
 }
 
+#[derive(Clone)]
 struct Holder {
     /// `None` where it has let go and the lock rests.
     token: Option<Token>,
@@ -45,6 +47,7 @@ struct Holder {
     until: Moment,
 }
 
+#[derive(Clone)]
 struct Member {
     token: Token,
     client: usize,
@@ -61,7 +64,7 @@ impl Server {
             listeners: HashSet::new(),
             published: Vec::new(),
             paused_until: now,
-            down_until: now,
+            quarantined_until: now,
         }
     }
 
@@ -78,6 +81,9 @@ impl Server {
                 }
                 Reply::Ours(ours)
             }
+            Call::Shorten { ticket, left } => {
+                Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
+            }
             Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
                 Reply::Ours(self.release(now, key, ticket.token, *rest))
@@ -92,7 +98,9 @@ impl Server {
                 let key = LockKey::from(&*grant.owner);
                 Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
-            Call::Inspect(..) | Call::Report { .. } => Reply::Raw(redis::Value::Nil),
+            Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+                Reply::Raw(redis::Value::Nil)
+            }
         }
     }
 
@@ -245,13 +253,16 @@ impl Lock {
     }
 
     fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
+        self.ends_after(now, ticket, ticket.terms.ttl)
+    }
+
+    fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
         let holder = holders.find(|it| it.token == Some(ticket.token));
-        if let Some(holder) = holder {
-            holder.until = now.after(ticket.terms.ttl);
-            return true;
-        }
-        false
+        holder.is_some_and(|it| {
+            it.until = now.after(left);
+            true
+        })
     }
 
     fn line(&self, now: Moment) -> Line {

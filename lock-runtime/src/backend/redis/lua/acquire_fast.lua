@@ -4,7 +4,7 @@ local call = redis.call
 if not ARGV[4] then
   local owner, queue, seen, channel = KEYS[1], KEYS[1] .. ':q', KEYS[1] .. ':s', ARGV[3]
   if call('EXISTS', owner, queue) == 0 then
-    local fence = call('INCR', KEYS[2])
+    local fence = count and count() or call('INCR', KEYS[2])
     -- A counter that has lost its data is seen to in dispatch.lua.
     if fence >= LEAST_FENCE then
       call('SET', owner, ARGV[1], 'PX', ARGV[2])

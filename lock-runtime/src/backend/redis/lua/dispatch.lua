@@ -6,7 +6,8 @@
 --                  kind in which the lock is shared
 -- KEYS[2] fence:   the counter of acquisitions
 --
--- and, named after the owner, which costs less than naming them in every call:
+-- and, named after the owner, which on one server costs less than naming them in
+-- every call as KEYS[3], [4] and [5]:
 --
 -- :q queue:   a sorted set by place (server time in microseconds), members
 --             kind:ttl:channel, a new line, name
@@ -38,7 +39,7 @@ end
 -- A counter that is far below the server's clock has lost its data since the
 -- connections raised it; the clock is ahead of any number it had reached.
 local function next_fence()
-  local fence = redis.call('INCR', FENCE)
+  local fence = count and count() or redis.call('INCR', FENCE)
   if fence < LEAST_FENCE then
     fence = time()
     redis.call('SET', FENCE, digits(fence))
@@ -193,7 +194,7 @@ local function dispatch(owner, popped, deaf)
     if not gone[channel] then
       local fence = next_fence()
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel, fence .. '\n' .. OWNER .. '\n' .. name) > 0 then
+      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name) > 0 then
         granted[name] = fence
         if kind == 'x' then
           owner = name

@@ -9,7 +9,7 @@ if owner and not shared(owner) then holders = {owner} end
 if not owner then holders = {} end
 redis.call('DEL', OWNER, HOLDERS)
 for _, name in ipairs(holders) do
-  redis.call('PUBLISH', ARGV[1], 'revoked\n' .. name)
+  redis.call('PUBLISH', ARGV[1] .. AT, 'revoked\n' .. name)
 end
 dispatch(nil)
 return #holders

@@ -35,18 +35,26 @@ macro_rules! release {
     };
 }
 
-pub(crate) const ACQUIRE: &str = acquire!();
-pub(crate) const ASK: &str = script!("ask.lua");
-pub(crate) const RELEASE: &str = release!();
-pub(crate) const RENEW: &str = script!("renew_fast.lua", or "renew.lua");
-pub(crate) const RAISE: &str = script!("raise.lua");
-pub(crate) const STATUS: &str = script!("status.lua");
+/// A script that is called by itself.
+macro_rules! whole {
+    ($script:expr) => {
+        concat!(include_str!("layout.lua"), $script)
+    };
+}
+
+pub(crate) const ACQUIRE: &str = whole!(acquire!());
+pub(crate) const ASK: &str = whole!(script!("ask.lua"));
+pub(crate) const RELEASE: &str = whole!(release!());
+pub(crate) const RENEW: &str = whole!(script!("renew_fast.lua", or "renew.lua"));
+pub(crate) const RAISE: &str = whole!(script!("raise.lua"));
+pub(crate) const STATUS: &str = whole!(script!("status.lua"));
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = include_str!("rights.lua");
-pub(crate) const FORCE: &str = script!("force.lua");
+pub(crate) const FORCE: &str = whole!(script!("force.lua"));
 pub(crate) const OPEN: &str = include_str!("open.lua");
+pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
 pub(crate) const MANY: &str = concat!(
-    "local function acquire(KEYS, ARGV)\n",
+    "local AT, count = ''\nlocal function acquire(KEYS, ARGV)\n",
     acquire!(),
     "end\nlocal function release(KEYS, ARGV)\n",
     release!(),

@@ -1,7 +1,8 @@
 -- The basic facts about many locks, and the counter of acquisitions. Writes nothing.
 --
 -- KEYS[1] fence  [2..] owners
--- ARGV[1] how many holders of a shared lock to name
+-- ARGV[1] how many holders of a shared lock to name  [2] how many owners there are;
+--         what follows them in KEYS is named after them
 -- reply   {fence, server time in us, then for each owner
 --          {its value or '', ms left, how many share it, who waits, us of the longest wait,
 --           then for each that shares it: name, ms left}}
@@ -10,7 +11,7 @@ local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local millis = math.ceil(now / 1000)
 local reply = {call('GET', KEYS[1]) or '0', string.format('%.0f', now)}
-for i = 2, #KEYS do
+for i = 2, ARGV[2] + 1 do
   local owner, queue, holders = KEYS[i], KEYS[i] .. ':q', KEYS[i] .. ':h'
   local value = redis.pcall('GET', owner) or ''
   -- Somebody has put something else there, which closes the lock.

@@ -20,13 +20,13 @@ local last = now and call('ZSCORE', seen, channel)
 if not last or now[1] * 1000000 + now[2] - last > SILENCE then
   return general(owner, head)
 end
-local fence = call('INCR', KEYS[2])
+local fence = count and count() or call('INCR', KEYS[2])
 if fence < LEAST_FENCE then return general(owner, head) end
 
 fence = string.format('%d%09d', fence / 1000000000, fence % 1000000000)
 call('SET', KEYS[1], name, 'PX', math.min(ttl, CLAIM_TTL))
 if waiting == 1 then call('DEL', seen) end
-if call('PUBLISH', channel, fence .. '\n' .. KEYS[1] .. '\n' .. name) == 0 then
+if call('PUBLISH', channel .. AT, fence .. '\n' .. KEYS[1] .. '\n' .. name) == 0 then
   return general(owner, nil, channel)
 end
 return owner

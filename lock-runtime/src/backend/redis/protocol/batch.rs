@@ -56,11 +56,14 @@ pub(crate) fn pipeline(
     apart: bool,
 ) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
-    let aside = usize::from(calls.iter().any(|it| it.call.hands_over()));
-    if aside > 0 {
+    let handed_over = calls.iter().find(|it| it.call.hands_over());
+    let handed_over = handed_over.and_then(|it| it.call.key());
+    if let Some(key) = handed_over {
         // The server writes to its clients in the reverse order of the first answer
         // to each, so the next holder hears of its grant before we get our answer.
-        pipeline.cmd("EXISTS").arg(&*names.fence);
+        let mut exists = redis::cmd("EXISTS");
+        names.owner(&mut exists, key);
+        pipeline.add_command(exists);
     }
     let mut rest = calls;
     while !rest.is_empty() {
@@ -68,10 +71,13 @@ pub(crate) fn pipeline(
         let is_called =
             |it: &&Script| script(calls).is_some_and(|called| std::ptr::eq(called, *it));
         let by_text = forgotten.iter().any(is_called);
+        if calls[0].asking {
+            pipeline.cmd("ASKING");
+        }
         pipeline.add_command(encode(calls, names, by_text));
         rest = &rest[calls.len()..];
     }
-    (pipeline, aside)
+    (pipeline, usize::from(handed_over.is_some()))
 }
 
 /// Whether the server has refused a whole batch, perhaps because of one call in it:
@@ -163,8 +169,7 @@ mod tests {
 
     fn acquire(ticket: Ticket, place: Option<u64>) -> Sent {
         let call = Call::Acquire { ticket, place };
-        let at = Moment::from_nanos(1);
-        Sent { call, at }
+        Sent::new(call, Moment::from_nanos(1))
     }
 
     fn common() -> Sent {

@@ -1,6 +1,6 @@
 //! Calls to the server, as values and as commands.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,10 +59,17 @@ pub(crate) enum Call {
         /// Whether others are likely to wait for it.
         crowded: bool,
     },
+    /// Ends a lease after this time, and hands nothing on.
+    Shorten {
+        ticket: Ticket,
+        left: Duration,
+    },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
     /// A step of the inspection that answers a query.
     Inspect(QueryId, Inspect),
+    /// Asks a node of a cluster which nodes there are.
+    Topology,
     /// Tells a connection about a lock that is held here.
     Report {
         channel: Box<str>,
@@ -111,39 +118,93 @@ pub(crate) enum Fact {
 pub(crate) struct Sent {
     pub(crate) call: Call,
     pub(crate) at: Moment,
+    /// How often another node has sent it on.
+    pub(crate) hops: u8,
+    /// Whether it goes to a node that has only begun to take over the lock.
+    pub(crate) asking: bool,
 }
+
+impl Sent {
+    pub(crate) fn new(call: Call, at: Moment) -> Self {
+        Self {
+            call,
+            at,
+            hops: 0,
+            asking: false,
+        }
+    }
+}
+
+/// Which keys a call names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// The owner of the lock and the counter of all locks, for one server.
+    Shared,
+    /// Every key of the lock, with a counter of its own: all are in one slot.
+    Declared,
+}
+
+/// The other keys of a lock, named after its owner: fence, queue, seen and holders.
+const PARTS: [&str; 4] = [":f", ":q", ":s", ":h"];
 
 /// The names of the keys and the channels, as the scripts expect them.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
-    /// The counter of acquisitions.
+    pub(crate) layout: Layout,
+    /// The counter of all acquisitions, in the layout that has one.
     pub(crate) fence: Box<str>,
-    /// The key that is written to see whether replicas have it.
-    pub(crate) mark: Box<str>,
-    /// The channel of this connection, on which its grants are pushed.
+    /// The key that says which run of the server has the data.
+    pub(crate) run: Box<str>,
+    /// The channel on which the grants of this connection are pushed. The connections
+    /// of one client to the nodes of a cluster share it.
     pub(crate) channel: Box<str>,
     /// The channel that all connections listen to.
     pub(crate) common: Box<str>,
+    /// What a node of a cluster adds to both, so that a message reaches those alone who
+    /// listen there: else nothing.
+    pub(crate) at: Box<str>,
 }
 
 impl KeyNames {
     /// The name of a connection is random, never made of host and process: a
     /// clone of a machine would share it.
-    pub(crate) fn new(prefix: &str) -> Result<Self, getrandom::Error> {
+    pub(crate) fn new(prefix: &str, layout: Layout) -> Result<Self, getrandom::Error> {
         Ok(Self {
             prefix: prefix.into(),
+            layout,
             fence: format!("{prefix}:fence").into(),
-            mark: format!("{prefix}:replicas").into(),
+            run: format!("{prefix}:run").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
             common: format!("{prefix}:all").into(),
+            at: "".into(),
         })
     }
 
     /// Those of all connections of a pool.
-    pub(crate) fn of_pool(setup: &Setup) -> Result<Vec<Self>, getrandom::Error> {
+    pub(crate) fn of_pool(setup: &Setup, layout: Layout) -> Result<Vec<Self>, getrandom::Error> {
         let connections = 0..setup.pool_size;
-        connections.map(|_| Self::new(&setup.prefix)).collect()
+        connections
+            .map(|_| Self::new(&setup.prefix, layout))
+            .collect()
+    }
+
+    /// The same, for a connection to this node of a cluster.
+    pub(crate) fn at_node(&self, id: &str) -> Self {
+        Self {
+            at: format!(":{id}").into(),
+            ..self.clone()
+        }
+    }
+
+    /// The channels that the connection subscribes to: its own, and that of all.
+    pub(crate) fn channels(&self) -> [String; 2] {
+        [&self.channel, &self.common].map(|channel| format!("{channel}{}", self.at))
+    }
+
+    /// Whether all keys are named.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.layout == Layout::Declared
     }
 
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
@@ -161,17 +222,44 @@ impl KeyNames {
 
     /// A call of a script about a key.
     fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+        self.call_on(script, &self.owner_key(key), by_text)
+    }
+
+    /// The same, about the lock with this owner key.
+    fn call_on(&self, script: &Script, owner: &impl Display, by_text: bool) -> Cmd {
         let mut cmd = script.call(by_text);
-        cmd.arg("2");
-        self.owner(&mut cmd, key);
-        cmd.arg(&*self.fence);
+        match self.layout {
+            Layout::Shared => {
+                cmd.arg("2").arg(Text(owner)).arg(&*self.fence);
+            }
+            Layout::Declared => {
+                cmd.arg("5").arg(Text(owner));
+                for part in PARTS {
+                    cmd.arg(Text(format_args!("{owner}{part}")));
+                }
+            }
+        }
         cmd
     }
 
-    /// The owner key of a lock.
-    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+    /// The key that is written to see whether replicas have what was said about a lock: on
+    /// the node of a cluster that serves it.
+    pub(crate) fn mark(&self, key: &LockKey) -> String {
         let (prefix, key) = (&*self.prefix, key.as_str());
-        cmd.arg(Text(format_args!("{prefix}:{{{key}}}")));
+        match self.layout {
+            Layout::Shared => format!("{prefix}:replicas"),
+            Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
+        }
+    }
+
+    /// The owner key of a lock.
+    fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
+        OwnerKey(&self.prefix, key.as_str())
+    }
+
+    /// The same, as an argument.
+    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+        cmd.arg(Text(self.owner_key(key)));
     }
 
     /// The member that stands for a ticket in the queue.
@@ -179,6 +267,15 @@ impl KeyNames {
         let (terms, channel) = (&*ticket.terms, &self.channel);
         let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);
         cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
+    }
+}
+
+struct OwnerKey<'a>(&'a str, &'a str);
+
+impl Display for OwnerKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(prefix, key) = self;
+        write!(f, "{prefix}:{{{key}}}")
     }
 }
 
@@ -200,13 +297,13 @@ impl Call {
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
-            Self::Renew(_) => &scripts::RENEW,
+            Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
             Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
             Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
             Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
-            Self::Inspect(..) | Self::Report { .. } => return None,
+            Self::Inspect(..) | Self::Topology | Self::Report { .. } => return None,
         })
     }
 
@@ -223,24 +320,66 @@ impl Call {
             | Self::Leave(ticket)
             | Self::Renew(ticket)
             | Self::Raise { ticket, .. }
+            | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
                 let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
                 timeouts.min().unwrap_or(LONGEST)
             }
-            Self::Disown(_) | Self::Inspect(..) | Self::Report { .. } => LONGEST,
+            Self::Disown(_) | Self::Inspect(..) | Self::Topology | Self::Report { .. } => LONGEST,
         }
     }
 
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
+        let mut cmd = self.encode_for(names, by_text);
+        if names.is_declared() && self.script().is_some() && !self.needs_owner_alone() {
+            cmd.arg(&*names.at);
+        }
+        cmd
+    }
+
+    /// Whether it needs no other key of the lock: it is served then also while the keys
+    /// of the lock are on their way from one node to another.
+    fn needs_owner_alone(&self) -> bool {
+        let (Self::Renew(ticket) | Self::Shorten { ticket, .. }) = self else {
+            return false;
+        };
+        ticket.terms.kind == Kind::Exclusive
+    }
+
+    /// The lock that it is about.
+    pub(crate) fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Acquire { ticket, .. }
+            | Self::Leave(ticket)
+            | Self::Renew(ticket)
+            | Self::Raise { ticket, .. }
+            | Self::Shorten { ticket, .. }
+            | Self::Release { ticket, .. } => Some(&ticket.terms.key),
+            Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
+            Self::Inspect(_, Inspect::Status(key) | Inspect::ForceRelease(key)) => Some(key),
+            Self::Inspect(_, Inspect::Overview(keys)) => keys.first(),
+            Self::Disown(_) | Self::Inspect(..) | Self::Report { .. } | Self::Topology => None,
+        }
+    }
+
+    fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script, key| names.call(script, key, by_text);
-        let renew = |script, ticket: &Ticket| {
-            let terms = &ticket.terms;
-            let mut cmd = names.call(script, &terms.key, by_text);
+        let renew = |ticket: &Ticket, ttl| {
+            let key = &ticket.terms.key;
+            let mut cmd = if names.is_declared() && self.needs_owner_alone() {
+                let mut cmd = scripts::RENEW.call(by_text);
+                cmd.arg("1");
+                names.owner(&mut cmd, key);
+                cmd
+            } else {
+                names.call(&scripts::RENEW, key, by_text)
+            };
             cmd.arg(&*ticket.name)
-                .arg(millis(terms.ttl))
-                .arg(Text(KindCode(terms.kind)));
+                // None at all would be refused.
+                .arg(millis(ttl).max(1))
+                .arg(Text(KindCode(ticket.terms.kind)));
             cmd
         };
         match self {
@@ -285,17 +424,22 @@ impl Call {
                 cmd
             }
             Self::Disown(grant) => {
-                let mut cmd = scripts::RELEASE.call(by_text);
-                cmd.arg("2").arg(&*grant.owner).arg(&*names.fence);
+                let mut cmd = names.call_on(&scripts::RELEASE, &grant.owner, by_text);
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) => renew(&scripts::RENEW, ticket),
+            Self::Renew(ticket) => renew(ticket, ticket.terms.ttl),
+            Self::Shorten { ticket, left } => renew(ticket, *left),
             Self::Raise { ticket, fence } => {
-                let mut cmd = renew(&scripts::RAISE, ticket);
-                cmd.arg(fence);
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::RAISE, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(Text(KindCode(terms.kind)))
+                    .arg(fence);
                 cmd
             }
+            Self::Topology => words(&["CLUSTER", "SLOTS"]),
             Self::Inspect(_, step) => step.encode(names, by_text),
             Self::Report {
                 channel,
@@ -326,30 +470,41 @@ impl Inspect {
             } => {
                 let mut cmd = redis::cmd("SCAN");
                 cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
-                cmd.arg("COUNT").arg(1000);
+                cmd.arg("COUNT").arg(500);
                 cmd
             }
             Self::Overview(keys) => {
                 let mut cmd = scripts::OVERVIEW.call(by_text);
-                cmd.arg(keys.len() + 1).arg(&*names.fence);
-                for key in keys {
-                    names.owner(&mut cmd, key);
+                if names.is_declared() {
+                    // One by one: they may be on different nodes.
+                    cmd.arg(4 * keys.len());
+                    for key in keys {
+                        let owner = names.owner_key(key);
+                        for part in [":f", "", ":q", ":h"] {
+                            cmd.arg(Text(format_args!("{owner}{part}")));
+                        }
+                    }
+                } else {
+                    cmd.arg(keys.len() + 1).arg(&*names.fence);
+                    for key in keys {
+                        names.owner(&mut cmd, key);
+                    }
                 }
-                cmd.arg(MOST_HOLDERS);
+                cmd.arg(MOST_HOLDERS).arg(keys.len());
                 cmd
             }
             Self::Fact(fact) => fact.encode(names, by_text),
             Self::Echo => {
-                let mut cmd = redis::cmd("PUBLISH");
-                cmd.arg(&*names.channel).arg("");
-                cmd
+                let [own, _] = names.channels();
+                words(&["PUBLISH", &own, ""])
             }
             Self::Holders(tokens) => {
+                let [own, common] = names.channels();
                 let message = Message::Asked {
-                    channel: names.channel.clone(),
+                    channel: own.into(),
                     tokens: tokens.clone(),
                 };
-                publish(&names.common, &message)
+                publish(&common, &message)
             }
         }
     }
@@ -363,7 +518,8 @@ impl Fact {
             Self::Clock => redis::cmd("TIME"),
             Self::Rights => {
                 let mut cmd = scripts::RIGHTS.call(by_text);
-                let scratch = format!("{}:scratch", names.channel);
+                // In braces, so that what is made of it is in the same slot.
+                let scratch = format!("{}:{{{}}}:scratch", names.prefix, names.channel);
                 cmd.arg(1).arg(scratch).arg(&*names.channel);
                 cmd
             }

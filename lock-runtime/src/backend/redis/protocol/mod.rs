@@ -5,5 +5,6 @@ pub(crate) mod call;
 pub(crate) mod kind;
 pub(crate) mod line;
 pub(crate) mod message;
+pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;

@@ -8,6 +8,7 @@ use redis::{FromRedisValue as _, ServerError, Value};
 use super::call::{Call, KeyNames, Ticket};
 use super::kind;
 use super::line::Line;
+use super::redirect::Redirect;
 use super::scripts;
 use crate::backend::token::Token;
 use crate::vocabulary::error::Cause;
@@ -53,6 +54,8 @@ pub(crate) enum Standing {
 pub(crate) enum Trouble {
     /// The server did not know the script and has done nothing.
     NotRun,
+    /// A node of a cluster has done nothing, and names another one.
+    Elsewhere(Redirect),
     /// It cannot serve at the moment.
     NotNow(Cause),
     /// It will not serve until somebody changes something.
@@ -62,13 +65,27 @@ pub(crate) enum Trouble {
 }
 
 impl Call {
+    /// Whether this answer says that a lock is ours.
+    pub(crate) fn is_held_by(&self, reply: &Reply) -> bool {
+        match (self, reply) {
+            (Self::Acquire { .. }, Reply::Granted { .. }) | (Self::Renew(_), Reply::Ours(true)) => {
+                true
+            }
+            (Self::Ask(_), Reply::Asked { standings, .. }) => {
+                let granted = |it: &Standing| matches!(it, Standing::Granted { .. });
+                standings.iter().any(granted)
+            }
+            _ => false,
+        }
+    }
+
     /// Reads the answer. `None` if it belongs to another call: the replies of the
     /// connection have shifted, and none of them can be trusted.
     pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
         if let Value::ServerError(error) = value {
             return Some(Err(Trouble::from_server(&error)));
         }
-        if let Self::Inspect(..) | Self::Report { .. } = self {
+        if let Self::Inspect(..) | Self::Report { .. } | Self::Topology = self {
             return Some(Ok(Reply::Raw(value)));
         }
         match (self, &value) {
@@ -79,7 +96,8 @@ impl Call {
                 Self::Leave(ticket)
                 | Self::Renew(ticket)
                 | Self::Raise { ticket, .. }
-                | Self::Release { ticket, .. },
+                | Self::Release { ticket, .. }
+                | Self::Shorten { ticket, .. },
                 value,
             ) => ours(value, &ticket.name),
             (Self::Disown(grant), value) => ours(value, &grant.name),
@@ -182,7 +200,11 @@ impl Trouble {
         if error.code() == "NOSCRIPT" {
             return Self::NotRun;
         }
-        let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
+        let details = error.details().unwrap_or_default();
+        if let Some(redirect) = Redirect::parse(error.code(), details) {
+            return Self::Elsewhere(redirect);
+        }
+        let text = format!("{} {details}", error.code());
         let never = is_final(&text);
         let text = refused_command(&text).unwrap_or(text);
         Self::of(never, Arc::new(ServerSaid(text)))
@@ -200,6 +222,11 @@ impl Trouble {
                 None => Arc::new(error),
             },
         )
+    }
+
+    /// A lasting one, in our own words.
+    pub(crate) fn refused(text: &str) -> Self {
+        Self::Never(Arc::new(ServerSaid(text.to_owned())))
     }
 
     /// A passing trouble, in our own words.
@@ -220,6 +247,26 @@ impl Trouble {
         self.cause().to_string().contains(NO_SUCH_DATABASE)
     }
 
+    /// Whether another node may serve the lock now.
+    pub(crate) fn is_about_cluster(&self) -> bool {
+        let said = ["READONLY", "CLUSTERDOWN", "MASTERDOWN"];
+        let Self::NotNow(cause) = self else {
+            return false;
+        };
+        let text = cause.to_string();
+        said.iter().any(|code| text.contains(code))
+    }
+
+    /// Whether the server belongs to no cluster.
+    pub(crate) fn is_no_cluster(&self) -> bool {
+        self.cause().to_string().contains(NO_CLUSTER)
+    }
+
+    /// Whether the server belongs to a cluster, where one server was expected.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.cause().to_string().contains(IN_CLUSTER)
+    }
+
     /// Whether the server is a replica, which may have been a master before.
     pub(crate) fn is_replica(&self) -> bool {
         matches!(self, Self::NotNow(cause) if cause.to_string().contains("READONLY"))
@@ -228,6 +275,7 @@ impl Trouble {
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
+            Self::Elsewhere(redirect) => Arc::new(ServerSaid(redirect.to_string())),
             Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
         }
     }
@@ -249,12 +297,14 @@ pub(crate) fn is_for_good(error: &redis::RedisError) -> bool {
 }
 
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
+const NO_CLUSTER: &str = "cluster support disabled";
+pub(crate) const IN_CLUSTER: &str = "the server is part of a cluster";
 
 /// Whether an error will not go away by itself. Inside a script, depending on the
 /// server's version, some errors keep their code and others come as `ERR` with the
 /// code in the text.
 fn is_final(text: &str) -> bool {
-    const FINAL: [&str; 8] = [
+    const FINAL: [&str; 11] = [
         "NOAUTH",
         "WRONGPASS",
         "NOPERM",
@@ -264,6 +314,9 @@ fn is_final(text: &str) -> bool {
         "The user executing the script can't",
         "ACL failure in script",
         NO_SUCH_DATABASE,
+        NO_CLUSTER,
+        IN_CLUSTER,
+        "CROSSSLOT",
     ];
     FINAL.iter().any(|code| text.contains(code))
 }

@@ -22,11 +22,22 @@ macro_rules! scripts {
 }
 
 scripts!(
-    ACQUIRE, ASK, RELEASE, RENEW, RAISE, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN
+    ACQUIRE, ASK, RELEASE, RENEW, RAISE, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN, QUARANTINE
 );
 
-static ALL: [&Script; 11] = [
-    &ACQUIRE, &ASK, &RELEASE, &RENEW, &RAISE, &MANY, &STATUS, &OVERVIEW, &RIGHTS, &FORCE, &OPEN,
+static ALL: [&Script; 12] = [
+    &ACQUIRE,
+    &ASK,
+    &RELEASE,
+    &RENEW,
+    &RAISE,
+    &MANY,
+    &STATUS,
+    &OVERVIEW,
+    &RIGHTS,
+    &FORCE,
+    &OPEN,
+    &QUARANTINE,
 ];
 
 /// Those that are loaded when a connection opens.

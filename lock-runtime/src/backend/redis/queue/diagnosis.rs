@@ -7,7 +7,7 @@ use redis::{FromRedisValue as _, Value};
 
 use super::next::Next;
 use crate::backend::redis::findings::{Facts, findings};
-use crate::backend::redis::protocol::call::{Fact, Inspect};
+use crate::backend::redis::protocol::call::{Fact, Inspect, Layout};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::finding::Finding;
@@ -49,9 +49,12 @@ pub(super) struct Diagnosis {
 
 impl Diagnosis {
     /// A diagnosis that knows nothing yet, and its first question.
-    pub(super) fn begin(now: Moment) -> (Self, Inspect) {
+    pub(super) fn begin(now: Moment, layout: Layout) -> (Self, Inspect) {
         let this = Self {
-            facts: Facts::default(),
+            facts: Facts {
+                declared: layout == Layout::Declared,
+                ..Facts::default()
+            },
             step: 0,
             asked: now,
         };

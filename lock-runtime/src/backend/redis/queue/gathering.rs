@@ -8,7 +8,7 @@ use redis::Value;
 
 use super::next::Next;
 use crate::backend::name;
-use crate::backend::redis::protocol::call::Inspect;
+use crate::backend::redis::protocol::call::{Inspect, Layout};
 use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::vocabulary::holder::Holder;
@@ -18,11 +18,12 @@ use crate::vocabulary::overview::{Count, Overview, Summary};
 use crate::vocabulary::query::Pattern;
 
 /// How many locks one call asks about: the server does nothing else meanwhile.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 25;
 
 /// An overview that is not complete yet.
 #[derive(Debug)]
 pub(super) struct Gathering {
+    layout: Layout,
     pattern: Pattern,
     /// The locks that were found so far; a search may find one twice.
     found: BTreeSet<LockKey>,
@@ -33,14 +34,18 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// One that waits for the counter and for the first page.
-    pub(super) fn new(pattern: Pattern) -> Self {
+    /// One that waits for the first page, and for the counter of all locks if there is one.
+    pub(super) fn new(pattern: Pattern, layout: Layout) -> Self {
         Self {
+            layout,
             pattern,
             found: BTreeSet::new(),
             locks: Vec::new(),
             count: None,
-            awaited: 2,
+            awaited: match layout {
+                Layout::Shared => 2,
+                Layout::Declared => 1,
+            },
         }
     }
 
@@ -53,7 +58,10 @@ impl Gathering {
                 new.push(key);
             }
         }
-        let asks = new.chunks(AT_ONCE);
+        let asks = new.chunks(match self.layout {
+            Layout::Shared => AT_ONCE,
+            Layout::Declared => 1,
+        });
         let asks: Vec<_> = asks.map(|keys| Inspect::Overview(keys.into())).collect();
         self.awaited += asks.len() + usize::from(cursor != 0);
         self.awaited -= 1;
@@ -75,7 +83,9 @@ impl Gathering {
             fence: text(fence)?.parse().ok()?,
             raised_to: text(now)?.parse().ok()?,
         };
-        self.count.get_or_insert(count);
+        if self.layout == Layout::Shared {
+            self.count.get_or_insert(count);
+        }
         for (key, facts) in keys.iter().zip(facts) {
             let summary = summary(key, facts)?;
             // It may have been released since it was found.

@@ -10,7 +10,7 @@ use super::gathering::{Gathering, Part, lease, read_page};
 use super::next::Next;
 use crate::backend::Outcome;
 use crate::backend::name;
-use crate::backend::redis::protocol::call::{Call, Inspect};
+use crate::backend::redis::protocol::call::{Call, Inspect, Layout};
 use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
 use crate::backend::token::Token;
@@ -27,8 +27,9 @@ use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The queries that are not answered yet, and the answers to the others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inspections {
+    layout: Layout,
     open: BTreeMap<QueryId, Inspection>,
     answers: VecDeque<Outcome>,
 }
@@ -54,6 +55,14 @@ enum Inspection {
 }
 
 impl Inspections {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            open: BTreeMap::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
     /// The first calls for a query.
     pub(super) fn begin(&mut self, now: Moment, id: QueryId, query: Query) -> Vec<Call> {
         let scan = |pattern: &Pattern, lines| Inspect::Scan {
@@ -73,13 +82,16 @@ impl Inspections {
                 (Inspection::List { pattern, found }, steps)
             }
             Query::Overview(pattern) => {
-                // The counter is wanted also where there is no lock.
-                let counter = Inspect::Overview([].into());
-                let steps = vec![counter, scan(&pattern, true)];
-                (Inspection::Overview(Gathering::new(pattern)), steps)
+                let mut steps = vec![scan(&pattern, true)];
+                if self.layout == Layout::Shared {
+                    // The counter is wanted also where there is no lock.
+                    steps.insert(0, Inspect::Overview([].into()));
+                }
+                let gathering = Gathering::new(pattern, self.layout);
+                (Inspection::Overview(gathering), steps)
             }
             Query::Diagnose => {
-                let (diagnosis, first) = Diagnosis::begin(now);
+                let (diagnosis, first) = Diagnosis::begin(now, self.layout);
                 (Inspection::Diagnose(diagnosis), vec![first])
             }
             Query::ForceRelease(key) => {
@@ -353,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {
-        let mut inspections = Inspections::default();
+        let mut inspections = Inspections::new(Layout::Shared);
         let now = Moment::from_nanos(1);
         for id in [1, 2] {
             inspections.begin(now, QueryId(id), Query::Status(LockKey::from("k")));

@@ -8,6 +8,8 @@ mod inspect;
 mod messages;
 mod next;
 pub(crate) mod order;
+mod quarantine;
+mod quarantined;
 mod replicated;
 mod replies;
 mod requests;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
@@ -29,10 +31,12 @@ use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::error::Cause;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
 use claim::{Claim, Stage};
 use inspect::Inspections;
+use quarantine::Quarantine;
 use room::Rooms;
 use unconfirmed::Unconfirmed;
 
@@ -59,23 +63,26 @@ pub(crate) struct Queue {
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
     replicated: Option<Unconfirmed>,
+    /// While the server may have forgotten locks.
+    quarantine: Option<Quarantine>,
 }
 
 impl Queue {
     /// Not connected yet; `replicated` if grants and renewals count only once
     /// [replicas](Self::ask_replicas) have them.
-    pub(crate) fn new(replicated: bool) -> Self {
+    pub(crate) fn new(replicated: bool, layout: Layout) -> Self {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::default(),
             retries: BTreeSet::new(),
-            inspections: Inspections::default(),
+            inspections: Inspections::new(layout),
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
+            quarantine: None,
         }
     }
 
@@ -92,19 +99,24 @@ impl Queue {
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
-        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
+        let ask = self.rooms.next_ask().filter(|_| self.obstacle().is_none());
         let inspection = self.inspections.next_end();
-        [retry, ask, inspection].into_iter().flatten().min()
+        let quarantine = self.quarantine.as_ref().map(|it| it.ends);
+        [retry, ask, inspection, quarantine]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
+        self.end_quarantine(now);
         while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.retry(now, id);
         }
         self.inspections.tick(now);
-        if self.down.is_none() {
+        if self.obstacle().is_none() {
             while let Some(tickets) = self.rooms.due(now) {
                 self.send(now, Call::Ask(tickets));
             }
@@ -115,11 +127,14 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
-        self.rooms.ask_all(now);
-        // In the order in which they were asked for.
-        let mut ids: Vec<_> = self.claims.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
+        self.resume(now, |_| true);
+        self.tell_of_quarantine();
+    }
+
+    /// The server of these locks can be reached again, or another one has them now.
+    pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
+        self.rooms.ask_all(now, &concerns);
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
             self.retry(now, id);
         }
     }
@@ -128,21 +143,35 @@ impl Queue {
     /// been [`replied`](Self::replied) before.
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
-        let mut unsettled = Vec::new();
-        for (id, claim) in &mut self.claims {
+        self.interrupt(&trouble, |_| true);
+        self.inspections.fail_all(&trouble);
+        self.down = Some(trouble);
+    }
+
+    /// The server of these locks cannot be reached.
+    pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
+        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
+            let Some(claim) = self.claims.get_mut(&id) else {
+                continue;
+            };
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
             if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
-                unsettled.push(*id);
+                self.trouble(id, trouble);
             }
         }
-        unsettled.sort_unstable();
-        for id in unsettled {
-            self.trouble(id, &trouble);
-        }
-        self.inspections.fail_all(&trouble);
-        self.down = Some(trouble);
+    }
+
+    /// These claims, in the order in which they were asked for.
+    fn ids_of(&self, concerns: impl Fn(&Claim) -> bool) -> Vec<LeaseId> {
+        let claims = self.claims.iter();
+        let mut ids: Vec<_> = claims
+            .filter(|(_, claim)| concerns(claim))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Sends what the stage of a claim asks for.
@@ -160,13 +189,19 @@ impl Queue {
             }
         }
         let call = match claim.stage {
-            Stage::Unsent if self.down.is_none() => {
+            Stage::Unsent if self.down.is_none() && self.quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 Call::Acquire {
                     ticket: claim.ticket.clone(),
                     place: claim.place,
                 }
+            }
+            Stage::Leaving { .. } if self.quarantine.is_some() => {
+                let ends = self.quarantine.as_ref().map(|it| (it.ends, id));
+                self.retries.extend(ends);
+                self.tell(id, Ok(false));
+                return;
             }
             Stage::Leaving { until } => {
                 let call = Call::Leave(claim.ticket.clone());
@@ -187,10 +222,14 @@ impl Queue {
                 if self.down.is_some() {
                     self.retries.insert((until, id));
                 }
-                Call::Release {
-                    ticket: claim.ticket.clone(),
-                    rest: rests.since(now),
-                    crowded: claim.crowded,
+                let (ticket, rest) = (claim.ticket.clone(), rests.since(now));
+                match self.quarantine {
+                    Some(_) => Call::Shorten { ticket, left: rest },
+                    None => Call::Release {
+                        ticket,
+                        rest,
+                        crowded: claim.crowded,
+                    },
                 }
             }
             _ => return,
@@ -283,7 +322,7 @@ impl Queue {
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
                 let at = claim.since;
-                self.calls.push(Sent { call, at });
+                self.calls.push(Sent::new(call, at));
             }
         }
     }
@@ -294,7 +333,7 @@ impl Queue {
     }
 
     fn send(&mut self, at: Moment, call: Call) {
-        self.calls.push(Sent { call, at });
+        self.calls.push(Sent::new(call, at));
     }
 
     /// The claim that a ticket was made for, unless it has another token now.

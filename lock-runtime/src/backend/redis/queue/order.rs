@@ -67,7 +67,7 @@ impl Queue {
         claim.place = Some(place);
         let ticket = claim.ticket.clone();
         self.start_over(now, id);
-        if let Some(trouble) = self.down.clone() {
+        if let Some(trouble) = self.obstacle().cloned() {
             // The server forgets the old token when its lease ends.
             return self.trouble(id, &trouble);
         }

@@ -10,6 +10,7 @@ use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::key::LockKey;
 
 impl Queue {
     /// Replicas are to confirm a grant or a renewal.
@@ -20,16 +21,17 @@ impl Queue {
     }
 
     /// How long the replicas have to confirm everything that has been said so far, if they
-    /// are to be asked now.
-    pub(crate) fn ask_replicas(&mut self) -> Option<Duration> {
+    /// are to be asked now, and a lock that it was about.
+    pub(crate) fn ask_replicas(&mut self) -> Option<(Duration, LockKey)> {
         let all = self.replicated.as_mut()?;
         if !all.asked.is_empty() {
             return None;
         }
         all.asked = std::mem::take(&mut all.said);
+        let first = all.asked.first()?.ticket.terms.key.clone();
         let timeouts = all.asked.iter().map(|it| it.ticket.terms.call_timeout());
         // The caller is to hear why before it loses patience.
-        timeouts.min().map(|timeout| timeout / 2)
+        timeouts.min().map(|timeout| (timeout / 2, first))
     }
 
     /// The replicas have what they were asked about, or too few of them do.

@@ -12,23 +12,23 @@ use super::room::Rooms;
 impl Queue {
     /// The answer to a call.
     pub(crate) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
-        let Sent { call, at } = sent;
+        let Sent { call, at, .. } = sent;
         match call {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
             Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
-            Call::Leave(ticket) | Call::Release { ticket, .. } => {
+            Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
             Call::Inspect(number, step) => {
                 let next = self.inspections.replied(now, number, step, result);
-                self.calls
-                    .extend(next.into_iter().map(|call| Sent { call, at: now }));
+                let next = next.into_iter().map(|call| Sent::new(call, now));
+                self.calls.extend(next);
             }
             // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.
-            Call::Disown(_) | Call::Report { .. } => {}
+            Call::Disown(_) | Call::Report { .. } | Call::Topology => {}
         }
     }
 

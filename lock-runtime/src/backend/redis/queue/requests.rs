@@ -39,7 +39,7 @@ impl Queue {
         let id = claim.ticket.terms.id;
         self.ids.insert(claim.ticket.token, id);
         self.claims.insert(id, claim);
-        match self.down.clone() {
+        match self.obstacle().cloned() {
             None => self.retry(now, id),
             Some(trouble) => self.trouble(id, &trouble),
         }
@@ -81,7 +81,8 @@ impl Queue {
     }
 
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        match &self.down {
+        let hands_on = matches!(query, Query::ForceRelease(_));
+        match self.obstacle().filter(|_| hands_on).or(self.down.as_ref()) {
             None => {
                 for call in self.inspections.begin(now, id, query) {
                     self.send(now, call);

@@ -103,10 +103,10 @@ impl Rooms {
         }
     }
 
-    /// Ask about everybody now.
-    pub(crate) fn ask_all(&mut self, now: Moment) {
+    /// Ask about everybody who waits for these locks now.
+    pub(crate) fn ask_all(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
         let keys: Vec<_> = self.by_key.keys().cloned().collect();
-        for key in keys {
+        for key in keys.into_iter().filter(concerns) {
             self.schedule(&key, now);
         }
     }

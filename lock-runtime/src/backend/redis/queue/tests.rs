@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Queue;
-use crate::backend::redis::protocol::call::{Call, Sent};
+use crate::backend::redis::protocol::call::{Call, Layout, Sent};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Trouble};
@@ -33,7 +33,7 @@ struct Peer {
 impl Peer {
     fn connected() -> Self {
         let mut peer = Self {
-            queue: Queue::new(false),
+            queue: Queue::new(false, Layout::Shared),
             now: Moment::from_nanos(1),
         };
         peer.queue.connected(peer.now);
@@ -157,10 +157,13 @@ fn token(sent: &Sent) -> Token {
         | Call::Renew(ticket)
         | Call::Raise { ticket, .. }
         | Call::Release { ticket, .. }
+        | Call::Shorten { ticket, .. }
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,
         Call::Disown(grant) => grant.token,
-        Call::Inspect(..) | Call::Report { .. } => panic!("{sent:?} is about no acquisition"),
+        Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+            panic!("{sent:?} is about no acquisition")
+        }
     }
 }
 

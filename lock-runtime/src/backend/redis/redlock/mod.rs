@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use super::protocol::call::KeyNames;
+use super::protocol::call::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use super::{Redis, connect_failed};
 use crate::backend::setup::Setup;
@@ -44,8 +44,8 @@ impl Redlock {
         let name = Arc::from(all.to_string());
         // One channel on all servers, so that those with the same place stand in the same
         // order everywhere.
-        let names =
-            KeyNames::of_pool(setup).map_err(|error| LockError::unavailable_at(&name, error))?;
+        let names = KeyNames::of_pool(setup, Layout::Shared)
+            .map_err(|error| LockError::unavailable_at(&name, error))?;
         let connections = all.ways(setup);
         let servers: Vec<_> = connections
             .map(|(way, login)| Redis::unconnected(setup, way, login, &names))

@@ -33,18 +33,14 @@ pub(crate) struct Sentinels {
 
 impl Sentinels {
     pub(crate) fn new(service: &Service, setup: &Setup) -> Self {
-        let mut all = Vec::with_capacity(service.sentinels.len());
-        for host in &service.sentinels {
-            let place = Place::at(host.clone(), service.encrypted);
-            all.push(Sentinel {
-                host: host.clone(),
-                route: Route::new(&place, setup),
-                login: service.sentinel_login.to(0),
-            });
-        }
+        let sentinel = |host: &Host| Sentinel {
+            host: host.clone(),
+            route: Route::new(&Place::at(host.clone(), service.encrypted), setup),
+            login: service.sentinel_login.to(0),
+        };
         Self {
             service: service.name.clone(),
-            all,
+            all: service.sentinels.iter().map(sentinel).collect(),
             // The other half is for the master.
             timeout: setup.connect_timeout / 10,
         }

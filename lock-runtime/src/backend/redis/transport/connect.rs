@@ -11,6 +11,7 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::quarantine;
 use super::replicas;
 use super::stream::Route;
 #[cfg(feature = "tls")]
@@ -18,7 +19,7 @@ use super::stream::distrust;
 use super::way::Way;
 use super::wire::Io;
 use crate::backend::redis::protocol::call::KeyNames;
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::protocol::reply::{IN_CLUSTER, Trouble};
 use crate::backend::redis::protocol::scripts;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
@@ -35,12 +36,16 @@ pub(crate) struct Opened {
     pub(crate) io: Io,
     /// One more to the same server, on which its replicas are asked, if they are.
     pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
+    /// For how long nothing must be granted on it.
+    pub(crate) quarantine: Option<Duration>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
     /// Which server it is, if sentinels have named it.
     pub(crate) master: Option<Master>,
     /// How long the password is valid.
     pub(crate) expires_in: Option<Duration>,
+    /// The names with those of the node's channels, in a cluster.
+    pub(crate) names: Option<KeyNames>,
 }
 
 /// Identifies one connection to the server.
@@ -90,7 +95,10 @@ pub(crate) struct Dialer {
     timeout: Duration,
     /// How many replicas have to have what counts.
     pub(super) replicas: usize,
+    /// The longest lease of a server that may have forgotten some.
+    quarantine: Option<Duration>,
     pushes: mpsc::UnboundedSender<Push>,
+    in_cluster: bool,
 }
 
 impl Dialer {
@@ -107,13 +115,23 @@ impl Dialer {
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
             replicas: setup.replicas,
+            quarantine: setup.quarantine,
             pushes,
+            in_cluster: false,
+        }
+    }
+
+    /// The same, to a node of a cluster.
+    pub(crate) fn in_cluster(self) -> Self {
+        Self {
+            in_cluster: true,
+            ..self
         }
     }
 
     /// Whether another server may take the place of the one that it leads to.
     pub(super) fn may_change(&self) -> bool {
-        self.way.may_change()
+        self.way.may_change() || self.quarantine.is_some()
     }
 
     /// Opens a connection that gets the grants of its caller; ends its predecessor, if the
@@ -166,10 +184,14 @@ impl Dialer {
         let opening = self.open_along(&route, login, caller);
         let mut opened = opening.await.map_err(trouble)?;
         opened.master = master;
+        if let Some(longest) = self.quarantine {
+            let connection = (&mut opened.connection, &mut opened.io);
+            opened.quarantine = quarantine::left(connection, &caller.names, longest).await?;
+        }
         if self.replicas > 0 {
             let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
             if !caller.proven {
-                replicas::prove(&mut replicas, &caller.names, self.replicas).await?;
+                replicas::prove(&mut replicas, self.replicas).await?;
             }
             opened.replicas = Some(replicas);
         }
@@ -201,22 +223,31 @@ impl Dialer {
             MultiplexedConnection::new_with_config(login, stream, config).await?;
         let mut io: Io = Box::pin(io);
         let preparing = async {
-            if self.may_change() {
+            if self.way.may_change() {
                 demand_master(&mut connection).await?;
             }
-            prepare(&mut connection, &caller.names, caller.old.as_ref()).await
+            let own = if self.in_cluster {
+                Some(caller.names.at_node(&node(&mut connection).await?))
+            } else {
+                None
+            };
+            let names = own.as_ref().unwrap_or(&caller.names);
+            let identity = prepare(&mut connection, names, caller.old.as_ref()).await?;
+            RedisResult::Ok((identity, own))
         };
-        let identity = tokio::select! {
-            identity = preparing => identity?,
+        let (identity, names) = tokio::select! {
+            prepared = preparing => prepared?,
             () = &mut io => return Err(closed()),
         };
         Ok(Opened {
             connection,
             io,
             replicas: None,
+            quarantine: None,
             identity,
             master: None,
             expires_in: None,
+            names,
         })
     }
 }
@@ -252,8 +283,8 @@ async fn prepare(
     names: &KeyNames,
     old: Option<&Identity>,
 ) -> RedisResult<Option<Identity>> {
-    let channels = [&*names.channel, &*names.common];
-    connection.subscribe(&channels).await?;
+    let channels = names.channels();
+    connection.subscribe(&channels[..]).await?;
 
     let mut first = redis::pipe();
     first.cmd("CLIENT").arg("ID");
@@ -262,14 +293,21 @@ async fn prepare(
     for script in scripts::LOADED {
         first.add_command(script.load());
     }
-    first.cmd("PUBLISH").arg(&*names.channel).arg("");
-    let mut raise = scripts::OPEN.call(true);
-    raise.arg(1).arg(&*names.fence);
-    first.add_command(raise);
+    first.cmd("PUBLISH").arg(&channels[0]).arg("");
+    if !names.is_declared() {
+        let mut raise = scripts::OPEN.call(true);
+        raise.arg(1).arg(&*names.fence);
+        first.add_command(raise);
+    }
 
     let count = first.len();
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
-    answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    if !names.is_declared() {
+        if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
+            return Err(io::Error::other(IN_CLUSTER).into());
+        }
+        answers.pop().unwrap_or(Value::Nil).extract_error()?;
+    }
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
         return Err(io::Error::other("the server does not deliver messages").into());
     }
@@ -302,14 +340,20 @@ fn client_name() -> String {
     format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
 }
 
-/// What a server tells of itself behind this word.
-fn told<'a>(info: &'a Value, word: &str) -> Option<&'a str> {
+/// The id of a cluster's node.
+async fn node(connection: &mut MultiplexedConnection) -> RedisResult<String> {
+    let mut id = redis::cmd("CLUSTER");
+    id.arg("MYID").query_async(connection).await
+}
+
+/// What the server tells of itself under a name.
+fn told<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
     let text = match info {
         Value::VerbatimString { text, .. } => text,
         Value::BulkString(text) => std::str::from_utf8(text).ok()?,
         _ => return None,
     };
-    text.lines().find_map(|line| line.strip_prefix(word))
+    text.lines().find_map(|line| line.strip_prefix(name))
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {

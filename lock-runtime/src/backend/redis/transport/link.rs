@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 
 use super::connect::{Caller, Dialer, Identity, Opened, PushEvent, closed};
+use super::desk::Desk;
 use super::login::Login;
 use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
@@ -37,8 +38,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A connection, or the attempts to open one, and everything that goes over it.
-pub(crate) struct Link {
-    pub(crate) queue: Queue,
+pub(crate) struct Link<D = Queue> {
+    pub(crate) queue: D,
     number: usize,
     names: Arc<KeyNames>,
     dialer: Dialer,
@@ -98,10 +99,16 @@ pub(crate) struct Answered {
     result: RedisResult<Vec<Value>>,
 }
 
-impl Link {
-    pub(crate) fn new(number: usize, names: KeyNames, dialer: Dialer, now: Moment) -> Self {
+impl<D: Desk> Link<D> {
+    pub(crate) fn new(
+        number: usize,
+        queue: D,
+        names: KeyNames,
+        dialer: Dialer,
+        now: Moment,
+    ) -> Self {
         Self {
-            queue: Queue::new(dialer.replicas > 0),
+            queue,
             login: Login::new(None, now, None),
             number,
             names: Arc::new(names),
@@ -179,9 +186,9 @@ impl Link {
     pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
         if let State::Up { replicas, .. } = &mut self.state
             && let Some(replicas) = replicas
-            && let Some(time) = self.queue.ask_replicas()
+            && let Some((time, about)) = self.queue.ask_replicas()
         {
-            replicas.ask(now, &self.names, time);
+            replicas.ask(now, &self.names.mark(&about), time);
             return true;
         }
         false
@@ -217,8 +224,14 @@ impl Link {
         };
         let mut sent = sent.into_iter();
         let mut replaced = false;
-        for value in values {
+        let mut values = values.into_iter();
+        while let Some(value) = values.next() {
             let calls = batch::next(sent.as_slice(), apart);
+            let value = match calls {
+                // That was the answer to `ASKING`.
+                [one] if one.asking => values.next().unwrap_or(value),
+                _ => value,
+            };
             self.apart |= batch::is_refused(calls, &value);
             let Some(replies) = batch::decode(calls, value) else {
                 break;
@@ -318,7 +331,7 @@ impl Link {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart);
+        let apart = std::mem::take(&mut self.apart) || self.names.is_declared();
         let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
@@ -387,6 +400,9 @@ impl Link {
                 .unwrap_or(0)
                 .saturating_sub_unsigned(ours)
         });
+        if let Some(names) = &opened.names {
+            self.names = Arc::new(names.clone());
+        }
         self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
         self.proven = true;
@@ -400,6 +416,7 @@ impl Link {
         self.pause = FIRST_PAUSE;
         self.last_answer = now;
         self.grace = None;
+        self.queue.quarantined(now, opened.quarantine);
         self.queue.connected(now);
     }
 
@@ -422,7 +439,7 @@ impl Link {
     }
 
     /// Drops the connection; a new one is dialled at once.
-    fn broken(&mut self, now: Moment, cause: Cause) {
+    pub(crate) fn broken(&mut self, now: Moment, cause: Cause) {
         if !self.is_up() {
             return;
         }
@@ -446,7 +463,7 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl<D: Desk> fmt::Debug for Link<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("number", &self.number)

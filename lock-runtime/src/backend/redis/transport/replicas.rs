@@ -10,7 +10,6 @@ use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisResult, V
 
 use super::stream::Route;
 use super::wire::{Answers, Io, Wire};
-use crate::backend::redis::protocol::call::KeyNames;
 use crate::backend::redis::protocol::reply::{Trouble, number};
 use crate::base::clock::Moment;
 
@@ -44,8 +43,8 @@ impl Replicas {
 
     /// Asks whether enough of them have everything that the server has said before. One
     /// question is open at a time.
-    pub(super) fn ask(&mut self, now: Moment, names: &KeyNames, time: Duration) {
-        let question = question(names, self.needed, time);
+    pub(super) fn ask(&mut self, now: Moment, mark: &str, time: Duration) {
+        let question = question(mark, self.needed, time);
         let answers = self.wire.send(question, 0);
         self.asked = Some((answers, now.after(time + SLACK)));
     }
@@ -83,27 +82,24 @@ pub(super) async fn open(
 /// Fails if there are too few replicas, or the user may not ask for them.
 pub(super) async fn prove(
     (connection, io): &mut (MultiplexedConnection, Io),
-    names: &KeyNames,
     needed: usize,
 ) -> Result<(), Trouble> {
-    let question = question(names, needed, PROOF);
-    let count = question.len();
+    let mut question = redis::pipe();
+    wait(&mut question, needed, PROOF);
     let answer = tokio::select! {
-        answer = connection.send_packed_commands(&question, 0, count) => answer,
+        answer = connection.send_packed_commands(&question, 0, 1) => answer,
         () = io => return Err(Trouble::said("the server closed the connection")),
     };
     let values = answer.map_err(|error| Trouble::NotNow(Arc::new(error)))?;
-    enough(&values, needed)
+    count(values.first(), needed)
 }
 
 /// A write, and how many replicas have it in time. Having it, they have everything before
 /// it; without a write they might be asked about an older one. The key is written without
 /// new memory once it is there, as a renewal is.
-fn question(names: &KeyNames, needed: usize, time: Duration) -> Pipeline {
+fn question(mark: &str, needed: usize, time: Duration) -> Pipeline {
     let ttl = u64::try_from(MARK_TTL.as_millis()).unwrap_or(u64::MAX);
-    let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut pipeline = redis::pipe();
-    let mark = &*names.mark;
     pipeline
         .cmd("SET")
         .arg(mark)
@@ -112,32 +108,48 @@ fn question(names: &KeyNames, needed: usize, time: Duration) -> Pipeline {
         .arg("PX")
         .arg(ttl);
     pipeline.cmd("PEXPIRE").arg(mark).arg(ttl);
-    pipeline.cmd("WAIT").arg(needed).arg(time);
+    wait(&mut pipeline, needed, time);
     pipeline
+}
+
+fn wait(pipeline: &mut Pipeline, needed: usize, time: Duration) {
+    // None at all would mean without end.
+    let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+    pipeline.cmd("WAIT").arg(needed).arg(time);
 }
 
 /// Reads the answers to a [`question`].
 fn enough(values: &[Value], needed: usize) -> Result<(), Trouble> {
-    let refused = |value: &Value| match value {
-        Value::ServerError(error) => Some(Trouble::from_server(error)),
-        _ => None,
-    };
-    let [set, expire, count] = values else {
+    let [set, expire, waited] = values else {
         return Err(Trouble::said("the answer of the replicas does not match"));
     };
-    if let Some(trouble) = refused(expire).or_else(|| refused(count)) {
-        return Err(trouble);
-    }
+    refused(expire)?;
     if *expire != Value::Int(1) {
-        let missing = || Trouble::said("the key that replicas are to have was evicted");
-        return Err(refused(set).unwrap_or_else(missing));
+        refused(set)?;
+        return Err(Trouble::said(
+            "the key that replicas are to have was evicted",
+        ));
     }
-    match number(count).and_then(|it| usize::try_from(it).ok()) {
+    count(Some(waited), needed)
+}
+
+/// Reads the answer to `WAIT`.
+fn count(waited: Option<&Value>, needed: usize) -> Result<(), Trouble> {
+    let waited = waited.unwrap_or(&Value::Nil);
+    refused(waited)?;
+    match number(waited).and_then(|it| usize::try_from(it).ok()) {
         Some(count) if count >= needed => Ok(()),
         Some(count) => Err(Trouble::said(&format!(
             "{count} of its replicas have the latest writes, and `replicas` asks for {needed}: see whether they run \
              and keep up, or ask for fewer"
         ))),
         None => Err(Trouble::said("the answer of the replicas does not match")),
+    }
+}
+
+fn refused(value: &Value) -> Result<(), Trouble> {
+    match value {
+        Value::ServerError(error) => Err(Trouble::from_server(error)),
+        _ => Ok(()),
     }
 }

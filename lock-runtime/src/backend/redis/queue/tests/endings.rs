@@ -1,7 +1,7 @@
 //! Waiters that give up, and releases, until the server has answered.
 
 use super::{ID, Peer, token};
-use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::call::{Call, Layout};
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::backend::{Outcome, Request};
@@ -11,7 +11,7 @@ use crate::vocabulary::terms::Wait;
 #[test]
 fn giving_up_leaves_whatever_was_reached() {
     // Not sent yet.
-    let mut unsent = Queue::new(false);
+    let mut unsent = Queue::new(false, Layout::Shared);
     let now = Moment::from_nanos(1);
     let terms = Peer::acquiring(Wait::Forever).1;
     let Call::Acquire { ticket, .. } = terms.call else {

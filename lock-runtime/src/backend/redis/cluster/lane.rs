@@ -1,0 +1,293 @@
+//! A lane: a connection to each node of the cluster, and the one queue of all that goes
+//! over them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Context;
+
+use super::mail::{Event, Mail};
+use super::routes::{Changed, NodeId, Routes};
+use super::{slot, topology};
+use crate::backend::redis::protocol::call::{Call, Inspect, KeyNames, Layout, Sent};
+use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
+use crate::backend::redis::queue::Queue;
+use crate::backend::redis::transport::link::Link;
+use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::query::{Found, QueryId};
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) queue: Queue,
+    pub(super) names: KeyNames,
+    pub(super) nodes: BTreeMap<NodeId, Node>,
+    /// The node that each query goes to which is about no lock.
+    pub(super) pinned: Numbered<QueryId, NodeId>,
+    /// What became of a question about the topology.
+    news: Option<Result<Changed, Trouble>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) link: Link<Mail>,
+    /// Why it is not connected, while it is not.
+    pub(super) trouble: Trouble,
+}
+
+impl Node {
+    pub(super) fn new(link: Link<Mail>) -> Self {
+        let trouble = Trouble::said("not connected yet");
+        Self { link, trouble }
+    }
+}
+
+impl Lane {
+    pub(super) fn new(names: KeyNames) -> Self {
+        Self {
+            queue: Queue::new(false, Layout::Declared),
+            names,
+            nodes: BTreeMap::new(),
+            pinned: Numbered::default(),
+            news: None,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.nodes.values().all(|node| node.link.is_up())
+    }
+
+    /// The nodes that can be reached.
+    pub(super) fn up(&self) -> impl Iterator<Item = NodeId> {
+        let up = self.nodes.iter().filter(|(_, node)| node.link.is_up());
+        up.map(|(id, _)| *id)
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.nodes.values().all(|node| node.link.is_quiet())
+    }
+
+    /// When something is due that no event announces.
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let links = self
+            .nodes
+            .values()
+            .filter_map(|node| node.link.next_wakeup());
+        links.chain(self.queue.next_wakeup()).min()
+    }
+
+    /// Writes what was sent and reads what has come in.
+    pub(super) fn poll_io(&mut self, cx: &mut Context<'_>) {
+        for node in self.nodes.values_mut() {
+            node.link.poll_io(cx);
+        }
+    }
+
+    /// Takes in the answers that have arrived.
+    pub(super) fn settle(&mut self, now: Moment, routes: &mut Routes) {
+        for node in self.nodes.values_mut() {
+            while let Some(answered) = node.link.next_answer() {
+                node.link.settle(now, answered);
+            }
+            node.link.settle_replicas(now);
+        }
+        self.take_in(now, routes);
+    }
+
+    /// Adds to the answer of a probe what the queue does not know.
+    pub(super) fn complete(&mut self, id: QueryId, result: &mut Result<Found, Cause>) {
+        if let Some(node) = self.pinned.remove(&id)
+            && matches!(result, Ok(Found::Health(_)))
+            && let Some(node) = self.nodes.get(&node)
+        {
+            node.link.complete(result);
+        }
+    }
+
+    /// Asks a node for the topology; `false` if it is not connected.
+    pub(super) fn ask_topology(&mut self, now: Moment, whom: NodeId) -> bool {
+        let node = self.nodes.get_mut(&whom);
+        let Some(node) = node.filter(|node| node.link.is_up()) else {
+            return false;
+        };
+        node.link.queue.post(Sent::new(Call::Topology, now));
+        true
+    }
+
+    /// Connects where it has to, tells the queue, and sends what it wants sent.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>, now: Moment, routes: &mut Routes) -> bool {
+        let mut changed = false;
+        for node in self.nodes.values_mut() {
+            let was_up = node.link.is_up();
+            // The link tells its waiters of a failed attempt.
+            let _ = node.link.poll_connection(cx, now);
+            changed |= node.link.is_up() != was_up;
+        }
+        self.take_in(now, routes);
+        self.queue.tick(now);
+        self.send(now, routes);
+        for node in self.nodes.values_mut() {
+            changed |= node.link.flush(now) | node.link.ask_replicas(now);
+        }
+        changed
+    }
+
+    /// Handles what the links have reported.
+    pub(super) fn take_in(&mut self, now: Moment, routes: &mut Routes) {
+        let ids: Vec<_> = self.nodes.keys().copied().collect();
+        for id in ids {
+            while let Some(event) = self
+                .nodes
+                .get_mut(&id)
+                .and_then(|it| it.link.queue.next_event())
+            {
+                self.handle(now, routes, id, event);
+            }
+        }
+    }
+
+    fn handle(&mut self, now: Moment, routes: &mut Routes, from: NodeId, event: Event) {
+        match event {
+            Event::Replied(sent, result) => self.replied(now, routes, from, sent, result),
+            Event::Heard(message) => self.queue.heard(now, message),
+            Event::Up if routes.is_known() => {
+                self.queue.resume(now, |key| is_at(routes, key, from));
+            }
+            Event::Up => {}
+            Event::Down(trouble) => {
+                routes.doubt(now);
+                if routes.is_known() {
+                    self.queue
+                        .interrupt(&trouble, |key| is_at(routes, key, from));
+                } else {
+                    self.queue.disconnected(trouble.clone());
+                }
+                if let Some(node) = self.nodes.get_mut(&from) {
+                    node.trouble = trouble;
+                }
+            }
+        }
+    }
+
+    fn replied(
+        &mut self,
+        now: Moment,
+        routes: &mut Routes,
+        from: NodeId,
+        sent: Sent,
+        result: Result<Reply, Trouble>,
+    ) {
+        if let Call::Topology = sent.call {
+            self.news = Some(told(now, routes, from, result));
+            return;
+        }
+        let result = match result {
+            Err(Trouble::Elsewhere(redirect)) => match routes.follow(now, from, &redirect, sent) {
+                Ok((to, sent)) => return self.post(now, to, sent),
+                Err(sent) => {
+                    let result = Err(Trouble::Elsewhere(redirect));
+                    return self.queue.replied(now, sent, result);
+                }
+            },
+            result => result,
+        };
+        if result.as_ref().is_err_and(Trouble::is_about_cluster) {
+            routes.doubt(now);
+        }
+        self.queue.replied(now, sent, result);
+    }
+
+    pub(super) fn take_news(&mut self) -> Option<Result<Changed, Trouble>> {
+        self.news.take()
+    }
+
+    /// Sends the calls of the queue to the nodes that serve their locks.
+    fn send(&mut self, now: Moment, routes: &mut Routes) {
+        // A call that cannot be sent is answered at once, and more may follow from that.
+        loop {
+            let calls = self.queue.calls();
+            if calls.is_empty() {
+                return;
+            }
+            for sent in calls {
+                if let Some(to) = self.destination(routes, &sent.call) {
+                    self.post(now, to, sent);
+                } else {
+                    routes.doubt(now);
+                    let trouble = Trouble::said("no node of the cluster serves this lock");
+                    self.queue.replied(now, sent, Err(trouble));
+                }
+            }
+        }
+    }
+
+    fn destination(&self, routes: &Routes, call: &Call) -> Option<NodeId> {
+        if let Some(key) = call.key() {
+            return routes.of(slot::of_lock(key));
+        }
+        match call {
+            Call::Disown(grant) => routes.of(slot::of_key(&grant.owner)),
+            Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
+                self.pinned.get(id).copied()
+            }
+            _ => self.up().next(),
+        }
+    }
+
+    fn post(&mut self, now: Moment, to: NodeId, sent: Sent) {
+        let trouble = match self.nodes.get_mut(&to) {
+            Some(node) if node.link.is_up() => return node.link.queue.post(sent),
+            Some(node) => node.trouble.clone(),
+            None => Trouble::said("a node of the cluster has just become known"),
+        };
+        self.queue.replied(now, sent, Err(trouble));
+    }
+
+    /// Other nodes serve these slots now.
+    pub(super) fn moved(&mut self, now: Moment, changed: &Changed) {
+        self.queue
+            .resume(now, |key| changed.contains(slot::of_lock(key)));
+    }
+
+    /// Leaves the nodes that are not in the cluster any more.
+    pub(super) fn leave(&mut self, now: Moment, routes: &mut Routes) {
+        let left: Vec<_> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|id| !routes.contains(*id))
+            .collect();
+        for id in left {
+            if let Some(node) = self.nodes.get_mut(&id) {
+                let said = ServerSaid("the node has left the cluster".into());
+                node.link.broken(now, Arc::new(said));
+            }
+            self.take_in(now, routes);
+            self.nodes.remove(&id);
+        }
+    }
+}
+
+fn is_at(routes: &Routes, key: &LockKey, node: NodeId) -> bool {
+    routes.of(slot::of_lock(key)) == Some(node)
+}
+
+/// Takes in the answer to a question about the topology.
+fn told(
+    now: Moment,
+    routes: &mut Routes,
+    from: NodeId,
+    result: Result<Reply, Trouble>,
+) -> Result<Changed, Trouble> {
+    let ranges = match &result {
+        Ok(Reply::Raw(value)) => topology::read(value),
+        _ => None,
+    };
+    if let Some(ranges) = ranges {
+        return Ok(routes.learned(now, from, ranges));
+    }
+    routes.not_told(now);
+    let unclear = || Trouble::said("the server's answer does not say which nodes there are");
+    Err(result.err().unwrap_or_else(unclear))
+}

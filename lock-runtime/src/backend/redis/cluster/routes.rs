@@ -1,0 +1,224 @@
+//! Which node serves which slot, what a redirection changes in that, and when to ask the
+//! cluster anew. A state machine without I/O.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::slot::SLOTS;
+use super::topology::Range;
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::redirect::Redirect;
+use crate::base::clock::Moment;
+use crate::vocabulary::authority::Host;
+
+/// The shortest time between two questions about the topology.
+const ASK_AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// How long a node is kept that serves no slot but was named by a redirection: its first
+/// slot may be on its way there.
+const KEEP_GUEST: Duration = Duration::from_secs(60);
+/// How often a call is sent on: nodes that disagree may each name another one.
+const MOST_HOPS: u8 = 5;
+
+/// Identifies a node as long as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct NodeId(u32);
+
+#[derive(Debug)]
+pub(super) struct Routes {
+    nodes: BTreeMap<NodeId, Host>,
+    slots: Box<[Option<NodeId>]>,
+    /// Until when nodes are kept that serve no slot.
+    guests: BTreeMap<NodeId, Moment>,
+    next_id: u32,
+    /// Whether a node has told the topology.
+    known: bool,
+    asked: Option<Moment>,
+    asking: bool,
+    /// When to ask.
+    due: Option<Moment>,
+    /// Whether nodes have come or gone since somebody looked.
+    other_nodes: bool,
+}
+
+/// The slots that a new answer has given to another node.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changed(Vec<u16>);
+
+impl Changed {
+    pub(super) fn contains(&self, slot: u16) -> bool {
+        self.0.binary_search(&slot).is_ok()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Routes {
+    /// Only these nodes are known, and not what they serve.
+    pub(super) fn new(seeds: &[Host], now: Moment) -> Self {
+        let mut this = Self {
+            nodes: BTreeMap::new(),
+            slots: vec![None; usize::from(SLOTS)].into(),
+            guests: BTreeMap::new(),
+            next_id: 0,
+            known: false,
+            asked: None,
+            asking: false,
+            due: Some(now),
+            other_nodes: false,
+        };
+        for seed in seeds {
+            this.node(seed.clone());
+        }
+        this
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Host)> {
+        self.nodes.iter().map(|(id, host)| (*id, host))
+    }
+
+    /// Whether nodes have come or gone since the last time.
+    pub(super) fn has_other_nodes(&mut self) -> bool {
+        std::mem::take(&mut self.other_nodes)
+    }
+
+    pub(super) fn contains(&self, id: NodeId) -> bool {
+        self.nodes.contains_key(&id)
+    }
+
+    /// The nodes that serve a slot.
+    pub(super) fn masters(&self) -> Vec<NodeId> {
+        let serving = |id: &NodeId| self.slots.contains(&Some(*id));
+        self.nodes.keys().copied().filter(serving).collect()
+    }
+
+    /// The node that serves a slot, as far as is known.
+    pub(super) fn of(&self, slot: u16) -> Option<NodeId> {
+        self.slots.get(usize::from(slot)).copied().flatten()
+    }
+
+    /// Where to send a call on that `from` did not carry out; `Err` gives back one that
+    /// has been sent on too often.
+    pub(super) fn follow(
+        &mut self,
+        now: Moment,
+        from: NodeId,
+        redirect: &Redirect,
+        sent: Sent,
+    ) -> Result<(NodeId, Sent), Sent> {
+        let to = self.node(self.host(from, &redirect.host, redirect.port));
+        self.guests.insert(to, now.after(KEEP_GUEST));
+        if !redirect.asking {
+            if let Some(slot) = self.slots.get_mut(usize::from(redirect.slot)) {
+                *slot = Some(to);
+            }
+            self.doubt(now);
+        }
+        if sent.hops >= MOST_HOPS {
+            return Err(sent);
+        }
+        let sent = Sent {
+            hops: sent.hops + 1,
+            asking: redirect.asking,
+            ..sent
+        };
+        Ok((to, sent))
+    }
+
+    /// Something does not fit what is known: ask soon.
+    pub(super) fn doubt(&mut self, now: Moment) {
+        let earliest = self.asked.map_or(now, |at| at.after(ASK_AT_MOST_EVERY));
+        self.doubt_at(earliest.max(now));
+    }
+
+    /// Ask at this time or before.
+    pub(super) fn doubt_at(&mut self, at: Moment) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// Whether to ask now; if so, [`learned`](Self::learned) or
+    /// [`not_told`](Self::not_told) has to follow.
+    pub(super) fn begins_to_ask(&mut self, now: Moment) -> bool {
+        let begins = !self.asking && self.due.is_some_and(|due| due <= now);
+        if begins {
+            self.asking = true;
+            self.asked = Some(now);
+            self.due = None;
+        }
+        begins
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        self.due.filter(|_| !self.asking)
+    }
+
+    /// There was no answer.
+    pub(super) fn not_told(&mut self, now: Moment) {
+        self.asking = false;
+        self.doubt(now);
+    }
+
+    /// What `from` has told of the topology.
+    pub(super) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
+        self.asking = false;
+        self.known |= !ranges.is_empty();
+        let mut slots = vec![None; usize::from(SLOTS)].into_boxed_slice();
+        for Range {
+            first,
+            last,
+            master,
+        } in ranges
+        {
+            let master = self.node(self.host(from, &master.name, master.port));
+            if let Some(range) = slots.get_mut(usize::from(first)..=usize::from(last)) {
+                range.fill(Some(master));
+            }
+        }
+        let changed = (0..SLOTS).filter(|slot| self.of(*slot) != slots[usize::from(*slot)]);
+        let changed = Changed(changed.collect());
+        self.slots = slots;
+        self.guests.retain(|_, until| *until > now);
+        if self.known {
+            let masters = self.masters();
+            let guests = &self.guests;
+            let before = self.nodes.len();
+            self.nodes
+                .retain(|id, _| masters.contains(id) || guests.contains_key(id));
+            self.other_nodes |= self.nodes.len() < before;
+        }
+        changed
+    }
+
+    /// A node has no name for itself where its clients should use the one they have.
+    fn host(&self, from: NodeId, name: &str, port: u16) -> Host {
+        let name = match self.nodes.get(&from) {
+            Some(host) if name.is_empty() => &host.name,
+            _ => name,
+        };
+        Host {
+            name: name.to_owned(),
+            port,
+        }
+    }
+
+    fn node(&mut self, host: Host) -> NodeId {
+        let known = self.nodes.iter().find(|(_, known)| **known == host);
+        if let Some((id, _)) = known {
+            return *id;
+        }
+        let id = NodeId(self.next_id);
+        self.next_id += 1;
+        self.nodes.insert(id, host);
+        self.other_nodes = true;
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Slots: the part of a cluster that a key is in.
+
+use crate::vocabulary::key::LockKey;
+
+/// How many slots a cluster has.
+pub(super) const SLOTS: u16 = 16384;
+
+/// The slot of all keys of a lock: its name stands in braces in each of them.
+pub(super) fn of_lock(key: &LockKey) -> u16 {
+    let name = key.as_str();
+    of_tag(name.split('}').next().unwrap_or(name))
+}
+
+/// The slot of a key, of which only what stands in its first braces counts.
+pub(super) fn of_key(key: &str) -> u16 {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
+    of_tag(match tag {
+        Some((tag, _)) if !tag.is_empty() => tag,
+        _ => key,
+    })
+}
+
+fn of_tag(tag: &str) -> u16 {
+    let crc = tag.bytes().fold(0, |crc: u16, byte| {
+        let index = usize::from((crc >> 8) ^ u16::from(byte));
+        (crc << 8) ^ CRC16[index]
+    });
+    crc % SLOTS
+}
+
+/// CRC-16/XMODEM, as the specification of Redis Cluster says.
+const CRC16: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < table.len() {
+        #[expect(clippy::cast_possible_truncation, reason = "it is below 256")]
+        let mut crc = (index as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            };
+            bit += 1;
+        }
+        table[index] = crc;
+        index += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_server() {
+        // As `CLUSTER KEYSLOT` answers.
+        for (key, slot) in [
+            ("123456789", 0x31c3),
+            ("foo", 12182),
+            ("lock:{foo}", 12182),
+            ("lock:{foo}:q", 12182),
+            ("lock:{}foo", of_tag("lock:{}foo")),
+            ("{a}{b}", of_tag("a")),
+        ] {
+            assert_eq!(of_key(key), slot, "{key}");
+        }
+        assert_eq!(of_lock(&LockKey::from("foo")), 12182);
+    }
+}

@@ -1,0 +1,261 @@
+//! The arguments of every command.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::duration::{Wait, parse, parse_wait};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  it failed, for a reason without a code of its own
+    2  the arguments make no sense
+   10  status, release: nobody holds the lock
+   20  doctor: a warning is the worst finding
+   21  doctor: an error is among the findings
+   69  the store cannot be asked
+   73  run: the lock was lost before the command had ended
+   74  run: somebody else held the lock until the wait was over
+   75  run --skip: somebody else holds the lock
+   76  release: not confirmed
+  run passes the command's own code on, or 128 and the number of the signal that ended it; 126 and 127 mean that it \
+cannot be run or found.
+
+The store is named by --url, or by LOCK_URL with LOCK_PREFIX and the other variables of lock-runtime.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  # In the crontabs of several machines: one of them runs it, the others say so and end with 75.
+  lockctl run --skip nightly-report -- /usr/local/bin/report
+
+  # Wait for up to ten minutes, and stop the command after an hour.
+  lockctl run --wait 10m --max-hold 1h deploy -- ./deploy.sh production
+
+  # At most four at once, over all machines.
+  lockctl run --permits 4 --wait forever encode -- ffmpeg -i in.mov out.mp4
+
+The command finds LOCK_KEY and LOCK_FENCE, the fencing token, in its environment.";
+
+/// Looks at distributed locks, and runs commands under them.
+#[derive(Debug, Parser)]
+#[command(name = "lockctl", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which store, and how to answer.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// The store, such as `redis://127.0.0.1:6379`; without it, `LOCK_URL` names it
+    #[arg(long, global = true)]
+    pub(crate) url: Option<String>,
+    /// What every key in the store begins with; else what `LOCK_PREFIX` or the URL says, or `lock`
+    #[arg(long, global = true)]
+    pub(crate) prefix: Option<String>,
+    /// Answers with one JSON object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows who holds a lock and who waits for it
+    #[command(
+        after_help = "Examples:\n  lockctl status nightly-report\n  lockctl status --json stock:lamp | jq .line"
+    )]
+    Status(StatusArgs),
+    /// Lists the locks that are held or waited for
+    #[command(
+        visible_alias = "list",
+        after_help = "Examples:\n  lockctl ls\n  lockctl ls 'stock:*' --sort waiters --limit 20"
+    )]
+    Ls(LsArgs),
+    /// Runs a command under a lock
+    #[cfg(unix)]
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Takes a lock away from its holders
+    #[command(
+        after_help = "Examples:\n  lockctl release --force nightly-report\n  lockctl release --force --yes nightly-report   # in a script"
+    )]
+    Release(ReleaseArgs),
+    /// Checks what the guarantees depend on in this store
+    #[command(
+        after_help = "Examples:\n  lockctl doctor\n  lockctl doctor --json | jq 'select(.severity == \"error\")'"
+    )]
+    Doctor,
+    /// Writes a completion script for a shell to stdout
+    #[command(
+        after_help = "Examples:\n  lockctl completions bash > /etc/bash_completion.d/lockctl\n  lockctl completions zsh > ~/.zfunc/_lockctl"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Writes the manual pages
+    #[command(
+        after_help = "Examples:\n  lockctl man | man -l -\n  lockctl man /usr/local/share/man/man1"
+    )]
+    Man {
+        /// Where to write a page for each command; without it, the main page goes to stdout
+        directory: Option<PathBuf>,
+    },
+    /// The child that becomes the command of `run`
+    #[cfg(unix)]
+    #[command(name = "__exec", hide = true)]
+    Exec(ExecArgs),
+    /// The process that ends the command of `run` when `lockctl` cannot
+    #[cfg(unix)]
+    #[command(name = "__guard", hide = true)]
+    Guard,
+    /// Ends by a signal
+    #[cfg(unix)]
+    #[command(name = "__raise", hide = true)]
+    Raise { signal: i32 },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The lock's name, as `ls` shows it
+    pub(crate) key: String,
+    /// Shows at most this many waiters
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) line: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// Which locks: `*` stands for any text, `?` for any character
+    #[arg(default_value = "*")]
+    pub(crate) pattern: String,
+    /// What to sort by
+    #[arg(long, value_enum, default_value_t = Sort::Key)]
+    pub(crate) sort: Sort,
+    /// Shows at most this many
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// What a table of locks is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// By name
+    Key,
+    /// The most waiters first
+    Waiters,
+    /// The longest wait first
+    Wait,
+    /// The lease that ends next first
+    Left,
+}
+
+#[cfg(unix)]
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The lock's name
+    pub(crate) key: String,
+    /// How long the lock survives a crash of this machine [default: 10s]
+    #[arg(long, value_parser = parse, value_name = "TIME")]
+    pub(crate) ttl: Option<Duration>,
+    /// How long to wait for the lock, or `forever` [default: 5s]
+    #[arg(long, value_parser = parse_wait, value_name = "TIME", conflicts_with = "skip")]
+    pub(crate) wait: Option<Wait>,
+    /// Does not wait: if the lock is held, says so and ends with 75
+    #[arg(long)]
+    pub(crate) skip: bool,
+    /// Alone, or beside other readers
+    #[arg(long, value_enum, default_value_t = Mode::Exclusive)]
+    pub(crate) mode: Mode,
+    /// Beside up to this many holders in all
+    #[arg(long, value_name = "N", conflicts_with = "mode")]
+    pub(crate) permits: Option<u32>,
+    /// Keeps the lock closed for at least this long, even if the command ends sooner
+    #[arg(long, value_parser = parse, value_name = "TIME")]
+    pub(crate) min_hold: Option<Duration>,
+    /// Stops the command after this time
+    #[arg(long, value_parser = parse, value_name = "TIME")]
+    pub(crate) max_hold: Option<Duration>,
+    /// What becomes of the command if the lock is lost
+    #[arg(long, value_enum, default_value_t = OnLost::Stop)]
+    pub(crate) on_lost: OnLost,
+    /// How long the command has between SIGTERM and SIGKILL
+    #[arg(long, value_parser = parse, default_value = "5s", value_name = "TIME")]
+    pub(crate) grace: Duration,
+    /// Says nothing on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// One holder
+    Exclusive,
+    /// Shared with other readers
+    Read,
+    /// The same as exclusive
+    Write,
+}
+
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnLost {
+    /// SIGTERM for its process group, and SIGKILL after the grace
+    Stop,
+    /// A warning on stderr; it runs on without the lock
+    Notify,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The lock's name, as `ls` shows it
+    pub(crate) key: String,
+    /// Takes it from holders who are still working
+    #[arg(long, required = true)]
+    pub(crate) force: bool,
+    /// Does not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[cfg(unix)]
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The process that has to live
+    #[arg(long)]
+    pub(crate) parent: i32,
+    /// Takes the terminal
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

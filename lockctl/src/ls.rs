@@ -1,0 +1,75 @@
+//! `lockctl ls`: the locks that are held or waited for.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use lock_runtime::Summary;
+
+use crate::cli::{LsArgs, Sort, StoreArgs};
+use crate::duration::short;
+use crate::exit::{Done, Exit};
+use crate::output;
+use crate::output::{DIM, Output};
+use crate::record;
+use crate::status::{dash, whereabouts};
+use crate::store::connect;
+use crate::words::{count, tame};
+
+pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Done {
+    let locks = connect(store).await?;
+    let mut found = locks.overview(&args.pattern).await?.locks;
+    sort(&mut found, args.sort);
+    let all = found.len();
+    found.truncate(args.limit.unwrap_or(all));
+    if output.is_json() {
+        for lock in &found {
+            output::object(&record::Lock::from(lock))?;
+        }
+        return Ok(Exit::Success);
+    }
+    if found.is_empty() {
+        output::line(format!("{DIM}no lock is held or waited for{DIM:#}"))?;
+        return Ok(Exit::Success);
+    }
+    output::table(&HEADING, found.iter().map(|it| row(it).into()).collect())?;
+    if found.len() < all {
+        let more = count(all - found.len(), "more lock");
+        output::line(format!("{DIM}and {more}{DIM:#}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Sorts a list that is in the order of names.
+pub(crate) fn sort(locks: &mut [Summary], by: Sort) {
+    let left = |it: &Summary| it.holders.iter().filter_map(|it| it.remaining).min();
+    match by {
+        Sort::Key => {}
+        Sort::Waiters => locks.sort_by_key(|it| Reverse(it.waiters)),
+        Sort::Wait => locks.sort_by_key(|it| Reverse(it.longest_wait)),
+        Sort::Left => locks.sort_by_key(|it| left(it).unwrap_or(Duration::MAX)),
+    }
+}
+
+pub(crate) const HEADING: [&str; 6] = ["KEY", "HELD", "HOLDER", "TIME LEFT", "WAITERS", "LONGEST"];
+
+/// The cells of one lock.
+pub(crate) fn row(lock: &Summary) -> [String; 6] {
+    let first = lock.holders.first();
+    let held = match (lock.kind, first) {
+        (Some(kind), _) if lock.held_by > 1 => format!("{kind}, by {}", lock.held_by),
+        (Some(kind), _) => kind.to_string(),
+        (None, Some(holder)) if holder.resting => "resting".to_owned(),
+        (None, Some(_)) => "held".to_owned(),
+        (None, None) => "free".to_owned(),
+    };
+    let place = first.map(|it| whereabouts(it.process, it.host.as_deref(), &it.id));
+    let left = first.map(|it| it.remaining.map_or_else(|| "no end".to_owned(), short));
+    [
+        tame(lock.key.as_str()).into(),
+        held,
+        place.unwrap_or_else(dash),
+        left.unwrap_or_else(dash),
+        lock.waiters.to_string(),
+        lock.longest_wait.map_or_else(dash, short),
+    ]
+}

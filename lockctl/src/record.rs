@@ -1,0 +1,188 @@
+//! What `--json` writes. The names of the fields stay as they are.
+
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use lock_runtime as runtime;
+use serde::Serialize;
+
+/// A holder of a lock.
+#[derive(Debug, Serialize)]
+pub(crate) struct Holder<'a> {
+    id: &'a str,
+    process: Option<u32>,
+    host: Option<&'a str>,
+    function: Option<&'a str>,
+    since: Option<String>,
+    held_ms: Option<u64>,
+    fence: Option<u64>,
+    left_ms: Option<u64>,
+    resting: bool,
+}
+
+impl<'a> From<&'a runtime::Holder> for Holder<'a> {
+    fn from(it: &'a runtime::Holder) -> Self {
+        let held = it.since.and_then(|since| since.elapsed().ok());
+        Self {
+            id: &it.id,
+            process: it.process,
+            host: it.host.as_deref(),
+            function: it.function.as_deref(),
+            since: it.since.map(timestamp),
+            held_ms: held.map(millis),
+            fence: it.fence.map(runtime::FencingToken::get),
+            left_ms: it.remaining.map(millis),
+            resting: it.resting,
+        }
+    }
+}
+
+/// A waiter in the line for a lock.
+#[derive(Debug, Serialize)]
+pub(crate) struct Waiter<'a> {
+    place: usize,
+    id: &'a str,
+    process: Option<u32>,
+    host: Option<&'a str>,
+    function: Option<&'a str>,
+    kind: String,
+    waited_ms: Option<u64>,
+}
+
+impl<'a> Waiter<'a> {
+    pub(crate) fn new(place: usize, it: &'a runtime::Waiter) -> Self {
+        Self {
+            place,
+            id: &it.id,
+            process: it.process,
+            host: it.host.as_deref(),
+            function: it.function.as_deref(),
+            kind: it.kind.to_string(),
+            waited_ms: it.waited.map(millis),
+        }
+    }
+}
+
+/// What `status` answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Status<'a> {
+    key: &'a str,
+    state: &'static str,
+    holders: Vec<Holder<'a>>,
+    waiters: usize,
+    line: Vec<Waiter<'a>>,
+}
+
+impl<'a> From<&'a runtime::Status> for Status<'a> {
+    fn from(it: &'a runtime::Status) -> Self {
+        let line = it.line.iter().enumerate();
+        Self {
+            key: it.key.as_str(),
+            state: state(it.is_held(), it.is_resting()),
+            holders: it.holders.iter().map(Into::into).collect(),
+            waiters: it.waiters,
+            line: line
+                .map(|(at, waiter)| Waiter::new(at + 1, waiter))
+                .collect(),
+        }
+    }
+}
+
+/// One lock in a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lock<'a> {
+    key: &'a str,
+    state: &'static str,
+    kind: Option<String>,
+    held_by: usize,
+    holders: Vec<Holder<'a>>,
+    waiters: usize,
+    longest_wait_ms: Option<u64>,
+}
+
+impl<'a> From<&'a runtime::Summary> for Lock<'a> {
+    fn from(it: &'a runtime::Summary) -> Self {
+        let held = it.holders.iter().any(|holder| !holder.resting);
+        Self {
+            key: it.key.as_str(),
+            state: state(held, !held && it.held_by > 0),
+            kind: it.kind.map(|kind| kind.to_string()),
+            held_by: it.held_by,
+            holders: it.holders.iter().map(Into::into).collect(),
+            waiters: it.waiters,
+            longest_wait_ms: it.longest_wait.map(millis),
+        }
+    }
+}
+
+/// What `release` has done.
+#[derive(Debug, Serialize)]
+pub(crate) struct Release<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) released: usize,
+    pub(crate) holders: Vec<Holder<'a>>,
+    pub(crate) waiters: usize,
+}
+
+/// What `doctor` has found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding<'a> {
+    check: &'a str,
+    severity: String,
+    found: &'a str,
+    meaning: Option<&'a str>,
+    advice: Option<&'a str>,
+}
+
+impl<'a> From<&'a runtime::Finding> for Finding<'a> {
+    fn from(it: &'a runtime::Finding) -> Self {
+        let some = |text: &'a str| Some(text).filter(|it| !it.is_empty());
+        Self {
+            check: it.check,
+            severity: it.severity.to_string(),
+            found: &it.found,
+            meaning: some(it.meaning),
+            advice: some(&it.advice),
+        }
+    }
+}
+
+/// What happens to the lock of `run`.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Occurrence<'a> {
+    pub(crate) event: &'static str,
+    pub(crate) key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fence: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) holder: Option<Holder<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<&'static str>,
+}
+
+/// Why a command failed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) error: &'a str,
+}
+
+fn state(held: bool, resting: bool) -> &'static str {
+    match (held, resting) {
+        (true, _) => "held",
+        (false, true) => "resting",
+        (false, false) => "free",
+    }
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A moment, as RFC 3339 writes it.
+pub(crate) fn timestamp(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    format!("{at:.3}")
+}

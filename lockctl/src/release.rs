@@ -1,0 +1,93 @@
+//! `lockctl release --force`: takes a lock away from its holders.
+
+use std::io::{self, BufRead as _, Write as _};
+
+use lock_runtime::Status;
+
+use crate::cli::{ReleaseArgs, StoreArgs};
+use crate::exit::{Done, Exit, Failure};
+use crate::key::key;
+use crate::output;
+use crate::output::{Output, YELLOW, is_interactive};
+use crate::record;
+use crate::store::connect;
+use crate::words::{count, tame};
+
+pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Output) -> Done {
+    let locks = connect(store).await?;
+    let key = key(&args.key);
+    let status = locks.status(&key).await?;
+    if !status.holders.is_empty() && !args.yes {
+        confirm(&status)?;
+    }
+    let released = locks.force_release(&key).await?;
+    if output.is_json() {
+        output::object(&record::Release {
+            key: key.as_str(),
+            released,
+            holders: status.holders.iter().map(Into::into).collect(),
+            waiters: status.waiters,
+        })?;
+    } else {
+        tell(&status, released)?;
+    }
+    Ok(match released {
+        0 => Exit::Free,
+        _ => Exit::Success,
+    })
+}
+
+/// Asks on a terminal; a script has to say `--yes`.
+fn confirm(status: &Status) -> Result<(), Failure> {
+    let key = tame(status.key.as_str());
+    if !is_interactive() {
+        let message = format!("`{key}` is held and nobody can be asked: say --yes to take it away");
+        return Err(Failure::Refused(message));
+    }
+    let mut stderr = anstream::stderr().lock();
+    for holder in &status.holders {
+        writeln!(stderr, "`{key}` is held by {}.", tame(&holder.to_string()))?;
+    }
+    write!(
+        stderr,
+        "{YELLOW}Its work may overlap with the next holder's.{YELLOW:#} Take the lock away? [y/N] "
+    )?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::Refused("nothing was changed".to_owned())),
+    }
+}
+
+fn tell(status: &Status, released: usize) -> io::Result<()> {
+    let key = tame(status.key.as_str());
+    if released == 0 {
+        return output::line(format!("`{key}` was free: nothing was changed"));
+    }
+    output::line(format!(
+        "`{key}` was taken from {}",
+        count(released, "holder")
+    ))?;
+    for holder in status.holders.iter().filter(|it| !it.resting) {
+        let who = tame(&holder.to_string()).into_owned();
+        output::line(match holder.process {
+            Some(_) => format!(
+                "  {who} was told to stop; until it has, and until its next renewal if it cannot be reached, it may overlap \
+                 with the next holder"
+            ),
+            None => format!(
+                "  {who} ({}) cannot be told and may overlap with the next holder",
+                tame(&holder.id)
+            ),
+        })?;
+    }
+    match status.waiters {
+        0 => output::line("nobody waited for it"),
+        waiters => output::line(format!(
+            "it went to the first of {}",
+            count(waiters, "waiter")
+        )),
+    }
+}

@@ -1,0 +1,111 @@
+//! `lockctl status`: who holds a lock, and who waits for it.
+
+use lock_runtime::{Holder, Status, Waiter};
+
+use crate::cli::{StatusArgs, StoreArgs};
+use crate::duration::short;
+use crate::exit::{Done, Exit};
+use crate::key::key;
+use crate::output;
+use crate::output::{BOLD, DIM, GREEN, Output, YELLOW};
+use crate::record;
+use crate::store::connect;
+use crate::words::{count, tame};
+
+pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output) -> Done {
+    let locks = connect(store).await?;
+    let mut status = locks.status(key(&args.key)).await?;
+    if output.is_json() {
+        output::object(&record::Status::from(&status))?;
+    } else {
+        status.line.truncate(args.line);
+        show(&status)?;
+    }
+    let exit = if status.holders.is_empty() {
+        Exit::Free
+    } else {
+        Exit::Success
+    };
+    Ok(exit)
+}
+
+fn show(status: &Status) -> std::io::Result<()> {
+    let state = if status.is_held() {
+        let shared = match status.holders.len() {
+            1 => String::new(),
+            holders => format!(" by {holders}"),
+        };
+        format!("{YELLOW}held{YELLOW:#}{shared}")
+    } else if status.is_resting() {
+        format!("{YELLOW}resting{YELLOW:#}")
+    } else {
+        format!("{GREEN}free{GREEN:#}")
+    };
+    let waiters = match status.waiters {
+        0 => "nobody waits".to_owned(),
+        1 => "1 waits".to_owned(),
+        waiters => format!("{waiters} wait"),
+    };
+    let key = tame(status.key.as_str());
+    output::line(format!("{BOLD}{key}{BOLD:#}  {state}, {waiters}"))?;
+    if !status.holders.is_empty() {
+        output::line("")?;
+        let heading = ["HOLDER", "FUNCTION", "HELD FOR", "FENCE", "TIME LEFT"];
+        output::table(&heading, status.holders.iter().map(holder_row).collect())?;
+    }
+    if !status.line.is_empty() {
+        output::line("")?;
+        let rows = status.line.iter().enumerate();
+        let rows = rows.map(|(at, waiter)| waiter_row(at + 1, waiter));
+        output::table(
+            &["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
+            rows.collect(),
+        )?;
+        let more = status.waiters.saturating_sub(status.line.len());
+        if more > 0 {
+            output::line(format!("{DIM}and {} more{DIM:#}", count(more, "waiter")))?;
+        }
+    }
+    Ok(())
+}
+
+fn holder_row(it: &Holder) -> Vec<String> {
+    let held = it.since.and_then(|since| since.elapsed().ok());
+    vec![
+        whereabouts(it.process, it.host.as_deref(), &it.id),
+        it.function
+            .as_deref()
+            .map_or_else(dash, |it| tame(it).into()),
+        match held {
+            _ if it.resting => "resting".to_owned(),
+            Some(held) => short(held),
+            None => "no answer".to_owned(),
+        },
+        it.fence.map_or_else(dash, |it| it.get().to_string()),
+        it.remaining.map_or_else(|| "no end".to_owned(), short),
+    ]
+}
+
+fn waiter_row(place: usize, it: &Waiter) -> Vec<String> {
+    vec![
+        place.to_string(),
+        whereabouts(it.process, it.host.as_deref(), &it.id),
+        it.function
+            .as_deref()
+            .map_or_else(dash, |it| tame(it).into()),
+        it.kind.to_string(),
+        it.waited.map_or_else(dash, short),
+    ]
+}
+
+/// The process and its machine, or else what a foreign client wrote.
+pub(crate) fn whereabouts(process: Option<u32>, host: Option<&str>, id: &str) -> String {
+    match (process, host) {
+        (Some(process), Some(host)) => format!("{process}@{}", tame(host)),
+        _ => format!("foreign: {}", tame(id)),
+    }
+}
+
+pub(crate) fn dash() -> String {
+    "-".to_owned()
+}

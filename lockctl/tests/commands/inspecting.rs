@@ -1,0 +1,282 @@
+//! `status`, `ls`, `release` and `doctor`, and what all commands have in common.
+
+use tests::{LONG, PATIENCE, RedisServer, connect, in_line, release, take, within};
+
+use crate::support::{lockctl, ran};
+
+#[tokio::test]
+async fn a_status_has_the_holder_and_the_line() {
+    let server = RedisServer::start().await;
+    let free = ran(&server, &["status", "stock:lamp", "--json"]).await;
+    let told = free.object();
+    assert_eq!((free.code, &told["state"]), (10, &"free".into()));
+
+    let locks = connect(server.url()).await;
+    let request = locks.lock("stock:lamp").ttl(LONG).function("shop::buy");
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let waiter = |name| locks.lock("stock:lamp").function(name).wait_forever();
+    let _first = in_line(&locks, waiter("shop::first")).await;
+    let _second = in_line(&locks, waiter("shop::second").read()).await;
+
+    let held = ran(&server, &["status", "stock:lamp", "--json"]).await;
+    assert_eq!(held.code, 0);
+    let told = held.object();
+    assert_eq!(
+        (&told["key"], &told["state"]),
+        (&"stock:lamp".into(), &"held".into())
+    );
+    let holder = &told["holders"][0];
+    assert_eq!(holder["process"], std::process::id());
+    assert_eq!(holder["function"], "shop::buy");
+    assert_eq!(holder["fence"], guard.fencing_token().get());
+    assert!(holder["held_ms"].is_u64() && holder["since"].is_string());
+    assert!(holder["left_ms"].as_u64().unwrap() > 30_000);
+    assert_eq!(told["waiters"], 2);
+    for (at, (name, kind)) in [("shop::first", "exclusive"), ("shop::second", "read")]
+        .iter()
+        .enumerate()
+    {
+        let waiter = &told["line"][at];
+        assert_eq!(
+            (&waiter["function"], &waiter["kind"]),
+            (&(*name).into(), &(*kind).into())
+        );
+        assert_eq!(waiter["place"], at + 1);
+        assert!(waiter["waited_ms"].is_u64());
+    }
+
+    let text = ran(&server, &["status", "stock:lamp", "--line", "1"])
+        .await
+        .stdout;
+    assert!(
+        !text.contains('\u{1b}'),
+        "colours where nobody sees them: {text:?}"
+    );
+    for part in [
+        "held, 2 wait",
+        "shop::buy",
+        "shop::first",
+        "and 1 waiter more",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    assert!(!text.contains("shop::second"), "{text}");
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_list_has_what_is_held_and_waited_for() {
+    let server = RedisServer::start().await;
+    assert_eq!(ran(&server, &["ls", "--json"]).await.stdout, "");
+    let locks = connect(server.url()).await;
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    let _chair = take(&locks, "stock:chair", LONG).await;
+    let _order = take(&locks, "order:1", LONG).await;
+    let _waiter = in_line(&locks, locks.lock("stock:lamp").wait_forever()).await;
+
+    let all = ran(&server, &["ls", "--json"]).await;
+    let keys: Vec<_> = all
+        .objects()
+        .iter()
+        .map(|it| it["key"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(keys, ["order:1", "stock:chair", "stock:lamp"]);
+    let first = ran(
+        &server,
+        &[
+            "ls", "stock:*", "--sort", "waiters", "--limit", "1", "--json",
+        ],
+    )
+    .await;
+    let lamp = first.object();
+    assert_eq!(
+        (&lamp["key"], &lamp["waiters"]),
+        (&"stock:lamp".into(), &1.into())
+    );
+    assert_eq!(
+        (&lamp["state"], &lamp["kind"]),
+        (&"held".into(), &"exclusive".into())
+    );
+    assert_eq!(lamp["holders"][0]["process"], std::process::id());
+    assert!(lamp["longest_wait_ms"].is_u64());
+    let text = ran(&server, &["ls", "stock:*", "--limit", "1"])
+        .await
+        .stdout;
+    assert!(
+        text.starts_with("KEY") && text.contains("and 1 more lock"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_release_says_what_it_did_and_wants_a_yes() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let refused = ran(&server, &["release", "--force", "key"]).await;
+    assert_eq!(refused.code, 76);
+    assert!(refused.stderr.contains("say --yes"), "{refused:?}");
+    assert!(guard.is_held());
+    let unforced = ran(&server, &["release", "key", "--yes"]).await;
+    assert_eq!(unforced.code, 2, "{unforced:?}");
+
+    let next = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    let done = ran(&server, &["release", "--force", "--yes", "--json", "key"]).await;
+    let told = done.object();
+    assert_eq!(
+        (done.code, &told["released"], &told["waiters"]),
+        (0, &1.into(), &1.into())
+    );
+    assert_eq!(told["holders"][0]["process"], std::process::id());
+    within(PATIENCE, guard.lost()).await;
+    let next = within(PATIENCE, next).await.unwrap();
+    let text = ran(&server, &["release", "--force", "--yes", "key"])
+        .await
+        .stdout;
+    assert!(
+        text.contains("may overlap") && text.contains("nobody waited"),
+        "{text}"
+    );
+    within(PATIENCE, next.lost()).await;
+    let free = ran(&server, &["release", "--force", "--yes", "key"]).await;
+    assert_eq!(free.code, 10, "{free:?}");
+}
+
+#[tokio::test]
+async fn a_doctor_finds_what_is_wrong() {
+    let server = RedisServer::builder()
+        .arg("--maxmemory", "20mb")
+        .arg("--maxmemory-policy", "allkeys-lru")
+        .start()
+        .await;
+    let bad = ran(&server, &["doctor", "--json"]).await;
+    assert_eq!(bad.code, 21);
+    let findings = bad.objects();
+    let eviction = findings
+        .iter()
+        .find(|it| it["check"] == "eviction")
+        .unwrap();
+    assert_eq!(eviction["severity"], "error");
+    assert!(eviction["advice"].as_str().unwrap().contains("noeviction"));
+    assert!(
+        eviction["meaning"]
+            .as_str()
+            .unwrap()
+            .contains("two holders")
+    );
+    let text = ran(&server, &["doctor"]).await.stdout;
+    assert!(text.contains("error   eviction"), "{text}");
+
+    let better = RedisServer::builder().append_only().start().await;
+    let good = ran(&better, &["doctor", "--json"]).await;
+    let rest: Vec<_> = good
+        .objects()
+        .into_iter()
+        .filter(|it| it["check"] != "latency")
+        .collect();
+    assert!(rest.iter().all(|it| it["severity"] == "fine"), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_asked_has_a_code_of_its_own() {
+    let mut server = RedisServer::start().await;
+    server.kill().await;
+    let gone = ran(&server, &["ls", "--json"]).await;
+    assert_eq!((gone.code, &*gone.stdout), (69, ""));
+    let error: serde_json::Value = serde_json::from_str(&gone.stderr).unwrap();
+    assert_eq!(error["kind"], "unavailable");
+    for command in [
+        &["status", "key"][..],
+        &["doctor"],
+        &["run", "key", "--", "true"],
+        &["release", "--force", "key"],
+    ] {
+        assert_eq!(ran(&server, command).await.code, 69, "{command:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_nobody_names_is_asked_for() {
+    let server = RedisServer::start().await;
+    let mut command = lockctl(&server, &["ls"]);
+    let output = command.env_remove("LOCK_URL").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("--url") && said.contains("LOCK_URL"),
+        "{said}"
+    );
+    let wrong = ran(&server, &["--url", "nosuch://here", "ls"]).await;
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_prefix_tells_locks_apart() {
+    let server = RedisServer::start().await;
+    let shop = connect(
+        lock_runtime::LockConfig::new(server.url())
+            .unwrap()
+            .prefix("shop"),
+    )
+    .await;
+    let _guard = take(&shop, "key", LONG).await;
+    assert_eq!(ran(&server, &["status", "key"]).await.code, 10);
+    assert_eq!(
+        ran(&server, &["status", "key", "--prefix", "shop"])
+            .await
+            .code,
+        0
+    );
+    let variable = lockctl(&server, &["status", "key"])
+        .env("LOCK_PREFIX", "shop")
+        .output()
+        .await;
+    assert_eq!(variable.unwrap().status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_name_from_a_list_names_the_same_lock() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _guard = take(&locks, "odd {%} \u{1b}[31m name", LONG).await;
+    let listed = ran(&server, &["ls", "--json"]).await.object();
+    let name = listed["key"].as_str().unwrap();
+    assert_eq!(ran(&server, &["status", name]).await.code, 0, "{name}");
+    assert_eq!(
+        ran(&server, &["status", "odd {%} \u{1b}[31m name"])
+            .await
+            .code,
+        0
+    );
+    // A foreign client may write anything as its value.
+    server
+        .cmd(&["SET", &RedisServer::owner_key("key"), "\u{1b}[2Jme"])
+        .await;
+    let text = ran(&server, &["ls"]).await.stdout;
+    assert!(
+        !text.contains('\u{1b}') && text.contains("foreign: \\u{1b}[2Jme"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn completions_and_pages_name_the_commands() {
+    let server = RedisServer::start().await;
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = ran(&server, &["completions", shell]).await;
+        assert_eq!(script.code, 0);
+        assert!(script.stdout.contains("release"), "{shell}");
+        assert!(!script.stdout.contains("doctor__guard"), "{shell}");
+    }
+    let page = ran(&server, &["man"]).await;
+    assert!(
+        page.stdout.starts_with(".ie") || page.stdout.contains(".TH lockctl"),
+        "{page:?}"
+    );
+    let directory = std::env::temp_dir().join(tests::unique("pages"));
+    std::fs::create_dir(&directory).unwrap();
+    let written = ran(&server, &["man", directory.to_str().unwrap()]).await;
+    assert_eq!(written.code, 0, "{written:?}");
+    assert!(directory.join("lockctl-run.1").exists());
+    std::fs::remove_dir_all(&directory).unwrap();
+}

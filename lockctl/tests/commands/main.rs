@@ -1,0 +1,11 @@
+//! Promise: every command does what its help says, on a real server, for people and for programs.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod inspecting;
+mod lost;
+mod process;
+mod running;
+mod screen;
+mod support;
+mod terminal;

@@ -1,0 +1,39 @@
+//! The layout in which every key is named, on one server.
+
+use tests::{LONG, PATIENCE, RedisServer, connect, granted, queue, release, take};
+
+#[tokio::test]
+async fn every_key_that_a_script_uses_is_named_in_its_call() {
+    let server = RedisServer::start().await;
+    let locks = connect(format!("{}?layout=declared", server.url())).await;
+    let mut monitor = server.monitor().await;
+    let guard = take(&locks, "key", LONG).await;
+    let fence = guard.fencing_token();
+    let waiter = queue(&server, &locks, "key", LONG, 1).await;
+    release(guard).await;
+    let next = granted(PATIENCE, waiter).await;
+    assert!(next.fencing_token() > fence);
+    release(next).await;
+    let reader = locks.lock("key").read().acquire().await.expect("free");
+    locks.status("key").await.expect("a status");
+    locks.force_release("key").await.expect("it is held");
+    drop(reader);
+
+    let mut calls = 0;
+    for command in monitor.commands(&server).await {
+        let [name, _, count, ..] = &*command else {
+            continue;
+        };
+        if name.eq_ignore_ascii_case("EVALSHA") || name.eq_ignore_ascii_case("EVAL") {
+            let owner = RedisServer::owner_key("key");
+            let parts = ["", ":f", ":q", ":s", ":h"].map(|part| format!("{owner}{part}"));
+            let count: usize = count.parse().expect("a count");
+            assert_eq!(command[3..3 + count], parts[..count], "{command:?}");
+            assert!(count == 5 || count == 1, "{command:?}");
+            calls += 1;
+        }
+    }
+    assert!(calls >= 8, "{calls}");
+    let common = server.keys("lock:fence").await;
+    assert!(common.is_empty(), "each lock has its own counter");
+}

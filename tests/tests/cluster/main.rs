@@ -1,0 +1,35 @@
+//! Locks on Redis Cluster while its slots move, its masters fail, and its nodes come and go.
+
+mod addresses;
+mod declared;
+mod failover;
+mod nodes;
+mod pushes;
+mod replicas;
+mod slots;
+
+use std::time::Duration;
+
+use lock_runtime::LockGuard;
+use tests::{ClusterFleet, PATIENCE, eventually};
+
+/// Short enough that renewals are seen, long enough for a busy machine.
+const TTL: Duration = Duration::from_secs(2);
+
+/// A renewal from now on has succeeded.
+async fn renewed(guard: &LockGuard) {
+    let before = guard.remaining();
+    eventually(PATIENCE, async || guard.remaining() > before).await;
+    assert!(guard.is_held());
+}
+
+/// The name of a lock that the node with that number serves.
+async fn key_of(fleet: &ClusterFleet, node: usize) -> String {
+    for number in 0.. {
+        let key = format!("key-{number}");
+        if fleet.master_of(&key).await == node {
+            return key;
+        }
+    }
+    unreachable!("every node has slots");
+}

@@ -1,0 +1,73 @@
+//! `replicas`: what a node grants and renews counts once its own replicas have it.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError};
+use tests::{ClusterFleet, LONG, PATIENCE, connect, granted, queue, release, take, within};
+
+use crate::key_of;
+
+fn config(fleet: &ClusterFleet) -> LockConfig {
+    let config = LockConfig::new(fleet.url()).expect("a URL").replicas(1);
+    config.unavailable_wait(Duration::from_secs(1))
+}
+
+#[tokio::test]
+async fn a_grant_is_on_the_replica_of_its_node() {
+    let fleet = ClusterFleet::start().await;
+    let locks = connect(config(&fleet)).await;
+    for number in 0..30 {
+        let key = format!("key-{number}");
+        let guard = take(&locks, &key, LONG).await;
+        let replica = fleet.replica_of(fleet.master_of(&key).await).await;
+        let owner = format!("lock:{{{key}}}");
+        assert_eq!(fleet.nodes()[replica].keys(&owner).await, [owner]);
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
+    let fleet = ClusterFleet::start().await;
+    let locks = connect(config(&fleet)).await;
+    let other = connect(config(&fleet).unavailable_wait_forever()).await;
+    let node = fleet.master_of("first").await;
+    let guard = take(&locks, "first", LONG).await;
+    let waiter = queue(&fleet.nodes()[node], &other, "first", LONG, 1).await;
+    let replica = &fleet.nodes()[fleet.replica_of(node).await];
+    replica.stop();
+    release(guard).await;
+    fleet.nodes()[node].in_line("first", 0).await;
+    let tried = locks.lock("first").ttl(LONG).wait(PATIENCE).acquire();
+    let held = within(PATIENCE, tried).await;
+    assert!(held.is_err() && !waiter.is_finished(), "{held:?}");
+
+    let elsewhere = key_of(&fleet, (node + 1) % 3).await;
+    let guard = take(&locks, &elsewhere, LONG).await;
+    release(guard).await;
+
+    replica.resume();
+    let guard = granted(PATIENCE, waiter).await;
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_renewal_that_its_replica_does_not_have_is_none() {
+    let fleet = ClusterFleet::start().await;
+    let locks = connect(config(&fleet)).await;
+    let guard = take(&locks, "key", Duration::from_secs(3)).await;
+    let node = fleet.master_of("key").await;
+    let replica = &fleet.nodes()[fleet.replica_of(node).await];
+    replica.stop();
+    let work = guard.hold(std::future::pending::<()>());
+    let lost = within(PATIENCE, work).await;
+    assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
+    replica.resume();
+}
+
+#[test]
+fn a_quarantine_is_refused() {
+    let config = LockConfig::new("redis+cluster://h?quarantine=10s").expect("a URL");
+    let text = config.validate().expect_err("not there yet").to_string();
+    assert!(text.starts_with("invalid quarantine: "), "{text}");
+}

@@ -1,0 +1,202 @@
+//! `quarantine`: a server that may have forgotten locks grants nothing until they have ended.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
+use tests::{
+    PATIENCE, Proxy, RedisServer, connect, eventually, granted, queue, release, take, timed, within,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// The longest lease in these tests, but where one says so.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Waits for as long as it takes.
+fn config(url: impl AsRef<str>) -> LockConfig {
+    let config = LockConfig::new(url).expect("a URL").quarantine(LONGEST);
+    config.ttl(LONGEST).unavailable_wait_forever()
+}
+
+/// A server that has run for longer than any lease, and counts a second of lag.
+async fn old_server() -> RedisServer {
+    let server = RedisServer::builder()
+        .append_only()
+        .arg("--min-replicas-max-lag", "1");
+    let server = server.start().await;
+    let locks = connect(config(server.url())).await;
+    take_when_granted(&locks, LONGEST).await.release();
+    server
+}
+
+async fn take_when_granted(locks: &LockManager, ttl: Duration) -> LockGuard {
+    let acquire = locks.lock("key").ttl(ttl).wait(PATIENCE).acquire();
+    within(PATIENCE, acquire).await.expect("in time")
+}
+
+/// Tries once, and returns what was said.
+async fn refused(locks: &LockManager) -> String {
+    let tried = locks.lock("key").wait(Duration::ZERO).acquire().await;
+    match tried {
+        Err(error @ LockError::Unavailable { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_restart_without_the_data_makes_no_second_holder() {
+    let mut server = RedisServer::start().await;
+    let mut proxy = Proxy::start(server.addr());
+    let holder = connect(config(proxy.url())).await;
+    for _ in 0..3 {
+        let guard = take_when_granted(&holder, LONGEST).await;
+        proxy.refuse().await;
+        proxy.cut().await;
+        server.restart().await;
+        let locks = connect(config(server.url())).await;
+        let next = take_when_granted(&locks, LONGEST).await;
+        assert!(!guard.is_held(), "two holders");
+        proxy.admit();
+        release(next).await;
+    }
+}
+
+#[tokio::test]
+async fn a_replica_that_takes_over_makes_no_second_holder() {
+    for known in [true, false] {
+        let (master, replica) = (old_server().await, old_server().await);
+        let port = master.port().to_string();
+        replica.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
+        let synced = async || {
+            let info = replica.cmd(&["INFO", "replication"]).await;
+            let info: String = redis::from_redis_value(info).expect("text");
+            info.contains("master_link_status:up")
+        };
+        eventually(PATIENCE, synced).await;
+        if !known {
+            // Nobody had this setting before.
+            master.cmd(&["DEL", "lock:run"]).await;
+            eventually(PATIENCE, async || replica.keys("lock:run").await.is_empty()).await;
+        }
+        replica.cmd(&["REPLICAOF", "NO", "ONE"]).await;
+        let old = connect(LockConfig::new(master.url()).expect("a URL")).await;
+        let guard = take(&old, "key", LONGEST).await;
+        master.stop();
+        let locks = connect(config(replica.url())).await;
+        let said = refused(&locks).await;
+        assert!(said.contains("no lock is granted until"), "{said}");
+        let (took, next) = timed(take_when_granted(&locks, LONGEST)).await;
+        assert!(!guard.is_held(), "two holders");
+        assert!(took > LONGEST, "{took:?}, the lag comes on top");
+        release(next).await;
+        // Nobody waits twice.
+        let again = connect(config(replica.url())).await;
+        let tried = again.lock("key").wait(Duration::ZERO).acquire().await;
+        release(tried.expect("it has been waited for")).await;
+        master.resume();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_never_been_a_replica_grants_at_once() {
+    let server = old_server().await;
+    server.cmd(&["DEL", "lock:run"]).await;
+    let locks = connect(config(server.url())).await;
+    let tried = locks.lock("key").wait(Duration::ZERO).acquire().await;
+    release(tried.expect("nothing was forgotten")).await;
+}
+
+#[tokio::test]
+async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
+    let mut server = old_server().await;
+    let locks = connect(config(server.url())).await;
+    let other = connect(config(server.url())).await;
+    let guard = take_when_granted(&locks, LONGEST).await;
+    let waiter = queue(&server, &other, "key", LONGEST, 1).await;
+    server.restart().await;
+    let back = async || server.listeners().await == 2;
+    eventually(PATIENCE, back).await;
+    let start = std::time::Instant::now();
+    // Longer than its lease was when the server went.
+    let work = guard.hold(tokio::time::sleep(LONGEST / 2 + SECOND / 2));
+    within(PATIENCE, work).await.expect("it is renewed");
+    let forced = locks.force_release("key").await;
+    assert!(
+        matches!(forced, Err(LockError::Unavailable { .. })),
+        "{forced:?}"
+    );
+    release(guard).await;
+    let next = granted(PATIENCE, waiter).await;
+    assert!(start.elapsed() > LONGEST, "{:?}", start.elapsed());
+    release(next).await;
+}
+
+#[tokio::test]
+async fn who_gives_up_meanwhile_leaves_the_line() {
+    let mut server = old_server().await;
+    let locks = connect(config(server.url())).await;
+    let other = connect(config(server.url())).await;
+    let guard = take_when_granted(&locks, LONGEST).await;
+    let waiter = queue(&server, &other, "key", LONGEST, 1).await;
+    server.restart().await;
+    eventually(PATIENCE, async || server.listeners().await == 2).await;
+    waiter.abort();
+    drop(guard);
+    let next = take_when_granted(&locks, LONGEST).await;
+    server.in_line("key", 0).await;
+    release(next).await;
+}
+
+#[tokio::test]
+async fn callers_are_told_until_when_or_wait() {
+    let server = RedisServer::start().await;
+    let limited = config(server.url()).unavailable_wait(SECOND / 2);
+    let locks = connect(limited).await;
+    let (took, outcome) = timed(locks.lock("key").wait(PATIENCE).acquire()).await;
+    let text = outcome.expect_err("in quarantine").to_string();
+    assert!(
+        text.contains("no lock is granted until") && text.contains("UTC"),
+        "{text}"
+    );
+    assert!(took < LONGEST, "{took:?}");
+    let patient = connect(config(server.url())).await;
+    release(take_when_granted(&patient, LONGEST).await).await;
+}
+
+#[tokio::test]
+async fn a_ttl_above_it_is_refused() {
+    let server = RedisServer::start().await;
+    let text = connect(config(server.url())).await;
+    let longer = text.lock("key").ttl(LONGEST + SECOND).acquire().await;
+    let text = longer.expect_err("too long").to_string();
+    assert_eq!(
+        text,
+        "invalid ttl: it is 3s, and `quarantine` allows 2s at most"
+    );
+    let default = LockConfig::new("redis://h?quarantine=9s").expect("a URL");
+    let text = default.validate().expect_err("10 s").to_string();
+    assert!(text.starts_with("invalid ttl: "), "{text}");
+    let memory = LockConfig::new("memory:?quarantine=1m").expect("a URL");
+    let text = memory.validate().expect_err("memory").to_string();
+    assert!(text.starts_with("invalid quarantine: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_tells_nothing_of_itself_is_refused_with_a_sentence() {
+    let server = old_server().await;
+    let user = [
+        "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-info",
+    ];
+    server.cmd(&user).await;
+    let shop = config(server.url_with_user("shop", "secret")).connect_timeout(PATIENCE);
+    let (took, outcome) = timed(LockManager::connect(shop.clone())).await;
+    let text = outcome.expect_err("no right").to_string();
+    assert!(text.contains("`quarantine` needs INFO"), "{text}");
+    assert!(took < PATIENCE / 4, "{took:?}");
+    // The lag may be unknown: it is taken to be the usual one.
+    server
+        .cmd(&["ACL", "SETUSER", "shop", "+info", "-config"])
+        .await;
+    let locks = connect(shop).await;
+    let guard = take(&locks, "key", LONGEST).await;
+    release(guard).await;
+}
