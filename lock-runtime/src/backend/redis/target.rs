@@ -192,6 +192,10 @@ impl Target for Servers {
         true
     }
 
+    fn needs_quarantine(&self) -> bool {
+        true
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
             let redlock = Redlock::connect(setup, self).await?;

@@ -1,6 +1,14 @@
 //! The places of newcomers, by a clock that the servers share.
 
+use std::time::Duration;
+
 use crate::base::clock::Moment;
+
+/// By how many µs a clock that shows this time since 1970 is ahead of ours.
+pub(crate) fn ahead(shows: Duration, now: Moment) -> i64 {
+    let shows = i64::try_from(shows.as_micros()).unwrap_or(i64::MAX);
+    shows.saturating_sub_unsigned(now.as_nanos() / 1000)
+}
 
 /// What is known of the servers' clocks. The places of different processes follow the order
 /// in which they came as long as a majority of these clocks agree.

@@ -24,7 +24,7 @@ use crate::base::clock::{Clock, Moment, Sleep};
 use crate::vocabulary::error::LockError;
 
 use claim::majority;
-use clocks::Clocks;
+use clocks::{Clocks, ahead};
 use coordinator::Coordinator;
 use servers::Servers;
 
@@ -50,7 +50,9 @@ impl Redlock {
         let servers: Vec<_> = connections
             .map(|(way, login)| Redis::unconnected(setup, way, login, &names))
             .collect();
-        let clocks = Clocks::new(servers.len(), machine_ahead(setup.clock.now()));
+        let machine = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let machine = ahead(machine.unwrap_or_default(), setup.clock.now());
+        let clocks = Clocks::new(servers.len(), machine);
         let mut this = Self {
             servers,
             coordinator: Coordinator::new(clocks),
@@ -152,11 +154,4 @@ impl Backend for Redlock {
         let quiet = self.servers.iter().filter(|it| it.is_quiet()).count();
         quiet >= majority(self.servers.len())
     }
-}
-
-/// By how many µs the machine's clock is ahead of ours.
-fn machine_ahead(now: Moment) -> i64 {
-    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let wall = i64::try_from(wall.unwrap_or_default().as_micros()).unwrap_or(0);
-    wall.saturating_sub_unsigned(now.as_nanos() / 1000)
 }

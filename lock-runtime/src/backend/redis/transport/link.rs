@@ -22,6 +22,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::redlock::clocks::ahead;
 use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
@@ -394,11 +395,11 @@ impl<D: Desk> Link<D> {
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
-        self.clock_ahead = opened.identity.and_then(|it| it.clock).map(|theirs| {
-            let ours = now.as_nanos() / 1000;
-            i64::try_from(theirs)
-                .unwrap_or(0)
-                .saturating_sub_unsigned(ours)
+        let clock = opened.identity.and_then(|it| it.clock);
+        self.clock_ahead = clock.map(|(theirs, asked)| {
+            // As it would be now.
+            let theirs = Duration::from_micros(theirs) + asked.elapsed();
+            ahead(theirs, now)
         });
         if let Some(names) = &opened.names {
             self.names = Arc::new(names.clone());
