@@ -30,6 +30,7 @@ use crate::vocabulary::tls::Tls;
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 /// | `redis+sentinel://[user:password@]host[:port],…/SERVICE[/db]` | the master that sentinels name; `sentinel_user` and `sentinel_password` are for them |
 /// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an

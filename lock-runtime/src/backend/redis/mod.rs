@@ -189,7 +189,10 @@ impl Redis {
                 self.bound.insert(terms.id, self.link_of(&terms.key));
                 terms.id
             }
-            Order::Yield { id, .. } | Order::Raise { id, .. } | Order::Release { id, .. } => id,
+            Order::Yield { id, .. }
+            | Order::Raise { id, .. }
+            | Order::Number { id, .. }
+            | Order::Release { id, .. } => id,
         };
         let link = self.bound.get(&id).copied().unwrap_or(0);
         self.links[link].queue.obey(now, order);

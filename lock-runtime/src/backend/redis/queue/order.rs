@@ -27,6 +27,8 @@ pub(crate) enum Order {
     /// Extend the lease, and let the counter of acquisitions be no smaller than this.
     /// Answered with [`Outcome::Renewed`], as a renewal is.
     Raise { id: LeaseId, fence: u64 },
+    /// It is held under this fence, of which whoever asks is told.
+    Number { id: LeaseId, fence: u64 },
     /// Release the lock, which rests until then.
     Release { id: LeaseId, rests: Moment },
     /// What the driver asks.
@@ -48,6 +50,13 @@ impl Queue {
             }
             Order::Yield { id, place } => self.give_way(now, id, place),
             Order::Raise { id, fence } => self.raise(now, id, fence),
+            Order::Number { id, fence: ours } => {
+                if let Some(claim) = self.claims.get_mut(&id)
+                    && let Stage::Held { fence, .. } = &mut claim.stage
+                {
+                    *fence = ours;
+                }
+            }
             Order::Release { id, rests } => {
                 if let Some(claim) = self.claims.get_mut(&id) {
                     let until = now.after(claim.ticket.terms.ttl);

@@ -174,22 +174,11 @@ impl Queue {
         now: Moment,
         at: Moment,
         ticket: Ticket,
-        least: u64,
+        fence: u64,
         result: Result<Reply, Trouble>,
     ) {
         if let Err(Trouble::NotRun) = result {
-            return self.send(
-                now,
-                Call::Raise {
-                    ticket,
-                    fence: least,
-                },
-            );
-        }
-        if let Some(claim) = self.claim(&ticket)
-            && let Stage::Held { fence, .. } = &mut claim.stage
-        {
-            *fence = least.max(*fence);
+            return self.send(now, Call::Raise { ticket, fence });
         }
         self.renew_replied(now, at, &ticket, result);
     }

@@ -280,6 +280,9 @@ impl Coordinator {
                 renewing: None,
             };
             let (since, ttl) = (last.since, last.ttl);
+            let numbered = claim.grants().map(|(server, _)| server);
+            let numbered = numbered.map(|server| (server, Order::Number { id, fence }));
+            self.orders.extend(numbered);
             return self.outcomes.push_back(Outcome::Granted {
                 id,
                 fence,

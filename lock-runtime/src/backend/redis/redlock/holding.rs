@@ -14,6 +14,7 @@ impl Coordinator {
     /// A server has granted what is held already.
     pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
         self.raise(server, id, fence);
+        self.orders.push((server, Order::Number { id, fence }));
         self.watch(now, id, None);
     }
 

@@ -9,7 +9,7 @@ use crate::vocabulary::finding::Finding;
 use crate::vocabulary::health::Health;
 use crate::vocabulary::holder::{Holder, Status};
 use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::{Overview, Summary};
+use crate::vocabulary::overview::{Count, Overview, Summary};
 use crate::vocabulary::query::Found;
 
 /// How many servers there are, and how many decide.
@@ -63,7 +63,7 @@ pub(super) fn merge(found: Vec<Found>, sight: Sight) -> Found {
     }
 }
 
-/// Where a majority waits, the longest line; who holds the lock stands in no line, though
+/// The longest line that a majority has; who holds the lock stands in no line, though
 /// it may wait for the rest of the servers.
 fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
@@ -78,11 +78,20 @@ fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
         status.waiters -= before - status.line.len();
         status
     });
-    let longest = without_holders.max_by_key(|it| it.waiters)?;
-    Some(Status { holders, ..longest })
+    let mut lines: Vec<_> = without_holders.collect();
+    lines.sort_by_key(|it| std::cmp::Reverse(it.waiters));
+    let last = lines.len().checked_sub(1)?;
+    let line = lines.swap_remove(last.min(sight.majority - 1));
+    Some(Status { holders, ..line })
 }
 
 fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
+    // What was granted by too few for a majority counts too.
+    let counts = || all.iter().filter_map(Overview::count);
+    let count = counts().max_by_key(|it| it.fence).map(|it| Count {
+        fence: it.fence,
+        raised_to: counts().map(|it| it.raised_to).min().unwrap_or(0),
+    });
     let answered = all.len();
     let mut locks: BTreeMap<LockKey, Vec<Summary>> = BTreeMap::new();
     for summary in all.iter().flat_map(|it| &it.locks) {
@@ -91,8 +100,7 @@ fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
     }
     let merged = locks.into_values();
     let merged = merged.filter_map(|it| summary(&it, answered, sight));
-    // Each server counts for itself, also what was too little for a majority.
-    (answered > 0).then(|| Overview::new(merged.collect(), None))
+    (answered > 0).then(|| Overview::new(merged.collect(), count))
 }
 
 fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
@@ -160,12 +168,10 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
     let mut left: Vec<_> = group.iter().map(|it| it.remaining).collect();
     left.sort_by_key(|it| std::cmp::Reverse(it.unwrap_or(Duration::MAX)));
     let remaining = left[sight.majority.min(left.len()) - 1];
-    let fences = || group.iter().filter_map(|it| it.fence);
     Holder {
         remaining,
         since: group.iter().filter_map(|it| it.since).max(),
-        // A majority was brought to it, and others may have counted on.
-        fence: fences().max_by_key(|it| fences().filter(|other| other == it).count()),
+        fence: group.iter().find_map(|it| it.fence),
         servers: Some(group.len()),
         ..group[0].clone()
     }

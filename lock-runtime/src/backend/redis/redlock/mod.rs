@@ -13,7 +13,7 @@ mod tests;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::protocol::call::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
@@ -27,6 +27,9 @@ use claim::majority;
 use clocks::{Clocks, ahead};
 use coordinator::Coordinator;
 use servers::Servers;
+
+/// How long a manager waits for the other servers, once it is connected to a majority.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// The backend for a majority of servers.
 #[derive(Debug)]
@@ -64,9 +67,16 @@ impl Redlock {
         }
         let mut last = Vec::new();
         last.resize_with(this.servers.len(), || None);
-        let up = poll_fn(|cx| this.poll_majority_up(cx, &mut last));
+        let majority = majority(this.servers.len());
+        let up = poll_fn(|cx| this.poll_up(cx, majority, &mut last));
         let failed = match tokio::time::timeout(setup.connect_timeout, up).await {
-            Ok(Ok(())) => return Ok(this),
+            Ok(Ok(())) => {
+                let all = this.servers.len();
+                let up = poll_fn(|cx| this.poll_up(cx, all, &mut last));
+                // The others may take as long as they like.
+                let _ = tokio::time::timeout(LINGER, up).await;
+                return Ok(this);
+            }
             Ok(Err(trouble)) => Some(trouble),
             Err(_) => last.into_iter().flatten().next(),
         };
@@ -79,15 +89,15 @@ impl Redlock {
         Err(connect_failed(&trouble, &name, all.database))
     }
 
-    /// Fails where too few are left that may be connected to at all; `last` keeps the
-    /// latest error of each.
-    fn poll_majority_up(
+    /// Ready when so many are connected to. Fails where too few are left for that;
+    /// `last` keeps the latest error of each.
+    fn poll_up(
         &mut self,
         cx: &mut Context<'_>,
+        needed: usize,
         last: &mut [Option<Trouble>],
     ) -> Poll<Result<(), Trouble>> {
-        let majority = majority(self.servers.len());
-        let left = self.servers.len() - majority;
+        let left = self.servers.len() - needed;
         let (mut up, mut refused) = (0, 0);
         for (server, last) in self.servers.iter_mut().zip(last) {
             match server.poll_all_up(cx, last) {
@@ -102,7 +112,7 @@ impl Redlock {
                 Poll::Pending => {}
             }
         }
-        if up >= majority {
+        if up >= needed {
             return Poll::Ready(Ok(()));
         }
         Poll::Pending
