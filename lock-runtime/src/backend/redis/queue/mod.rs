@@ -285,9 +285,10 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let token = match claim.is_part {
-            true => Ok(claim.ticket.token.sibling()),
-            false => self.tokens.next(),
+        let token = if claim.is_part {
+            Ok(claim.ticket.token.sibling())
+        } else {
+            self.tokens.next()
         };
         let Ok(token) = token else {
             self.retries.insert((now.after(PAUSE), id));

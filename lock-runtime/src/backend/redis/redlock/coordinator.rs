@@ -161,12 +161,13 @@ impl Coordinator {
         };
         let place = self.clocks.place(now);
         // One that tries once stands in the lines too, until it is known who has the lock.
-        let waits = match terms.wait.is_try() {
-            true => Arc::new(Terms {
+        let waits = if terms.wait.is_try() {
+            Arc::new(Terms {
                 wait: Wait::Forever,
                 ..Terms::clone(&terms)
-            }),
-            false => Arc::clone(&terms),
+            })
+        } else {
+            Arc::clone(&terms)
         };
         for server in 0..self.servers {
             let terms = Arc::clone(&waits);

@@ -48,9 +48,9 @@ pub(super) fn merge(found: Vec<Found>, sight: Sight) -> Found {
             Found::Diagnose(found) => findings.extend(found),
         }
     }
-    if let Some(status) = status(statuses, sight) {
+    if let Some(status) = status(&statuses, sight) {
         Found::Status(status)
-    } else if let Some(overview) = overview(overviews, sight) {
+    } else if let Some(overview) = overview(&overviews, sight) {
         Found::Overview(overview)
     } else if let Some(health) = health(healths, sight) {
         Found::Health(health)
@@ -65,7 +65,7 @@ pub(super) fn merge(found: Vec<Found>, sight: Sight) -> Found {
 
 /// The longest line that a majority has; who holds the lock stands in no line, though
 /// it may wait for the rest of the servers.
-fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
+fn status(all: &[Status], sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
     let holders = holders(&seen, sight);
     let holds = |id: &str| {
@@ -85,7 +85,7 @@ fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     Some(Status { holders, ..line })
 }
 
-fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
+fn overview(all: &[Overview], sight: Sight) -> Option<Overview> {
     // What was granted by too few for a majority counts too.
     let counts = || all.iter().filter_map(Overview::count);
     let count = counts().max_by_key(|it| it.fence).map(|it| Count {
