@@ -24,7 +24,7 @@ test: setup build lint features run deny ## Runs every check and every test
 	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
-setup: ## Installs a Redis server, unless there is one, and what the client in Python needs
+setup: zookeeper ## Installs a Redis server, unless there is one, and what the client in Python needs
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -39,6 +39,25 @@ setup: ## Installs a Redis server, unless there is one, and what the client in P
 	    { python3 -m venv target/python && $(call limited,60) target/python/bin/pip install --quiet \
 	        --disable-pip-version-check --retries 1 --timeout 10 'redis==$(REDIS_PY)'; } || \
 	    echo 'NOTICE: the client in Python cannot be tested: python3, its venv or redis-py cannot be had' >&2
+	@for package in etcd-server:etcd etcd-client:etcdctl; do \
+	    binary=$${package#*:}; package=$${package%:*}; \
+	    if [ -x target/etcd/usr/bin/$$binary ] || command -v $$binary >/dev/null; then continue; fi; \
+	    mkdir -p target/etcd; \
+	    { (cd target/etcd && $(call limited,60) apt-get download -qq $$package && dpkg -x $${package}_*.deb .) \
+	        2>/dev/null; } || echo "NOTICE: what needs $$binary is not tested: the package $$package cannot be had" >&2; \
+	done
+
+# Unpacked here: nothing is installed, and no service is started.
+ZOOKEEPER := libzookeeper-java libslf4j-java libdropwizard-metrics-java libcommons-io-java libsnappy-java libnetty-java
+.PHONY: zookeeper
+zookeeper: ## Fetches a ZooKeeper server for the tests, where Debian's packages can be had
+	@if [ -e target/zookeeper/usr/share/java/zookeeper.jar ] || [ -e /usr/share/java/zookeeper.jar ]; then :; \
+	elif command -v apt-get >/dev/null && command -v dpkg >/dev/null && mkdir -p target/zookeeper && cd target/zookeeper && \
+	    { $(call limited,120) apt-get download -q $(ZOOKEEPER) >/dev/null 2>&1 || \
+	        { $(ROOT) apt-get update -q >/dev/null && $(call limited,120) apt-get download -q $(ZOOKEEPER) >/dev/null; }; }; then \
+	    for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done; \
+	else echo 'NOTICE: locks on ZooKeeper cannot be tested: its packages cannot be had' >&2; fi
+	@command -v java >/dev/null || echo 'NOTICE: locks on ZooKeeper cannot be tested: there is no Java' >&2
 
 .PHONY: build
 build: ## Builds everything that is tested
@@ -58,6 +77,8 @@ features: ## Builds the runtime with fewer features
 	cargo build -p lock-runtime --no-default-features --features redis
 	cargo build -p lock-runtime --features metrics
 	cargo build -p lock-runtime --features tls
+	cargo build -p lock-runtime --no-default-features --features etcd
+	cargo build -p lock-runtime --no-default-features --features zookeeper
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -121,6 +142,19 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sen
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
+
+.PHONY: torture-zookeeper
+torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
+	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
+
+.PHONY: failovers
+failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=sentinel, cluster or slots) and counts double grants
+	cargo build -q -p tests --bin failovers
+	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
+
+.PHONY: torture-etcd
+torture-etcd: setup ## Stops and kills leaders of etcd for two minutes under load and checks 10,000 grants
+	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
 .PHONY: model
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most

@@ -50,6 +50,22 @@ pub(crate) struct Crowd {
 
 /// Lets a crowd compete for some time.
 pub(crate) async fn compete(server: &RedisServer, crowd: Crowd, time: Duration) -> Hot {
+    let mut fleet = start(&server.url(), crowd).await;
+    server::reset(server).await;
+    fleet.go(time).await;
+    let statistics = server::statistics(server).await;
+    let outcomes = fleet.stop().await;
+    judge(&outcomes, statistics)
+}
+
+/// The same on servers of any kind, whose work is not counted.
+pub(crate) async fn compete_at(url: &str, crowd: Crowd, time: Duration) -> Hot {
+    let mut fleet = start(url, crowd).await;
+    fleet.go(time).await;
+    judge(&fleet.stop().await, Statistics::default())
+}
+
+async fn start(url: &str, crowd: Crowd) -> Fleet {
     // A waiter that is stopped may leave a lock behind.
     let key = support::unique("hot");
     let spec = |process| Spec {
@@ -59,14 +75,9 @@ pub(crate) async fn compete(server: &RedisServer, crowd: Crowd, time: Duration) 
         threads: if crowd.processes > 1 { 0 } else { 2 },
         key: key.clone(),
         name: format!("process{process}"),
-        ..Spec::new(crowd.system, Work::Hot, server.url())
+        ..Spec::new(crowd.system, Work::Hot, url.to_owned())
     };
-    let mut fleet = Fleet::start((0..crowd.processes).map(spec)).await;
-    server::reset(server).await;
-    fleet.go(time).await;
-    let statistics = server::statistics(server).await;
-    let outcomes = fleet.stop().await;
-    judge(&outcomes, statistics)
+    Fleet::start((0..crowd.processes).map(spec)).await
 }
 
 /// How long a bare round trip takes, in ns: the median, with a pause after each.

@@ -80,11 +80,13 @@
 //! |---|---|---|
 //! | `macros` | yes | [`distributed_lock`] and [`key!`] |
 //! | `redis` | yes | Redis and Valkey; `memory:` is always there |
+//! | `etcd` | no | locks in a cluster of etcd |
 //! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
 //! | `serde` | no | [`LockConfig`] as a part of a program's configuration |
 //! | `testing` | no | locks, and errors made by hand, for the tests of programs |
-//! | `tls` | no | encrypted connections, `rediss://` and `valkeys://` |
+//! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
+//! | `zookeeper` | no | locks that a failover does not forget, `zookeeper://` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

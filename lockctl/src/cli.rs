@@ -1,6 +1,7 @@
 //! The arguments of every command.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::duration::{Wait, parse, parse_wait};
+use crate::duration::{Wait, parse, parse_interval, parse_wait};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -98,6 +99,24 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl doctor\n  lockctl doctor --json | jq 'select(.severity == \"error\")'"
     )]
     Doctor,
+    /// Shows all locks, live
+    #[command(
+        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the line, / filter, s sort, f force (asks), q quit"
+    )]
+    Top(TopArgs),
+    /// Writes a line for each grant, hand-over, release and loss, as it happens
+    #[command(
+        after_help = "Examples:\n  lockctl watch\n  lockctl watch 'stock:*' --json | jq 'select(.event == \"lost\")'"
+    )]
+    Watch(WatchArgs),
+    /// Shows the locks as a web page
+    #[command(
+        after_help = "Examples:\n  lockctl serve\n  LOCKCTL_TOKEN=$(openssl rand -hex 16) lockctl serve --listen 127.0.0.1:8088"
+    )]
+    Serve(ServeArgs),
+    /// Measures what locks cost on this server
+    #[command(after_help = "Examples:\n  lockctl bench\n  lockctl bench --seconds 30 --rate 2000")]
+    Bench(BenchArgs),
     /// Writes a completion script for a shell to stdout
     #[command(
         after_help = "Examples:\n  lockctl completions bash > /etc/bash_completion.d/lockctl\n  lockctl completions zsh > ~/.zfunc/_lockctl"
@@ -161,6 +180,31 @@ pub(crate) enum Sort {
     Wait,
     /// The lease that ends next first
     Left,
+    /// In `top`: those that were granted most often in the last minute first
+    Hot,
+}
+
+impl Sort {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Waiters => "waiters",
+            Self::Wait => "wait",
+            Self::Left => "left",
+            Self::Hot => "hot",
+        }
+    }
+
+    /// The one after it, in a circle.
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Key => Self::Waiters,
+            Self::Waiters => Self::Wait,
+            Self::Wait => Self::Left,
+            Self::Left => Self::Hot,
+            Self::Hot => Self::Key,
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -221,6 +265,52 @@ pub(crate) enum OnLost {
     Stop,
     /// A warning on stderr; it runs on without the lock
     Notify,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Which locks: `*` stands for any text, `?` for any character
+    #[arg(default_value = "*")]
+    pub(crate) pattern: String,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "1s", value_name = "TIME")]
+    pub(crate) every: Duration,
+    /// What to sort by at first
+    #[arg(long, value_enum, default_value_t = Sort::Waiters)]
+    pub(crate) sort: Sort,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Which locks: `*` stands for any text, `?` for any character
+    #[arg(default_value = "*")]
+    pub(crate) pattern: String,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "250ms", value_name = "TIME")]
+    pub(crate) every: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; anything but loopback shows the locks to the network, without encryption
+    #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// What a user has to know to take locks away; without it nobody can
+    #[arg(long, env = "LOCKCTL_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// How often to look
+    #[arg(long, value_parser = parse_interval, default_value = "1s", value_name = "TIME")]
+    pub(crate) every: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// How long it takes in all
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=3600), value_name = "N")]
+    pub(crate) seconds: u64,
+    /// How many acquisitions a second it makes at most, on a connection at a time
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    pub(crate) rate: u32,
 }
 
 #[derive(Debug, Args)]

@@ -47,6 +47,14 @@ pub(crate) fn parse_wait(text: &str) -> Result<Wait, String> {
     }
 }
 
+/// Reads how often to look, which is a load for the store.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        time if time < Duration::from_millis(50) => Err("50ms is the shortest".to_owned()),
+        time => Ok(time),
+    }
+}
+
 fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }

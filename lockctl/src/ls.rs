@@ -1,9 +1,9 @@
 //! `lockctl ls`: the locks that are held or waited for.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::time::Duration;
 
-use lock_runtime::Summary;
+use lock_runtime::{Kind, Summary};
 
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;
@@ -18,7 +18,7 @@ use crate::words::{count, tame};
 pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
     let mut found = locks.overview(&args.pattern).await?.locks;
-    sort(&mut found, args.sort);
+    found.sort_by(|one, other| order(one, other, args.sort));
     let all = found.len();
     found.truncate(args.limit.unwrap_or(all));
     if output.is_json() {
@@ -39,14 +39,17 @@ pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Don
     Ok(Exit::Success)
 }
 
-/// Sorts a list that is in the order of names.
-pub(crate) fn sort(locks: &mut [Summary], by: Sort) {
-    let left = |it: &Summary| it.holders.iter().filter_map(|it| it.remaining).min();
+/// Which of two comes first; a list that is in the order of names keeps it where this says nothing.
+pub(crate) fn order(one: &Summary, other: &Summary, by: Sort) -> Ordering {
+    let left = |it: &Summary| {
+        let left = it.holders.iter().filter_map(|it| it.remaining).min();
+        left.unwrap_or(Duration::MAX)
+    };
     match by {
-        Sort::Key => {}
-        Sort::Waiters => locks.sort_by_key(|it| Reverse(it.waiters)),
-        Sort::Wait => locks.sort_by_key(|it| Reverse(it.longest_wait)),
-        Sort::Left => locks.sort_by_key(|it| left(it).unwrap_or(Duration::MAX)),
+        Sort::Key | Sort::Hot => Ordering::Equal,
+        Sort::Waiters => other.waiters.cmp(&one.waiters),
+        Sort::Wait => other.longest_wait.cmp(&one.longest_wait),
+        Sort::Left => left(one).cmp(&left(other)),
     }
 }
 
@@ -56,6 +59,7 @@ pub(crate) const HEADING: [&str; 6] = ["KEY", "HELD", "HOLDER", "TIME LEFT", "WA
 pub(crate) fn row(lock: &Summary) -> [String; 6] {
     let first = lock.holders.first();
     let held = match (lock.kind, first) {
+        (Some(kind @ Kind::Permits(_)), _) => format!("{} of {kind}", lock.held_by),
         (Some(kind), _) if lock.held_by > 1 => format!("{kind}, by {}", lock.held_by),
         (Some(kind), _) => kind.to_string(),
         (None, Some(holder)) if holder.resting => "resting".to_owned(),

@@ -1,5 +1,6 @@
 //! `lockctl`: the operator's and the shell's hand on distributed locks.
 
+mod bench;
 mod cli;
 mod doctor;
 mod duration;
@@ -12,8 +13,11 @@ mod record;
 mod release;
 #[cfg(unix)]
 mod run;
+mod serve;
 mod status;
 mod store;
+mod top;
+mod watch;
 mod words;
 
 use std::process::ExitCode;
@@ -58,6 +62,10 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Run(args) => run::run(&store, &args, output).await,
         Command::Release(args) => release::release(&store, &args, output).await,
         Command::Doctor => doctor::doctor(&store, output).await,
+        Command::Top(args) => top::top(&store, &args, output).await,
+        Command::Watch(args) => watch::watch(&store, &args, output).await,
+        Command::Serve(args) => serve::serve(&store, &args, output).await,
+        Command::Bench(args) => bench::bench(&store, &args, output).await,
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { directory } => manual::pages(directory.as_deref()),
         #[cfg(unix)]

@@ -147,6 +147,42 @@ impl<'a> From<&'a runtime::Finding> for Finding<'a> {
     }
 }
 
+/// What `watch` has seen.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Happening<'a> {
+    pub(crate) at: Option<String>,
+    pub(crate) event: &'static str,
+    pub(crate) key: Option<&'a str>,
+    pub(crate) holder: Option<Holder<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<usize>,
+}
+
+impl Happening<'_> {
+    pub(crate) fn of(event: &'static str) -> Self {
+        Self {
+            event,
+            ..Self::default()
+        }
+    }
+}
+
+/// Where `serve` listens.
+#[derive(Debug, Serialize)]
+pub(crate) struct Serving<'a> {
+    pub(crate) url: &'a str,
+}
+
+/// What `bench` has measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) measure: &'static str,
+    pub(crate) count: usize,
+    pub(crate) median_us: u64,
+    pub(crate) p99_us: u64,
+    pub(crate) max_us: u64,
+}
+
 /// What happens to the lock of `run`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Occurrence<'a> {

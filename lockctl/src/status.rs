@@ -69,7 +69,7 @@ fn show(status: &Status) -> std::io::Result<()> {
     Ok(())
 }
 
-fn holder_row(it: &Holder) -> Vec<String> {
+pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
     let held = it.since.and_then(|since| since.elapsed().ok());
     vec![
         whereabouts(it.process, it.host.as_deref(), &it.id),
@@ -86,7 +86,7 @@ fn holder_row(it: &Holder) -> Vec<String> {
     ]
 }
 
-fn waiter_row(place: usize, it: &Waiter) -> Vec<String> {
+pub(crate) fn waiter_row(place: usize, it: &Waiter) -> Vec<String> {
     vec![
         place.to_string(),
         whereabouts(it.process, it.host.as_deref(), &it.id),

@@ -8,6 +8,8 @@
 
 mod body;
 mod compiler;
+mod etcd;
+pub mod failovers;
 mod fixtures;
 pub mod floors;
 pub mod kinds;
@@ -31,9 +33,11 @@ mod steps;
 mod stores;
 pub mod torture;
 mod worker;
+mod zookeeper;
 
 pub use body::{Polls, Pulse, begin, boottime};
 pub use compiler::compiler_is_pinned;
+pub use etcd::{EtcdCluster, EtcdServer};
 pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
@@ -51,3 +55,4 @@ pub use steps::{
 };
 pub use stores::{Home, Memory, Store, Traces};
 pub use worker::Worker;
+pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

@@ -64,6 +64,11 @@ impl Process {
         self.child.kill().await.expect("the process can be killed");
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits until the process ends by itself.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         self.child

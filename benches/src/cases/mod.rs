@@ -4,6 +4,7 @@ mod attribute;
 mod build;
 mod cold;
 mod crowd;
+mod fleets;
 mod free;
 mod held;
 mod hot;
@@ -25,5 +26,5 @@ pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
             }
         )*};
     }
-    cases! { free attribute hot crowd local read held names size cold build }
+    cases! { free attribute fleets hot crowd local read held names size cold build }
 }

@@ -4,6 +4,8 @@
 pub(crate) mod capabilities;
 #[cfg(test)]
 pub(crate) mod chalkboard;
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod line;
 pub(crate) mod memory;
@@ -17,8 +19,10 @@ pub(crate) mod target;
 pub(crate) mod testing;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod token;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod transport;
+#[cfg(feature = "zookeeper")]
+pub(crate) mod zookeeper;
 
 use std::fmt;
 use std::future::Future;
@@ -76,7 +80,7 @@ pub(crate) fn not_encrypted(tls: Option<&Tls>) -> Result<(), LockError> {
         None => Ok(()),
         Some(_) => Err(LockError::invalid(
             "tls",
-            "the URL's scheme does not encrypt: write `rediss://` or `valkeys://`",
+            "the URL's scheme does not encrypt: write `rediss://`, `valkeys://` or `etcds://`",
         )),
     }
 }
@@ -107,7 +111,10 @@ pub(crate) enum Request {
 /// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+#[cfg_attr(
+    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code)
+)]
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
     /// was asked for; a renewal makes it whole.

@@ -14,10 +14,16 @@ pub(crate) struct Setup {
     /// The ttl of locks that name none, for stores whose locks share a lease.
     #[cfg_attr(not(feature = "zookeeper"), allow(dead_code))]
     pub(crate) ttl: Duration,
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) connect_timeout: Duration,
     /// Whether to connect in the background.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) lazy: bool,
     /// How many connections to keep, where the store keeps any.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
@@ -30,7 +36,10 @@ pub(crate) struct Setup {
     pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
     /// Where user and password come from, unless they stand in the URL.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,

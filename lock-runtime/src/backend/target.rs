@@ -6,10 +6,18 @@ use crate::backend::{self, Target};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
+#[cfg(feature = "etcd")]
+use crate::backend::etcd;
+#[cfg(all(feature = "etcd", feature = "tls"))]
+use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
 use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, tls};
+#[cfg(feature = "zookeeper")]
+use crate::backend::zookeeper;
+#[cfg(all(feature = "tls", feature = "zookeeper"))]
+use crate::backend::zookeeper::tls as zookeepers;
 
 type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
 
@@ -27,6 +35,10 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss+cluster://", cluster_tls),
     ("redis+redlock://", redis::redlock),
     ("rediss+redlock://", redlock_tls),
+    ("etcd://", etcd::tcp),
+    ("etcds://", etcds),
+    ("zookeeper://", zookeeper::tcp),
+    ("zookeepers://", zookeepers),
     #[cfg(test)]
     ("chalkboard:", backend::chalkboard::target),
 ];
@@ -81,6 +93,42 @@ mod redis {
     }
 }
 
+#[cfg(not(feature = "etcd"))]
+mod etcd {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("etcd")
+    }
+}
+
+#[cfg(not(all(feature = "etcd", feature = "tls")))]
+fn etcds(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out(if cfg!(feature = "etcd") {
+        "tls"
+    } else {
+        "etcd"
+    })
+}
+
+#[cfg(not(feature = "zookeeper"))]
+mod zookeeper {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("zookeeper")
+    }
+}
+
+#[cfg(not(all(feature = "tls", feature = "zookeeper")))]
+fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out(if cfg!(feature = "zookeeper") {
+        "tls"
+    } else {
+        "zookeeper"
+    })
+}
+
 #[cfg(not(feature = "tls"))]
 fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
@@ -101,7 +149,7 @@ fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(all(feature = "etcd", feature = "tls", feature = "zookeeper")))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
     let reason = format!(
         "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"

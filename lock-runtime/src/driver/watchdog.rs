@@ -106,7 +106,7 @@ impl Watchdog {
         let left = watched.lease.deadline().since(now);
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
-            let goes_on = terms.renew && !watched.lease.is_final();
+            let goes_on = (terms.renew || ttl < terms.ttl) && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
         self.enter(id);
@@ -276,6 +276,23 @@ mod tests {
             watchdog.due(held.deadline()),
             Some(Due::Lapsed(_))
         ));
+    }
+
+    #[test]
+    fn a_fixed_lease_on_a_store_that_grants_less_is_renewed_until_its_end() {
+        let short = TTL / 4;
+        let (mut watchdog, held, start) = lease(false, short);
+        let mut renewals = 0;
+        let end = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            match watchdog.due(now) {
+                Some(Due::Renew(id)) => drop(watchdog.renewed(id, now, now, short)),
+                _ => break now,
+            }
+            renewals += 1;
+        };
+        assert_eq!(end, start.after(TTL));
+        assert!(held.is_final() && renewals > 4, "{renewals}");
     }
 
     #[test]

@@ -30,6 +30,12 @@ use crate::vocabulary::tls::Tls;
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
 /// | `redis+sentinel://[user:password@]host[:port],…/SERVICE[/db]` | the master that sentinels name; `sentinel_user` and `sentinel_password` are for them |
 /// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+cluster://[user:password@]host[:port],…` | a Redis Cluster, with some of its nodes |
+/// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
+/// | `etcd://[user:password@]host[:port],…` | a cluster of etcd, 3.4 or newer; needs the feature `etcd` |
+/// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
+/// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
+/// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.

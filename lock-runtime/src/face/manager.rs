@@ -271,7 +271,7 @@ fn without_end(overview: &Overview) -> Finding {
     .but(
         Severity::Warning,
         "another client has taken them without a lease: if it crashes they stay taken for ever",
-        "let that client set a ttl; `force_release` frees one",
+        "let that client set a ttl; a release by force frees one",
     )
 }
 

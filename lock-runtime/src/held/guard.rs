@@ -83,12 +83,15 @@ impl LockGuard {
     }
 
     /// The fencing token of this acquisition. With several keys it is that of the
-    /// last, and larger than all earlier tokens of any of them.
+    /// last. In memory and on Redis without a cluster, where all locks are counted
+    /// together, it is then larger than all earlier tokens of any of them; elsewhere
+    /// compare those of each key: [`fence_of`](Self::fence_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
 
-    /// The fencing token of one of its keys; `None` if the guard does not hold that key.
+    /// The fencing token of one of its keys, which is larger than all earlier tokens of
+    /// that key; `None` if the guard does not hold it.
     pub fn fence_of(&self, key: &LockKey) -> Option<FencingToken> {
         let mut locks = self.lease.each_lock();
         let lease = locks.find(|lease| lease.terms.key == *key)?;

@@ -131,10 +131,12 @@ impl Lease {
         self.first_lost().is_none()
     }
 
-    /// The first lease among them that is not surely held.
+    /// The first lease among them that is not surely held, or that was released: the
+    /// driver may not know of that yet.
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
-        self.all().find(|lease| now >= lease.deadline())
+        let is_over = |it: &&Self| it.released.load(Ordering::SeqCst) || now >= it.deadline();
+        self.all().find(is_over)
     }
 
     /// The names of what is held, the last one that was taken first.

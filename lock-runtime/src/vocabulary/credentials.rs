@@ -14,7 +14,10 @@ use crate::vocabulary::error::Cause;
 #[derive(Clone)]
 pub struct Credentials {
     pub(crate) user: Option<String>,
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) password: String,
     pub(crate) expires_in: Option<Duration>,
 }
@@ -55,7 +58,10 @@ impl fmt::Debug for Credentials {
 }
 
 /// How long new credentials may take: they may come from far away.
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+#[cfg_attr(
+    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code)
+)]
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where credentials come from.
@@ -78,7 +84,10 @@ impl Provider {
     }
 
     /// One that is silent has failed.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) fn ask(&self) -> Asked {
         let asked = (self.0)();
         Box::pin(async {

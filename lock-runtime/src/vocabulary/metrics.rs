@@ -121,12 +121,12 @@ pub(super) fn overran(terms: &Terms) {
     of!(terms, counter!(OVERRUNS)).increment(1);
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(super) fn connected() {
     metrics::counter!(CONNECTS).increment(1);
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(super) fn disconnected() {
     metrics::counter!(DISCONNECTS).increment(1);
 }

@@ -2,7 +2,7 @@
 //! events.
 
 pub(crate) mod answer;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod authority;
 pub(crate) mod credentials;
 pub(crate) mod crowd;

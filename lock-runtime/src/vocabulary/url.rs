@@ -75,7 +75,10 @@ impl Url {
     }
 
     /// What stands between `//` and the path, and the path without its `/`.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) fn authority_and_path(&self) -> Result<(&str, &str), LockError> {
         let rest = self.place.strip_prefix("//").ok_or_else(|| {
             invalid(format_args!(

@@ -2,10 +2,14 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod http;
 mod inspecting;
 mod lost;
 mod process;
 mod running;
 mod screen;
+mod serving;
 mod support;
 mod terminal;
+mod top;
+mod watching;

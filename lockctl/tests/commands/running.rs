@@ -202,7 +202,7 @@ async fn a_command_is_stopped_after_its_time() {
     let server = RedisServer::start().await;
     let mut run = Running::script(
         &server,
-        &["key", "--max-hold", "500ms", "--json"],
+        &["key", "--max-hold", "3s", "--json"],
         "echo $$; exec sleep 600",
     );
     let pid = run.pid().await;

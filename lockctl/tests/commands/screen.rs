@@ -13,6 +13,8 @@ use nix::pty::{Winsize, openpty};
 use tests::PATIENCE;
 use tokio::time::sleep;
 
+use crate::support::hearing;
+
 /// A program in a terminal of its own; dropping it closes the terminal.
 pub(crate) struct Screen {
     parser: Arc<Mutex<vt100::Parser>>,
@@ -34,6 +36,7 @@ impl Screen {
         // The program of util-linux makes it the terminal that keys send signals from.
         let child = Command::new("setsid")
             .arg("--ctty")
+            .args(hearing())
             .arg(program)
             .args(args)
             .env("LOCK_URL", url)

@@ -42,15 +42,29 @@ pub(crate) fn objects(text: &str) -> Vec<Value> {
 
 /// A command line for a server.
 pub(crate) fn lockctl(server: &RedisServer, args: &[&str]) -> Command {
-    let mut command = Command::new(LOCKCTL);
+    let words = [&hearing(), &[LOCKCTL][..], args].concat();
+    let mut command = Command::new(words[0]);
     command
-        .args(args)
+        .args(&words[1..])
         .env("LOCK_URL", server.url())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     command
+}
+
+/// What has to stand before a command that is to hear interrupts: a test that a shell runs in the background ignores them,
+/// and so does what it starts.
+pub(crate) fn hearing() -> Vec<&'static str> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+    let interrupt = 1 << (Signal::SIGINT as i32 - 1);
+    if ignored.unwrap_or(0) & interrupt == 0 {
+        return Vec::new();
+    }
+    vec!["env", "--default-signal=INT,QUIT"]
 }
 
 /// Runs it to its end.

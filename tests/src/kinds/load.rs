@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_runtime::{LockGuard, LockManager};
+use lock_runtime::LockManager;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{Kind, Referee};
@@ -68,10 +68,11 @@ async fn section(locks: &LockManager, referee: &Referee, key: &str, kind: Kind) 
     };
     let guard = request.wait(LIMIT).acquire().await;
     let guard = guard.expect("a turn at last");
-    let names = |guard: &LockGuard| guard.keys().map(ToString::to_string).collect::<Vec<_>>();
-    let names = names(&guard);
+    let names: Vec<_> = guard.keys().cloned().collect();
     for name in &names {
-        referee.enter(name, kind, guard.fencing_token());
+        // That of its own: not every store counts all locks together.
+        let fence = guard.fence_of(name).expect("it holds it");
+        referee.enter(name.as_str(), kind, fence);
     }
     // Long enough for others to come in, if they may.
     for _ in 0..3 {
@@ -82,7 +83,7 @@ async fn section(locks: &LockManager, referee: &Referee, key: &str, kind: Kind) 
     }
     assert!(guard.is_held());
     for name in &names {
-        referee.leave(name, kind);
+        referee.leave(name.as_str(), kind);
     }
     if fastrand::bool() {
         guard.release();

@@ -5,7 +5,7 @@ use std::path::Path;
 use redis::Value;
 
 use super::{
-    PROCESSES, Setting, lock_name,
+    PROCESSES, Protection, Setting, TTL, lock_name,
     network::{self, Way},
     site::Site,
 };
@@ -30,15 +30,15 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Starts everything; locks are configured with the URL's query.
-    pub(super) async fn start(setting: &Setting, query: &str) -> Self {
-        let (site, ways) = network::lay(setting).await;
+    /// Starts everything.
+    pub(super) async fn start(setting: &Setting, protection: Protection) -> Self {
+        let (site, ways) = network::lay(setting, protection.options()).await;
         let mut crew = Self {
             workers: Vec::new(),
             site,
             ways,
             violations: Vec::new(),
-            query: query.to_owned(),
+            query: protection.query(setting.servers, TTL),
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),

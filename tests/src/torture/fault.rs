@@ -31,11 +31,39 @@ pub enum Protection {
     None,
     /// A grant counts when all replicas have it.
     Replicas,
+    /// A new master grants nothing until all leases have ended that it may not know of; the old one, without its
+    /// replicas, grants nothing any more.
+    Quarantine,
+}
+
+impl Protection {
+    /// What the masters are configured with.
+    pub(crate) fn options(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::None | Self::Replicas => &[],
+            Self::Quarantine => &[
+                ("min-replicas-to-write", "1"),
+                ("min-replicas-max-lag", "1"),
+            ],
+        }
+    }
+
+    /// What the URL of the servers says of locks, of which none has a longer lease than that.
+    pub(crate) fn query(self, servers: Servers, longest: Duration) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Replicas => format!("?replicas={}", servers.replicas()),
+            Self::Quarantine => {
+                let longest = longest.as_millis();
+                format!("?quarantine={longest}ms&ttl={longest}ms")
+            }
+        }
+    }
 }
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 7] = [
+    pub const ALL: [(&str, Self); 8] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
@@ -43,6 +71,10 @@ impl Profile {
         ("keys", Self::Keys),
         ("failover", Self::Failover(Protection::None)),
         ("failover-replicas", Self::Failover(Protection::Replicas)),
+        (
+            "failover-quarantine",
+            Self::Failover(Protection::Quarantine),
+        ),
     ];
 
     /// Whether such servers can be tortured with it.
@@ -54,11 +86,11 @@ impl Profile {
         }
     }
 
-    /// What the URL of the servers says of the locks.
-    pub(super) fn query(self, servers: Servers) -> String {
+    /// What keeps its locks.
+    pub(super) fn protection(self) -> Protection {
         match self {
-            Self::Failover(Protection::Replicas) => format!("?replicas={}", servers.replicas()),
-            _ => String::new(),
+            Self::Failover(protection) => protection,
+            _ => Protection::None,
         }
     }
 

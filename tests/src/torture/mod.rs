@@ -20,6 +20,7 @@ pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
 pub use site::Servers;
+pub(crate) use site::{Blow, Site};
 
 use crew::Crew;
 
@@ -58,7 +59,7 @@ pub struct Setting {
 
 /// Tortures with one profile for so long.
 pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Outcome {
-    let mut crew = Crew::start(setting, &profile.query(setting.servers)).await;
+    let mut crew = Crew::start(setting, profile.protection()).await;
     let mut faults = std::collections::BTreeMap::new();
     let mut healed = Vec::new();
     let end = history::monotonic() + time;

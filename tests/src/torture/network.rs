@@ -46,9 +46,10 @@ pub(super) enum Way {
 
 /// Starts the servers and the ways to them. Servers that say to clients where others are, are reached directly: there
 /// is nothing in between.
-pub(super) async fn lay(setting: &Setting) -> (Site, Vec<Way>) {
+pub(super) async fn lay(setting: &Setting, options: &[(&str, &str)]) -> (Site, Vec<Way>) {
     if setting.servers != Servers::Redis {
-        return (Site::start(setting.servers).await, Vec::new());
+        let site = Site::start(setting.servers, options).await;
+        return (site, Vec::new());
     }
     if setting.medium == Medium::Proxies {
         let server = RedisServer::start().await;

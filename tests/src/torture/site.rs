@@ -2,7 +2,7 @@
 
 use tokio::time::sleep;
 
-use super::{TTL, fault::about_a_lease};
+use super::fault::about_a_lease;
 use crate::{ClusterFleet, RedisServer, SentinelFleet};
 
 /// Which servers there are.
@@ -34,29 +34,72 @@ impl Servers {
     }
 }
 
+/// What happens to a master before it is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blow {
+    /// Nothing: it is well.
+    None,
+    /// It ends, and starts again later.
+    Kill,
+    /// It stands still for a while.
+    Stop,
+    /// Its replicas and sentinels do not reach it for a while, but clients do.
+    CutOff,
+}
+
+impl Blow {
+    /// All of them, by what is said of a master.
+    pub(crate) const ALL: [(&str, Self); 4] = [
+        ("masters replaced", Self::None),
+        ("masters killed", Self::Kill),
+        ("masters stopped", Self::Stop),
+        ("masters cut off", Self::CutOff),
+    ];
+}
+
 /// Such servers, running.
 #[derive(Debug)]
-pub(super) enum Site {
+pub(crate) enum Site {
     One(RedisServer),
     Sentinel(SentinelFleet),
     Cluster(ClusterFleet),
 }
 
 impl Site {
-    /// Servers that fail over.
-    pub(super) async fn start(servers: Servers) -> Self {
+    /// Starts them, those that fail over with these options.
+    pub(crate) async fn start(servers: Servers, options: &[(&str, &str)]) -> Self {
         match servers {
             Servers::Redis => Self::One(RedisServer::start().await),
-            Servers::Sentinel => Self::Sentinel(SentinelFleet::start().await),
-            Servers::Cluster => Self::Cluster(ClusterFleet::start().await),
+            Servers::Sentinel => {
+                let mut fleet = SentinelFleet::builder();
+                for (name, value) in options {
+                    fleet = fleet.option(name, value);
+                }
+                Self::Sentinel(fleet.start().await)
+            }
+            Servers::Cluster => {
+                let mut fleet = ClusterFleet::builder();
+                for (name, value) in options {
+                    fleet = fleet.option(name, value);
+                }
+                Self::Cluster(fleet.start().await)
+            }
         }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self {
             Self::One(server) => server.url(),
             Self::Sentinel(fleet) => fleet.url(),
             Self::Cluster(fleet) => fleet.url(),
+        }
+    }
+
+    /// The same for a client that is told the way by that node first: it does not believe the old master.
+    pub(crate) fn url_through(&self, node: usize) -> String {
+        match self {
+            Self::Cluster(fleet) => format!("redis+cluster://{}", fleet.nodes()[node].addr()),
+            Self::One(_) | Self::Sentinel(_) => self.url(),
         }
     }
 
@@ -92,7 +135,8 @@ impl Site {
         &self.nodes()[self.any().await]
     }
 
-    async fn any(&self) -> usize {
+    /// The number of one of the masters.
+    pub(crate) async fn any(&self) -> usize {
         match self {
             Self::One(_) => 0,
             Self::Sentinel(fleet) => fleet.master().await,
@@ -111,42 +155,43 @@ impl Site {
         masters
     }
 
-    /// A replica takes the place of a master, which is killed, stopped, cut off or well, and comes back as a replica.
+    /// A replica takes the place of a master, which is struck before and comes back as a replica.
     pub(super) async fn fail_over(&mut self) -> &'static str {
+        let (name, blow) = Blow::ALL[fastrand::usize(..Blow::ALL.len())];
         let old = self.any().await;
-        let what = match fastrand::u8(..4) {
-            0 => {
-                self.node_mut(old).kill().await;
-                self.replace(old).await;
-                self.node_mut(old).restart().await;
-                "masters killed"
-            }
-            1 => {
-                self.nodes()[old].stop();
-                self.replace(old).await;
-                sleep(about_a_lease()).await;
-                // It still believes to be a master, and serves what was sent meanwhile.
-                self.nodes()[old].resume();
-                "masters stopped"
-            }
-            2 => {
-                self.cut_off(old).await;
-                self.replace(old).await;
-                // Clients that reach it are served, unless they ask for more.
-                sleep(TTL).await;
-                self.rejoin(old).await;
-                "masters cut off"
-            }
-            _ => {
-                self.replace(old).await;
-                "masters replaced"
-            }
-        };
-        self.settled().await;
-        what
+        self.strike(blow, old).await;
+        self.replace(old).await;
+        if blow != Blow::None {
+            // One that stands still or is cut off still believes to be a master then.
+            sleep(about_a_lease()).await;
+        }
+        self.mend(blow, old).await;
+        name
     }
 
-    pub(super) async fn replace(&self, master: usize) -> usize {
+    /// Does that to a node.
+    pub(crate) async fn strike(&mut self, blow: Blow, node: usize) {
+        match blow {
+            Blow::None => {}
+            Blow::Kill => self.node_mut(node).kill().await,
+            Blow::Stop => self.nodes()[node].stop(),
+            Blow::CutOff => self.cut_off(node).await,
+        }
+    }
+
+    /// Undoes it, and waits until all is well.
+    pub(crate) async fn mend(&mut self, blow: Blow, node: usize) {
+        match blow {
+            Blow::None => {}
+            Blow::Kill => self.node_mut(node).restart().await,
+            Blow::Stop => self.nodes()[node].resume(),
+            Blow::CutOff => self.rejoin(node).await,
+        }
+        self.settled().await;
+    }
+
+    /// Puts a replica in the place of a master.
+    pub(crate) async fn replace(&self, master: usize) -> usize {
         match self {
             Self::One(_) => panic!("one server has no replica"),
             Self::Sentinel(fleet) => fleet.failover().await,

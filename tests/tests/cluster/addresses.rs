@@ -1,7 +1,11 @@
 //! Which URLs name a cluster, and what is said of those that do not.
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{ClusterFleet, PATIENCE, RedisServer, connect, take_turn, within};
+use tests::{
+    ClusterFleet, PATIENCE, RedisServer, connect, granted, queue, release, take, take_turn, within,
+};
+
+use crate::{TTL, renewed};
 
 async fn refused(url: &str) -> String {
     let config = LockConfig::new(url).expect("a URL");
@@ -42,6 +46,32 @@ async fn a_cluster_is_not_taken_for_one_server_nor_one_server_for_a_cluster() {
     let alone = RedisServer::start().await;
     let said = refused(&format!("redis+cluster://{}", alone.addr())).await;
     assert!(said.contains("not part of a cluster"), "{said}");
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    let fleet = ClusterFleet::start().await;
+    let rights = "ACL SETUSER locks on >secret resetkeys ~lock:* resetchannels &lock:grant:* &lock:all:* -@all \
+        +subscribe +publish +eval +evalsha +get +set +del +exists +pexpire +pttl +time +zadd +zpopmin +zrem +zscore \
+        +zrange +zcard +zcount +zremrangebyscore +scan +cluster|slots +cluster|myid +asking";
+    let rights: Vec<_> = rights.split_whitespace().collect();
+    for node in fleet.nodes() {
+        node.cmd(&rights).await;
+    }
+    let url = fleet.url().replace("//", "//locks:secret@");
+    let locks = connect(format!("{url}?ttl=2s")).await;
+    let holder = take(&locks, "key", TTL).await;
+    let from = fleet.master_of("key").await;
+    let waiter = queue(&fleet.nodes()[from], &locks, "key", TTL, 1).await;
+    let slot = fleet.slot_of("key").await;
+    let to = (from + 1) % 3;
+    fleet.begin_move(slot, to).await;
+    fleet.move_keys(slot, from, to).await;
+    renewed(&holder).await;
+    fleet.end_move(slot, from, to).await;
+    release(holder).await;
+    release(granted(PATIENCE, waiter).await).await;
+    within(PATIENCE, locks.list("*")).await.expect("a list");
 }
 
 #[tokio::test]

@@ -38,7 +38,8 @@ async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
     replica.stop();
     release(guard).await;
     fleet.nodes()[node].in_line("first", 0).await;
-    let tried = locks.lock("first").ttl(LONG).wait(PATIENCE).acquire();
+    let second = Duration::from_secs(1);
+    let tried = locks.lock("first").ttl(LONG).wait(second).acquire();
     let held = within(PATIENCE, tried).await;
     assert!(held.is_err() && !waiter.is_finished(), "{held:?}");
 

@@ -169,11 +169,11 @@ async fn what_has_joined_and_escapes_is_not_held_any_more(store: Store) {
         inner.acquire().await.unwrap()
     });
     let escaped = within(PATIENCE, work).await.unwrap();
+    settled(&locks).await;
     assert!(!escaped.is_held());
     let lost = escaped.hold(async { panic!("ran without the lock") });
     let lost: Result<(), _> = within(PATIENCE, lost).await;
     assert!(matches!(lost, Err(LockError::Lost { .. })));
-    settled(&locks).await;
     take_turn(&others, "key").await;
     assert!(!within(PATIENCE, escaped.release_confirmed()).await.unwrap());
 }

@@ -23,8 +23,6 @@ pub(crate) async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         match attempt? {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                // A command that is still buffered dies with a dropped connection.
-                stream.set_zero_linger()?;
                 return Ok(stream);
             }
             Err(failed) => error = failed,

@@ -53,6 +53,17 @@ impl Encryption {
         })
     }
 
+    /// Says that HTTP/2 is spoken, which servers want to hear when a connection begins.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn for_http2(self) -> Self {
+        let mut config = ClientConfig::clone(self.connector.config());
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            ..self
+        }
+    }
+
     /// The same for a connection that is opened: the files may have been replaced since
     /// the last one.
     pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {

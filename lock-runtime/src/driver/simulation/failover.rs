@@ -77,9 +77,15 @@ impl Replica {
 impl World {
     /// A call has been carried out.
     pub(super) fn replicate(&mut self) {
-        let arrives = self.now.after(self.latency());
+        // Replicas are late more often than answers are.
+        let late = self.rng.u8(..) < 64;
+        let delay = if late {
+            Duration::from_millis(self.rng.u64(1..500))
+        } else {
+            self.latency()
+        };
         if let Some(replica) = &mut self.replica {
-            replica.follow(arrives, &self.servers[0]);
+            replica.follow(self.now.after(delay), &self.servers[0]);
         }
     }
 

@@ -222,7 +222,9 @@ impl World {
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
         self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
-        self.replicate();
+        if self.replica.is_some() {
+            self.replicate();
+        }
         for (client, grant) in published {
             let generation = self.clients[client].links[wire.server].generation;
             let to = Wire {

@@ -44,9 +44,11 @@ impl Node {
 }
 
 impl Lane {
-    pub(super) fn new(names: KeyNames) -> Self {
+    pub(super) fn new(names: KeyNames, replicated: bool) -> Self {
+        let queue = Queue::new(false, Layout::Declared);
         Self {
-            queue: Queue::new(false, Layout::Declared),
+            // Each node's replicas are asked on its link.
+            queue: queue.with_replies_held_back(replicated),
             names,
             nodes: BTreeMap::new(),
             pinned: Numbered::default(),
@@ -227,7 +229,7 @@ impl Lane {
             return routes.of(slot::of_lock(key));
         }
         match call {
-            Call::Disown(grant) => routes.of(slot::of_key(&grant.owner)),
+            Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
             Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
                 self.pinned.get(id).copied()
             }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::transport::desk::Desk;
 use crate::base::clock::Moment;
@@ -23,10 +23,31 @@ pub(super) struct Mail {
 #[derive(Debug, Default)]
 struct Unconfirmed {
     /// Since they were last asked.
-    said: Vec<(Sent, Reply)>,
+    said: Vec<Said>,
     /// What they are being asked about.
-    asked: Vec<(Sent, Reply)>,
+    asked: Vec<Said>,
 }
+
+/// That a lock is ours.
+#[derive(Debug)]
+enum Said {
+    Replied(Sent, Reply),
+    Pushed(Grant),
+}
+
+impl Said {
+    /// The lock, and how long the replicas may take.
+    fn about(&self) -> (Option<LockKey>, Duration) {
+        match self {
+            Self::Replied(sent, _) => (sent.call.key().cloned(), sent.call.timeout() / 2),
+            Self::Pushed(grant) => (grant.key(), PUSH_TIMEOUT),
+        }
+    }
+}
+
+/// How long replicas may take to confirm a grant that was pushed; its waiter asks about it
+/// every second.
+const PUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a link reports, in the order in which it happened.
 #[derive(Debug)]
@@ -50,6 +71,19 @@ impl Mail {
         self.outbox.push(sent);
     }
 
+    /// Replicas have it, or too few of them do.
+    fn settle(&mut self, said: Said, answer: &Result<(), Trouble>) {
+        let event = match (said, answer) {
+            (Said::Replied(sent, reply), answer) => {
+                Event::Replied(sent, answer.clone().map(|()| reply))
+            }
+            (Said::Pushed(grant), Ok(())) => Event::Heard(Message::Granted(grant)),
+            // Its waiter asks about it.
+            (Said::Pushed(_), Err(_)) => return,
+        };
+        self.inbox.push_back(event);
+    }
+
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.inbox.pop_front()
     }
@@ -62,13 +96,23 @@ impl Desk for Mail {
 
     fn replied(&mut self, _now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
         match (&mut self.replicated, result) {
-            (Some(all), Ok(reply)) if sent.call.is_held_by(&reply) => all.said.push((sent, reply)),
+            (Some(all), Ok(reply)) if sent.call.is_held_by(&reply) => {
+                all.said.push(Said::Replied(sent, reply));
+            }
             (_, result) => self.inbox.push_back(Event::Replied(sent, result)),
         }
     }
 
     fn heard(&mut self, _now: Moment, message: Message) {
-        self.inbox.push_back(Event::Heard(message));
+        match (&mut self.replicated, message) {
+            (Some(all), Message::Granted(grant)) => {
+                // Else it is about no lock.
+                if grant.key().is_some() {
+                    all.said.push(Said::Pushed(grant));
+                }
+            }
+            (_, message) => self.inbox.push_back(Event::Heard(message)),
+        }
     }
 
     fn quarantined(&mut self, _now: Moment, _left: Option<Duration>) {}
@@ -79,12 +123,11 @@ impl Desk for Mail {
 
     fn disconnected(&mut self, trouble: Trouble) {
         let all = self.replicated.as_mut().map(std::mem::take);
-        for (sent, _) in all
+        for said in all
             .into_iter()
             .flat_map(|it| it.asked.into_iter().chain(it.said))
         {
-            let nobody = Err(trouble.clone());
-            self.inbox.push_back(Event::Replied(sent, nobody));
+            self.settle(said, &Err(trouble.clone()));
         }
         self.inbox.push_back(Event::Down(trouble));
     }
@@ -95,9 +138,9 @@ impl Desk for Mail {
             return None;
         }
         all.asked = std::mem::take(&mut all.said);
-        let about = all.asked.first()?.0.call.key()?.clone();
-        let timeouts = all.asked.iter().map(|(sent, _)| sent.call.timeout());
-        timeouts.min().map(|timeout| (timeout / 2, about))
+        let (key, _) = all.asked.first()?.about();
+        let times = all.asked.iter().map(|said| said.about().1);
+        times.min().zip(key)
     }
 
     fn replicas_answered(&mut self, _now: Moment, answer: &Result<(), Trouble>) {
@@ -105,9 +148,8 @@ impl Desk for Mail {
             .replicated
             .as_mut()
             .map(|all| std::mem::take(&mut all.asked));
-        for (sent, reply) in asked.into_iter().flatten() {
-            let reply = answer.clone().map(|()| reply);
-            self.inbox.push_back(Event::Replied(sent, reply));
+        for said in asked.into_iter().flatten() {
+            self.settle(said, answer);
         }
     }
 

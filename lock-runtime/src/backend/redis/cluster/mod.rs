@@ -86,7 +86,7 @@ impl Cluster {
         for _ in 0..setup.pool_size {
             let names = KeyNames::new(&setup.prefix, Layout::Declared)
                 .map_err(|error| LockError::unavailable_at(&server, error))?;
-            lanes.push(Lane::new(names));
+            lanes.push(Lane::new(names, setup.replicas > 0));
         }
         let now = setup.clock.now();
         let mut this = Self {

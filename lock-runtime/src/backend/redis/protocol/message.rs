@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backend::token::Token;
+use crate::vocabulary::key::LockKey;
 
 /// The lock was handed to one of us.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,14 @@ pub(crate) struct Grant {
     pub(crate) owner: Box<str>,
     /// The name of the acquisition on the server.
     pub(crate) name: Box<str>,
+}
+
+impl Grant {
+    /// The lock that was handed over.
+    pub(crate) fn key(&self) -> Option<LockKey> {
+        let (_, rest) = self.owner.split_once('{')?;
+        rest.strip_suffix('}').map(LockKey::unchecked)
+    }
 }
 
 /// One message, written with each field on a line.

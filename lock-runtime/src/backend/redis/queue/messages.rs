@@ -42,7 +42,11 @@ impl Queue {
         ) {
             let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
             let since = claim.since;
-            self.enter(now, id, grant.fence, since, ttl);
+            if self.pushes_are_hints {
+                self.confirm(now, id, grant.fence);
+            } else {
+                self.enter(now, id, grant.fence, since, ttl);
+            }
         }
     }
 

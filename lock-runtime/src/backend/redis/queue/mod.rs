@@ -63,6 +63,8 @@ pub(crate) struct Queue {
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
     replicated: Option<Unconfirmed>,
+    /// Whether a pushed grant counts only once a reply confirms it.
+    pushes_are_hints: bool,
     /// While the server may have forgotten locks.
     quarantine: Option<Quarantine>,
 }
@@ -82,7 +84,17 @@ impl Queue {
             outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
+            pushes_are_hints: false,
             quarantine: None,
+        }
+    }
+
+    /// The same, where a link holds back replies until replicas have what they say: a
+    /// pushed grant counts once a reply confirms it.
+    pub(crate) fn with_replies_held_back(self, held_back: bool) -> Self {
+        Self {
+            pushes_are_hints: held_back,
+            ..self
         }
     }
 
@@ -248,6 +260,14 @@ impl Queue {
         if deadline(since, ttl).since(now) >= ttl / 2 {
             self.granted(now, id, fence, since, ttl);
         } else {
+            self.confirm(now, id, fence);
+        }
+    }
+
+    /// A renewal is to show that the lock is ours.
+    fn confirm(&mut self, now: Moment, id: LeaseId, fence: u64) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            self.rooms.leave(&claim.ticket.terms.key, id);
             claim.stage = Stage::Confirming { fence };
             let ticket = claim.ticket.clone();
             self.send(now, Call::Renew(ticket));

@@ -1,6 +1,8 @@
 //! One connection of the pool: sends the calls of its queue as pipelines, and connects
 //! again when it breaks.
 
+mod others;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -168,33 +170,6 @@ impl<D: Desk> Link<D> {
         }
     }
 
-    /// Takes in what the replicas have answered.
-    pub(crate) fn settle_replicas(&mut self, now: Moment) {
-        let State::Up { replicas, .. } = &mut self.state else {
-            return;
-        };
-        match replicas.as_mut().and_then(|it| it.answer()) {
-            Some(Err(Trouble::Unknown(cause))) => self.broken(now, cause),
-            Some(answer) => {
-                self.grace = None;
-                self.queue.replicas_answered(now, &answer);
-            }
-            None => {}
-        }
-    }
-
-    /// Has the replicas confirm what has been said so far; `false` if nothing has.
-    pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
-        if let State::Up { replicas, .. } = &mut self.state
-            && let Some(replicas) = replicas
-            && let Some((time, about)) = self.queue.ask_replicas()
-        {
-            replicas.ask(now, &self.names.mark(&about), time);
-            return true;
-        }
-        false
-    }
-
     /// The next answers, if they have arrived.
     pub(crate) fn next_answer(&mut self) -> Option<Answered> {
         let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
@@ -249,21 +224,6 @@ impl<D: Desk> Link<D> {
             self.shifted(now, sent.collect());
         } else if replaced && self.dialer.may_change() {
             let cause = ServerSaid("the server has become a replica".into());
-            self.broken(now, Arc::new(cause));
-        }
-    }
-
-    /// Sentinels name a master. A connection to another server is dropped at once: that
-    /// one may go on granting.
-    pub(crate) fn named(&mut self, now: Moment, master: &Master) {
-        if !self.is_up() {
-            // What is being tried was found before.
-            self.state = State::Down { until: now };
-        } else if let Some(ours) = &self.master
-            && ours.host != master.host
-            && ours.epoch <= master.epoch
-        {
-            let cause = ServerSaid(format!("the master is {} now", master.host));
             self.broken(now, Arc::new(cause));
         }
     }

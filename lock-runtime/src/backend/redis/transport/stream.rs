@@ -4,6 +4,8 @@
 use std::error::Error as _;
 use std::io;
 
+use tokio::net::TcpStream;
+
 use crate::backend::redis::address::Place;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
@@ -53,11 +55,13 @@ impl Route {
 
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Stream>> {
         match self {
-            Self::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
+            Self::Tcp(host, port) => Ok(Box::new(without_linger(host, *port).await?)),
             #[cfg(feature = "tls")]
             Self::Tls(host, port, tls) => {
                 let encryption = Encryption::read(tls, host).await?;
-                Ok(Box::new(encryption.over(tcp(host, *port).await?).await?))
+                Ok(Box::new(
+                    encryption.over(without_linger(host, *port).await?).await?,
+                ))
             }
             #[cfg(unix)]
             Self::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
@@ -74,6 +78,13 @@ impl Route {
             _ => "the server did not answer in time",
         }
     }
+}
+
+/// A command that is still buffered dies with a dropped connection.
+async fn without_linger(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = tcp(host, port).await?;
+    stream.set_zero_linger()?;
+    Ok(stream)
 }
 
 /// Why client and server do not trust each other, if that is what went wrong.

@@ -1,0 +1,215 @@
+//! Calls as values: what is asked of a member, and what it answers.
+
+use std::time::Duration;
+
+use super::keys::Span;
+use super::messages::{
+    Compare, DeleteRangeRequest, Expected, LeaseGrantRequest, LeaseRequest, LeaseResponse,
+    PutRequest, RangeRequest, RangeResponse, Request, RequestOp, Response, TxnRequest, TxnResponse,
+};
+use crate::base::clock::Moment;
+
+/// The numbers of what a [`Compare`] looks at.
+const CREATE: i32 = 1;
+const MOD: i32 = 2;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Txn(TxnRequest),
+    /// A linearizable one.
+    Range(RangeRequest),
+    Grant(LeaseGrantRequest),
+    KeepAlive(LeaseRequest),
+}
+
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Txn(TxnResponse),
+    Range(RangeResponse),
+    Lease(LeaseResponse),
+}
+
+/// A call on its way, and what it is `about`.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent<A> {
+    pub(crate) about: A,
+    pub(crate) call: Call,
+    /// A moment before it was sent.
+    pub(crate) at: Moment,
+    /// How long a member may leave it unanswered.
+    pub(crate) patience: Duration,
+}
+
+impl Call {
+    /// Reads all of a span.
+    pub(crate) fn list(span: Span) -> Self {
+        Self::Range(range(span))
+    }
+
+    /// Reads a page of keys, with or without their values.
+    pub(crate) fn page(span: Span, limit: i64, keys_only: bool) -> Self {
+        Self::Range(RangeRequest {
+            limit,
+            keys_only,
+            ..range(span)
+        })
+    }
+
+    /// Reads one key.
+    pub(crate) fn get(key: Vec<u8>) -> Self {
+        let end = Vec::new();
+        Self::Range(range(Span { key, end }))
+    }
+
+    pub(crate) fn grant(ttl: Duration) -> Self {
+        let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+        Self::Grant(LeaseGrantRequest { ttl })
+    }
+
+    pub(crate) fn keep_alive(lease: i64) -> Self {
+        Self::KeepAlive(LeaseRequest { id: lease })
+    }
+
+    pub(crate) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> Self {
+        Self::Txn(TxnRequest {
+            success: vec![put(key, value, lease)],
+            ..TxnRequest::default()
+        })
+    }
+
+    /// Writes the value of an entry again, if it is still the one that was `created`
+    /// then; it stays on its lease, or moves to another one.
+    pub(crate) fn rewrite(key: Vec<u8>, created: i64, value: Vec<u8>, lease: Option<i64>) -> Self {
+        let request = Request::Put(PutRequest {
+            key: key.clone(),
+            value,
+            lease: lease.unwrap_or(0),
+            ignore_lease: lease.is_none(),
+        });
+        Self::Txn(TxnRequest {
+            compare: vec![compare(key, Expected::CreateRevision(created))],
+            success: vec![op(request)],
+            failure: Vec::new(),
+        })
+    }
+
+    pub(crate) fn delete(key: Vec<u8>) -> Self {
+        Self::delete_all([key])
+    }
+
+    pub(crate) fn delete_all(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let delete = |key| op(Request::DeleteRange(DeleteRangeRequest { key }));
+        Self::Txn(TxnRequest {
+            success: keys.into_iter().map(delete).collect(),
+            ..TxnRequest::default()
+        })
+    }
+}
+
+/// An entry that is to be made, on a lease that is shown by its marker.
+pub(crate) struct Entering {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) line: Span,
+    pub(crate) lease: i64,
+    pub(crate) marker: Vec<u8>,
+    /// The revision of the marker. A call that was sent before it was written last
+    /// comes too late.
+    pub(crate) epoch: i64,
+    /// Whether it is made in an empty line alone.
+    pub(crate) alone: bool,
+}
+
+impl Entering {
+    /// Makes the entry unless it is there already, and reads the line.
+    pub(crate) fn call(self) -> Call {
+        let read = op(Request::Range(range(self.line.clone())));
+        let marker = Span {
+            key: self.marker.clone(),
+            end: Vec::new(),
+        };
+        let mut compares = vec![
+            compare(self.key.clone(), Expected::CreateRevision(0)),
+            compare(self.marker, Expected::ModRevision(self.epoch)),
+        ];
+        if self.alone {
+            compares.push(Compare {
+                range_end: self.line.end,
+                ..compare(self.line.key, Expected::CreateRevision(0))
+            });
+        }
+        Call::Txn(TxnRequest {
+            compare: compares,
+            success: vec![read.clone(), put(self.key, self.value, self.lease)],
+            failure: vec![read, op(Request::Range(range(marker)))],
+        })
+    }
+}
+
+impl TxnResponse {
+    pub(crate) fn revision(&self) -> i64 {
+        self.header.as_ref().map_or(0, |header| header.revision)
+    }
+
+    /// How many keys it has deleted.
+    pub(crate) fn deleted(&self) -> usize {
+        let deleted = |response: &_| match response {
+            Response::DeleteRange(it) => usize::try_from(it.deleted).unwrap_or(0),
+            _ => 0,
+        };
+        let responses = self.responses.iter();
+        responses
+            .filter_map(|it| it.response.as_ref())
+            .map(deleted)
+            .sum()
+    }
+
+    /// What its reads have found, in their order.
+    pub(crate) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
+        let responses = self.responses.into_iter();
+        responses.filter_map(|it| match it.response {
+            Some(Response::Range(range)) => Some(range),
+            _ => None,
+        })
+    }
+}
+
+impl RangeResponse {
+    pub(crate) fn revision(&self) -> i64 {
+        self.header.as_ref().map_or(0, |header| header.revision)
+    }
+}
+
+fn range(span: Span) -> RangeRequest {
+    RangeRequest {
+        key: span.key,
+        range_end: span.end,
+        ..RangeRequest::default()
+    }
+}
+
+fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
+    op(Request::Put(PutRequest {
+        key,
+        value,
+        lease,
+        ignore_lease: false,
+    }))
+}
+
+fn compare(key: Vec<u8>, expected: Expected) -> Compare {
+    Compare {
+        target: match expected {
+            Expected::CreateRevision(_) => CREATE,
+            Expected::ModRevision(_) => MOD,
+        },
+        key,
+        expected: Some(expected),
+        range_end: Vec::new(),
+    }
+}
+
+fn op(request: Request) -> RequestOp {
+    let request = Some(request);
+    RequestOp { request }
+}

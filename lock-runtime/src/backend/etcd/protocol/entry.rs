@@ -1,0 +1,181 @@
+//! The entries of a line, and the values in which they describe themselves:
+//! `milliseconds since name`, where `name` says who, `since` is the holder's wall clock
+//! in milliseconds, and the first number is how long its lease lasts, or the rest.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::keys::Keys;
+use super::messages::KeyValue;
+use crate::backend::name;
+use crate::backend::token::Token;
+use crate::vocabulary::crowd::Crowd;
+use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::holder::{Holder, Waiter};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+
+/// An acquisition that stands in a line or holds a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) lock: LockKey,
+    pub(crate) kind: Kind,
+    pub(crate) token: Token,
+    /// Its fence and its place.
+    pub(crate) created: i64,
+    pub(crate) key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// The value of an entry.
+pub(crate) fn value(lasts: Duration, name: &str) -> Vec<u8> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default().as_millis();
+    format!("{} {since} {name}", lasts.as_millis()).into()
+}
+
+/// The entries of a line in their order. Other keys are left out.
+pub(crate) fn line(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
+    let mut line: Vec<_> = kvs.into_iter().filter_map(|kv| read(keys, kv)).collect();
+    line.sort_unstable_by_key(|entry| entry.created);
+    line
+}
+
+fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
+    let (lock, kind, token) = keys.read(&kv.key)?;
+    Some(Entry {
+        lock,
+        kind,
+        token,
+        created: kv.create_revision,
+        key: kv.key,
+        value: kv.value,
+    })
+}
+
+/// How many of a line hold the lock: the front of one kind, as far as it admits.
+pub(crate) fn holders(line: &[Entry]) -> usize {
+    let Some(first) = line.first() else { return 0 };
+    let same = line.iter().take_while(|it| it.kind == first.kind);
+    same.enumerate()
+        .take_while(|(at, it)| it.kind.admits(*at))
+        .count()
+}
+
+/// Who of a line waits, and for how long the first of them has.
+pub(crate) fn crowd(line: &[Entry]) -> Crowd {
+    let waiters = &line[holders(line)..];
+    Crowd {
+        waiters: u32::try_from(waiters.len()).unwrap_or(u32::MAX),
+        longest: waiters.first().map_or(Duration::ZERO, Entry::age),
+    }
+}
+
+impl Entry {
+    /// Who it is, as far as its value says.
+    pub(crate) fn holder(&self) -> Holder {
+        let Some((lasts, since, name)) = self.read_value() else {
+            return Holder::unknown(self.token.to_string(), None);
+        };
+        let mut holder = name::holder(name, Some(lasts));
+        if holder.resting {
+            holder.remaining = Some(lasts.saturating_sub(self.age()));
+        } else {
+            holder.since = Some(since);
+            holder.fence = Some(FencingToken::new(self.fence()));
+        }
+        holder
+    }
+
+    /// The same of one who waits.
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter::new(self.holder(), self.kind, Some(self.age()))
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        u64::try_from(self.created).unwrap_or(0)
+    }
+
+    /// How long ago its value was written, by the clocks of both machines.
+    pub(crate) fn age(&self) -> Duration {
+        let since = self.read_value().map(|(_, since, _)| since);
+        let age = since.and_then(|since| since.elapsed().ok());
+        age.unwrap_or_default()
+    }
+
+    fn read_value(&self) -> Option<(Duration, SystemTime, &str)> {
+        let mut parts = std::str::from_utf8(&self.value).ok()?.splitn(3, ' ');
+        let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
+        let (lasts, since) = (number()?, number()?);
+        Some((lasts, UNIX_EPOCH + since, parts.next()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(keys: &Keys, kind: Kind, created: i64) -> KeyValue {
+        let token = Token::new().expect("random numbers");
+        KeyValue {
+            key: keys.entry(&LockKey::from("k"), kind, token),
+            create_revision: created,
+            mod_revision: created,
+            value: value(
+                Duration::from_secs(10),
+                &format!("{token} 7@host shop::buy"),
+            ),
+        }
+    }
+
+    #[test]
+    fn a_line_is_in_the_order_of_creation_and_its_front_holds_the_lock() {
+        let keys = Keys::new("lock");
+        let permits = Kind::Permits(2);
+        for (kinds, held) in [
+            (&[][..], 0),
+            (&[Kind::Exclusive, Kind::Exclusive], 1),
+            (&[Kind::Read, Kind::Read, Kind::Exclusive, Kind::Read], 2),
+            (&[permits, permits, permits], 2),
+            (&[permits, Kind::Permits(3)], 1),
+        ] {
+            let mut kvs: Vec<_> = (5..)
+                .zip(kinds)
+                .map(|(at, it)| entry(&keys, *it, at))
+                .collect();
+            kvs.reverse();
+            kvs.push(KeyValue {
+                key: b"lock/k/694d9ef1d7b5570c".into(),
+                create_revision: 1,
+                ..KeyValue::default()
+            });
+            let line = line(&keys, kvs);
+            let read: Vec<_> = line.iter().map(|it| it.kind).collect();
+            assert_eq!((&read[..], holders(&line)), (kinds, held));
+        }
+    }
+
+    #[test]
+    fn an_entry_says_who_since_when_and_for_how_long() {
+        let keys = Keys::new("lock");
+        let read = |kv| line(&keys, vec![kv]).remove(0).holder();
+        let holder = read(entry(&keys, Kind::Exclusive, 9));
+        assert_eq!(holder.process, Some(7));
+        assert_eq!(holder.function.as_deref(), Some("shop::buy"));
+        assert_eq!(holder.remaining, Some(Duration::from_secs(10)));
+        assert_eq!(holder.fence, Some(FencingToken::new(9)));
+        assert!(holder.since.is_some_and(|it| it.elapsed().is_ok()));
+
+        let mut kv = entry(&keys, Kind::Exclusive, 9);
+        kv.value = value(Duration::from_secs(5), "-token 7@host");
+        let resting = read(kv.clone());
+        assert!(resting.resting && resting.fence.is_none() && resting.since.is_none());
+        assert!(
+            resting
+                .remaining
+                .is_some_and(|it| it <= Duration::from_secs(5))
+        );
+
+        kv.value = b"something else".into();
+        assert_eq!(read(kv).process, None);
+    }
+}

@@ -1,0 +1,133 @@
+//! The names of keys: `{prefix}/{lock}/{kind}-{token}`. Kinds are written so that the
+//! keys of `etcdctl lock`, which end in hexadecimal digits, stand outside of a line.
+
+use crate::backend::token::Token;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+
+/// A range of keys: from the first up to the second, which is not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) key: Vec<u8>,
+    pub(crate) end: Vec<u8>,
+}
+
+/// Writes and reads keys.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// With its `/`.
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: format!("{prefix}/"),
+        }
+    }
+
+    /// The entry of one acquisition.
+    pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
+        let line = self.line_of(lock);
+        match kind {
+            Kind::Exclusive => format!("{line}x-{token}"),
+            Kind::Read => format!("{line}r-{token}"),
+            Kind::Permits(most) => format!("{line}p{most}-{token}"),
+        }
+        .into()
+    }
+
+    /// All entries of a lock.
+    pub(crate) fn line(&self, lock: &LockKey) -> Span {
+        let line = self.line_of(lock);
+        Span {
+            key: format!("{line}p").into(),
+            end: format!("{line}y").into(),
+        }
+    }
+
+    /// The entries of all locks.
+    pub(crate) fn all(&self) -> Span {
+        let mut end = self.prefix.clone().into_bytes();
+        end.pop();
+        end.push(b'/' + 1);
+        Span {
+            key: self.prefix.clone().into(),
+            end,
+        }
+    }
+
+    /// The key that shows that a lease lives. No lock has an empty name.
+    pub(crate) fn marker(&self, lease: i64) -> Vec<u8> {
+        format!("{}/lease-{lease:016x}", self.prefix).into()
+    }
+
+    /// A key that never exists.
+    pub(crate) fn nothing(&self) -> Vec<u8> {
+        format!("{}/nothing", self.prefix).into()
+    }
+
+    /// The lock, kind and token of an entry; `None` of any other key.
+    pub(crate) fn read(&self, key: &[u8]) -> Option<(LockKey, Kind, Token)> {
+        let key = std::str::from_utf8(key).ok()?;
+        let (lock, entry) = key.strip_prefix(&self.prefix)?.split_once('/')?;
+        let (kind, token) = entry.split_once('-')?;
+        let kind = match kind {
+            "x" => Kind::Exclusive,
+            "r" => Kind::Read,
+            _ => Kind::Permits(kind.strip_prefix('p')?.parse().ok()?),
+        };
+        let token = Token::parse(token)?;
+        Some((LockKey::unchecked(&lock.replace("%2F", "/")), kind, token))
+    }
+
+    fn line_of(&self, lock: &LockKey) -> String {
+        // No name has a `%2F` of its own: it stands for `%252F`.
+        format!("{}{}/", self.prefix, lock.as_str().replace('/', "%2F"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> Token {
+        Token::new().expect("random numbers")
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_written() {
+        let keys = Keys::new("lock");
+        for name in ["stock:7", "a/b", "%2F", "a%2Fb", "/", "ünï"] {
+            for kind in [Kind::Exclusive, Kind::Read, Kind::Permits(12)] {
+                let lock = LockKey::from(name);
+                let token = token();
+                let key = keys.entry(&lock, kind, token);
+                let line = keys.line(&lock);
+                assert!(line.key <= key && key < line.end, "{name}");
+                assert!(keys.all().key <= key && key < keys.all().end);
+                assert_eq!(keys.read(&key), Some((lock, kind, token)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_write_is_no_entry() {
+        let keys = Keys::new("lock");
+        let line = keys.line(&LockKey::from("stock:7"));
+        // As `etcdctl lock lock/stock:7` writes it.
+        let foreign = b"lock/stock:7/694d9ef1d7b5570c";
+        assert!(!(line.key[..] <= foreign[..] && foreign[..] < line.end[..]));
+        for foreign in [
+            &foreign[..],
+            b"lock/stock:7/x-1",
+            b"lock/stock:7",
+            b"shop/stock:7/x-00000000000000000000000000000000",
+            b"lock/stock:7/y-00000000000000000000000000000000",
+            b"lock/a/b/x-00000000000000000000000000000000",
+            &keys.marker(7),
+        ] {
+            assert_eq!(keys.read(foreign), None, "{}", foreign.escape_ascii());
+        }
+    }
+}

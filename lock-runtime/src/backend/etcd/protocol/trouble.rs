@@ -1,0 +1,92 @@
+//! Why a call has no answer, and what that says about its effect.
+
+use std::sync::Arc;
+
+use crate::vocabulary::error::Cause;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// Nothing was done; it may be asked again.
+    NotNow(Cause),
+    /// It may have been done.
+    Unknown(Cause),
+    /// Nothing was done, and asking again does not help.
+    Never(Cause),
+    /// The lease has ended.
+    NoLease(Cause),
+    /// The member wants a new login; nothing was done.
+    LoggedOut(Cause),
+}
+
+/// What etcd or the connection said.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Said(String);
+
+impl Trouble {
+    /// Something that lies in the way for now.
+    pub(crate) fn said(text: impl Into<String>) -> Self {
+        Self::NotNow(cause(text))
+    }
+
+    pub(crate) fn unknown(text: impl Into<String>) -> Self {
+        Self::Unknown(cause(text))
+    }
+
+    /// Reads the status that ended a call, one of the codes of gRPC.
+    pub(crate) fn of_status(code: u32, message: &str) -> Self {
+        let message = message.strip_prefix("etcdserver: ").unwrap_or(message);
+        let cause = cause(format!("etcd said: {message}"));
+        match code {
+            5 if message.contains("lease") => Self::NoLease(cause),
+            8 => Self::NotNow(cause),
+            16 => Self::LoggedOut(cause),
+            3 if message.contains("revision of auth store is old") => Self::LoggedOut(cause),
+            1 | 2 | 4 | 10 | 13 | 14 | 15 => Self::Unknown(cause),
+            _ => Self::Never(cause),
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::NotNow(cause)
+            | Self::Unknown(cause)
+            | Self::Never(cause)
+            | Self::NoLease(cause)
+            | Self::LoggedOut(cause) => Arc::clone(cause),
+        }
+    }
+}
+
+pub(crate) fn cause(text: impl Into<String>) -> Cause {
+    Arc::new(Said(text.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_whether_the_call_may_have_been_done() {
+        let of = |code, message| Trouble::of_status(code, message);
+        let no_lease = of(5, "etcdserver: requested lease not found");
+        assert!(matches!(no_lease, Trouble::NoLease(_)));
+        assert!(matches!(
+            of(14, "etcdserver: request timed out"),
+            Trouble::Unknown(_)
+        ));
+        assert!(matches!(
+            of(8, "etcdserver: mvcc: database space exceeded"),
+            Trouble::NotNow(_)
+        ));
+        let denied = of(7, "etcdserver: permission denied");
+        assert_eq!(denied.cause().to_string(), "etcd said: permission denied");
+        assert!(matches!(denied, Trouble::Never(_)));
+        for (code, message) in [
+            (16, "etcdserver: invalid auth token"),
+            (3, "etcdserver: revision of auth store is old"),
+        ] {
+            assert!(matches!(of(code, message), Trouble::LoggedOut(_)));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A claim: one acquisition and its stage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::etcd::protocol::keys::Span;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::terms::Terms;
+
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Claim {
+    pub(super) terms: Arc<Terms>,
+    pub(super) token: Token,
+    /// That of its entry.
+    pub(super) key: Vec<u8>,
+    pub(super) stage: Stage,
+    /// The revision that created its entry, once that is known.
+    pub(super) created: i64,
+    pub(super) watch: Option<Watch>,
+    /// The number of the call whose answer is awaited.
+    pub(super) awaits: Option<u64>,
+    /// Its position in the agenda.
+    pub(super) due: Option<Moment>,
+    /// Once nobody wants it any more: until when the driver waits for its end.
+    pub(super) leaving: Option<Moment>,
+    /// Whether the driver knows how it ends, and waits for it no longer.
+    pub(super) told: bool,
+    /// Whether it has been granted.
+    pub(super) granted: bool,
+    /// Whether its value has to be written again, since it has waited.
+    pub(super) announces: bool,
+    /// Whether its watch has ended, so that the entry may be gone.
+    pub(super) unwatched: bool,
+    /// Whether a call without an answer may have deleted its entry.
+    pub(super) unsure: bool,
+    /// Whether the driver was last told of trouble.
+    pub(super) troubled: bool,
+    /// The holder when it last looked.
+    pub(super) holder: Option<Box<Holder>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// In its lane, until there are a connection and a lease.
+    Unsent,
+    /// Its entry is being made.
+    Entering,
+    /// The entry may have been made; until no late call can make it any more.
+    Unsure,
+    /// Behind others, and watches one of them.
+    Waiting,
+    /// Reads the line.
+    Looking,
+    /// The lock is its own if the lease lives.
+    Confirming,
+    Held {
+        granted: Moment,
+    },
+    /// The entry is gone.
+    Lost,
+    /// Released, until its entry has a lease of its own.
+    Moving {
+        rests: Moment,
+        lease: Option<i64>,
+    },
+    Resting {
+        until: Moment,
+    },
+    /// Its entry is being deleted.
+    Leaving,
+}
+
+/// What a claim watches: a key or a span, from a revision on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Watch {
+    pub(crate) id: u64,
+    pub(crate) span: Span,
+    pub(crate) from: i64,
+    /// Whether writing counts, or deletions alone.
+    pub(crate) writes: bool,
+}
+
+impl Claim {
+    pub(super) fn new(terms: Arc<Terms>, token: Token, key: Vec<u8>) -> Self {
+        Self {
+            terms,
+            token,
+            key,
+            stage: Stage::Unsent,
+            created: 0,
+            watch: None,
+            awaits: None,
+            due: None,
+            leaving: None,
+            told: false,
+            granted: false,
+            announces: false,
+            unwatched: false,
+            unsure: false,
+            troubled: false,
+            holder: None,
+        }
+    }
+
+    /// The time of the lease that it shares.
+    pub(super) fn ttl(&self) -> Duration {
+        whole_seconds(self.terms.ttl)
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// For how long its lease lasts.
+    pub(super) fn lasts(&self) -> Duration {
+        if self.terms.renew {
+            self.ttl()
+        } else {
+            self.terms.ttl
+        }
+    }
+
+    /// Whether somebody still waits for the lock.
+    pub(super) fn acquires(&self) -> bool {
+        let stage = matches!(
+            self.stage,
+            Stage::Unsent
+                | Stage::Entering
+                | Stage::Unsure
+                | Stage::Waiting
+                | Stage::Looking
+                | Stage::Confirming
+        );
+        stage && self.leaving.is_none() && !self.told
+    }
+}
+
+/// A time that a lease can have: no less than `time`.
+pub(super) fn whole_seconds(time: Duration) -> Duration {
+    let up = u64::from(time.subsec_nanos() > 0);
+    Duration::from_secs((time.as_secs() + up).max(2))
+}
+
+/// How long a member may leave a call unanswered: long enough for a busy disk, short
+/// enough to ask another member before a lease of this time ends.
+pub(super) fn patience(ttl: Duration) -> Duration {
+    (ttl / 4).clamp(Duration::from_millis(500), Duration::from_secs(2))
+}

@@ -1,0 +1,68 @@
+//! What the queue wants sent, and what comes of it.
+
+use std::time::Duration;
+
+use super::claim::Watch;
+use crate::backend::etcd::protocol::call::Sent;
+use crate::base::clock::Moment;
+use crate::vocabulary::query::QueryId;
+use crate::vocabulary::terms::LeaseId;
+
+/// The pause before a call is sent again.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a call is about.
+#[derive(Clone, Debug)]
+pub(crate) enum About {
+    /// The session of this ttl.
+    Session(Duration, SessionStep),
+    /// A claim that awaits the answer to the call of this number.
+    Claim(LeaseId, u64, Step),
+    Query(QueryId),
+}
+
+/// What a call of a claim does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Makes the entry.
+    Enter,
+    /// Reads the line.
+    List,
+    /// Announces that it has entered.
+    Announce,
+    /// Looks whether the entry is still there.
+    Check,
+    Delete,
+    /// Makes the lease on which the lock rests.
+    Lease,
+    /// Moves the entry there.
+    Move,
+}
+
+/// What to send.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Call(Sent<About>),
+    Watch(Watch),
+    Unwatch(u64),
+}
+
+/// What a watch has seen.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Created,
+    Changed,
+    /// It has ended without an event: what it would have shown may be compacted.
+    Ended,
+}
+
+/// What a call of a session does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum SessionStep {
+    Grant,
+    Mark,
+    /// The keep-alive that was sent at this moment.
+    Alive(Moment),
+    /// Looks for the marker; `true` after a majority has answered.
+    Look(Moment, bool),
+}

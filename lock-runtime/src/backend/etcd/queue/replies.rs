@@ -1,0 +1,243 @@
+//! What each answer means for its claim.
+
+use super::claim::{Claim, Stage};
+use super::session::News;
+use super::stages::first_holder;
+use super::{About, PAUSE, Queue, Step};
+use crate::backend::Outcome;
+use crate::backend::etcd::protocol::call::{Reply, Sent};
+use crate::backend::etcd::protocol::entry::{self, Entry};
+use crate::backend::etcd::protocol::keys::Span;
+use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::LeaseId;
+
+impl Queue {
+    /// The answer to a call; to a keep-alive, that of one member.
+    pub(crate) fn answered(
+        &mut self,
+        now: Moment,
+        sent: &Sent<About>,
+        result: Result<Reply, Trouble>,
+    ) {
+        match sent.about {
+            About::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
+                session.answered(now, sent.at, step, result, around)
+            }),
+            About::Claim(id, call, step) => {
+                let claim = self.claims.get_mut(&id);
+                let Some(claim) = claim.filter(|claim| claim.awaits == Some(call)) else {
+                    return;
+                };
+                claim.awaits = None;
+                let lock = claim.terms.key.clone();
+                let frees_lane = matches!(step, Step::Enter | Step::Delete);
+                if frees_lane {
+                    self.lanes.end(&lock);
+                }
+                self.claim_answered(now, id, step, result);
+                if frees_lane {
+                    self.pump(now, &lock);
+                }
+            }
+            About::Query(id) => {
+                let next = self.inspections.answered(now, id, result, &self.keys);
+                self.calls.extend(next);
+            }
+        }
+    }
+
+    fn claim_answered(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        step: Step,
+        result: Result<Reply, Trouble>,
+    ) {
+        match (step, result) {
+            (Step::Enter, Ok(Reply::Txn(txn))) => self.entered(now, id, txn),
+            (Step::Enter, Err(trouble)) => self.not_entered(now, id, &trouble),
+            (Step::List, Ok(Reply::Range(range))) => self.listed(now, id, range),
+            (Step::Check, Ok(Reply::Range(range))) => self.checked(id, &range),
+            (Step::Lease, Ok(Reply::Lease(granted))) => {
+                if let Some(claim) = self.claims.get_mut(&id)
+                    && let Stage::Moving { lease, .. } = &mut claim.stage
+                {
+                    *lease = Some(granted.id);
+                    self.go_on(now, id);
+                }
+            }
+            (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
+            (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, &txn),
+            (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
+            (_, result) => self.try_again(now, id, result),
+        }
+    }
+
+    /// The entry has been made, or was there already; or it could not be made.
+    fn entered(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let (succeeded, revision) = (txn.succeeded, txn.revision());
+        let mut ranges = txn.ranges();
+        let read = ranges.next().unwrap_or_default();
+        let line = entry::line(&self.keys, read.kvs);
+        if succeeded {
+            claim.created = revision;
+        } else if let Some(mine) = line.iter().find(|entry| entry.token == claim.token) {
+            claim.created = mine.created;
+        } else {
+            let marker = ranges.next().unwrap_or_default();
+            return self.refused(now, id, &line, &marker);
+        }
+        if claim.leaving.is_some() {
+            return self.leave(now, id);
+        }
+        let created = claim.created;
+        let ahead = line.partition_point(|entry| entry.created < created);
+        self.find_place(now, id, &line[..ahead], revision);
+    }
+
+    /// There is no entry, because a try has found the lock held, or since the session has
+    /// ended or moved on meanwhile.
+    fn refused(&mut self, now: Moment, id: LeaseId, line: &[Entry], marker: &RangeResponse) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.leaving.is_some() {
+            return self.retire(id, Ok(false));
+        }
+        if claim.terms.wait.is_try() && !line.is_empty() {
+            let holder = first_holder(line);
+            self.outcomes.push_back(Outcome::Busy { id, holder });
+            return self.forget(id);
+        }
+        let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
+        claim.stage = Stage::Unsent;
+        self.lanes.join_first(&lock, id);
+        let revision = marker.kvs.first().map(|marker| marker.mod_revision);
+        self.with_session(now, ttl, |session, _| match revision {
+            Some(revision) => {
+                session.found_marker(revision);
+                News::Nothing
+            }
+            None => session.lost(now),
+        });
+    }
+
+    fn not_entered(&mut self, now: Moment, id: LeaseId, trouble: &Trouble) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
+        if let Trouble::Unknown(_) = trouble {
+            claim.stage = Stage::Unsure;
+            self.trouble(id, trouble);
+            return self.with_session(now, ttl, |session, around| {
+                session.move_on(now, around);
+                News::Nothing
+            });
+        }
+        if claim.leaving.is_some() {
+            return self.retire(id, Ok(false));
+        }
+        claim.stage = Stage::Unsent;
+        match trouble {
+            Trouble::Never(cause) => {
+                let cause = cause.clone();
+                self.outcomes.push_back(Outcome::Failed { id, cause });
+                self.forget(id);
+            }
+            Trouble::NoLease(_) => {
+                self.lanes.join_first(&lock, id);
+                self.with_session(now, ttl, |session, _| session.lost(now));
+            }
+            _ => {
+                self.lanes.join_first(&lock, id);
+                self.lanes.pause(&lock);
+                self.go_on_at(now.after(PAUSE), id);
+                self.trouble(id, trouble);
+            }
+        }
+    }
+
+    fn listed(&mut self, now: Moment, id: LeaseId, range: RangeResponse) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if !matches!(claim.stage, Stage::Waiting | Stage::Looking) {
+            return;
+        }
+        let revision = range.revision();
+        let line = entry::line(&self.keys, range.kvs);
+        match line.iter().position(|entry| entry.token == claim.token) {
+            Some(ahead) => self.find_place(now, id, &line[..ahead], revision),
+            None => self.start_over(now, id),
+        }
+    }
+
+    fn checked(&mut self, id: LeaseId, range: &RangeResponse) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+            return;
+        };
+        if range.kvs.is_empty() {
+            return self.lose(id);
+        }
+        let key = claim.key.clone();
+        let end = Vec::new();
+        self.watch(id, Span { key, end }, range.revision() + 1, false);
+    }
+
+    fn moved(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Stage::Moving { rests, .. } = claim.stage else {
+            return;
+        };
+        let lock = claim.terms.key.clone();
+        self.lanes.end(&lock);
+        if txn.succeeded {
+            claim.stage = Stage::Resting { until: rests };
+            self.go_on_at(rests, id);
+            self.tell(id, Ok(true));
+        } else {
+            self.retire(id, Ok(false));
+        }
+        self.pump(now, &lock);
+    }
+
+    fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
+        if let Some(claim) = self.claims.get(&id) {
+            let was_there = txn.deleted() > 0 || claim.unsure;
+            self.retire(id, Ok(claim.granted && was_there));
+        }
+    }
+
+    /// A call that has failed is sent again.
+    fn try_again(&mut self, now: Moment, id: LeaseId, result: Result<Reply, Trouble>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        match (&mut claim.stage, &result) {
+            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
+            // The lease on which it was to rest has ended before the entry was there.
+            (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
+            (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {
+                let cause = cause.clone();
+                self.tell(id, Err(cause));
+            }
+            _ => {}
+        }
+        self.go_on_at(now.after(PAUSE), id);
+        if let Err(trouble) = result {
+            self.trouble(id, &trouble);
+        }
+    }
+
+    fn acquires(&self, id: LeaseId) -> bool {
+        self.claims.get(&id).is_some_and(Claim::acquires)
+    }
+}

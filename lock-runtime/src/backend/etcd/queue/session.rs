@@ -1,0 +1,409 @@
+//! A session: the lease that all locks of one ttl share, and how it is kept alive. A
+//! state machine without I/O.
+//!
+//! A member that was cut off or stopped may take itself for the leader, and answer
+//! keep-alives that the others know nothing of. So they go to all members, and count
+//! once a majority has answered and the session's marker is still there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::claim::patience;
+use super::order::{About, PAUSE, SessionStep as Step};
+use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
+use crate::backend::etcd::protocol::keys::Keys;
+use crate::backend::etcd::protocol::trouble::{Trouble, cause};
+use crate::base::clock::Moment;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::holder::THIS_PROCESS;
+use crate::vocabulary::terms::LeaseId;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    /// What is asked for, in whole seconds.
+    asked: Duration,
+    state: State,
+    /// How many claims need it.
+    pub(super) users: usize,
+    /// The renewals that the next confirmation answers.
+    pub(super) renewing: Vec<LeaseId>,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed { until: Moment },
+    Granting,
+    Open(Open),
+}
+
+#[derive(Debug)]
+struct Open {
+    lease: i64,
+    ttl: Duration,
+    /// A moment before the call was sent that was confirmed last.
+    since: Moment,
+    marker: Marker,
+    beat: Option<Beat>,
+    next_beat: Moment,
+}
+
+/// The key that shows that the lease lives.
+#[derive(Debug)]
+enum Marker {
+    /// At this revision.
+    Written(i64),
+    Writing,
+    /// To be written then.
+    Due(Moment),
+}
+
+/// A keep-alive on its way.
+#[derive(Debug)]
+struct Beat {
+    at: Moment,
+    /// Those who have answered it.
+    members: BTreeSet<u64>,
+    /// Whether the marker is being looked at.
+    looking: bool,
+    /// What went wrong last.
+    failed: Option<Cause>,
+}
+
+/// What a session has learnt.
+#[derive(Debug)]
+pub(super) enum News {
+    Nothing,
+    /// Entries can be made on it; calls that were sent before make none any more.
+    Ready,
+    /// It lives, and can be counted from a later moment.
+    Confirmed,
+    Lost,
+    Failed(Cause),
+}
+
+/// What an entry is made on.
+pub(super) struct Base {
+    pub(super) lease: i64,
+    pub(super) marker: Vec<u8>,
+    pub(super) epoch: i64,
+}
+
+/// What sessions share: how keys are named, how many members have to confirm a
+/// keep-alive, and where calls are left.
+pub(super) struct Surroundings<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) majority: usize,
+    pub(super) calls: &'a mut Vec<Sent<About>>,
+}
+
+impl Session {
+    pub(super) fn new(asked: Duration) -> Self {
+        Self {
+            asked,
+            state: State::Closed {
+                until: Moment::from_nanos(0),
+            },
+            users: 0,
+            renewing: Vec::new(),
+        }
+    }
+
+    /// What an entry can be made on now.
+    pub(super) fn base(&self, keys: &Keys) -> Option<Base> {
+        match self.state {
+            State::Open(Open {
+                lease,
+                marker: Marker::Written(epoch),
+                ..
+            }) => Some(Base {
+                lease,
+                marker: keys.marker(lease),
+                epoch,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Since when it is confirmed, and for how long from there.
+    pub(super) fn confirmed(&self) -> Option<(Moment, Duration)> {
+        match &self.state {
+            State::Open(open) => Some((open.since, open.ttl)),
+            _ => None,
+        }
+    }
+
+    /// Whether little time has passed since it was confirmed.
+    pub(super) fn is_fresh(&self, now: Moment) -> bool {
+        self.confirmed()
+            .is_some_and(|(since, ttl)| now.since(since) <= ttl / 10)
+    }
+
+    /// How long a lock on it is surely held.
+    pub(super) fn left(&self, now: Moment) -> Duration {
+        let ends = self.confirmed().map(|(since, ttl)| deadline(since, ttl));
+        ends.map_or(Duration::ZERO, |end| end.since(now))
+    }
+
+    /// Makes a lease, unless there is one.
+    pub(super) fn open(&mut self, now: Moment, around: &mut Surroundings<'_>) {
+        if let State::Closed { until } = self.state
+            && until <= now
+        {
+            self.state = State::Granting;
+            self.send(now, Step::Grant, Call::grant(self.asked), around);
+        }
+    }
+
+    /// Writes the marker again: calls without an answer that have made no entry yet make
+    /// none any more.
+    pub(super) fn move_on(&mut self, now: Moment, around: &mut Surroundings<'_>) {
+        let State::Open(open) = &mut self.state else {
+            return;
+        };
+        if matches!(open.marker, Marker::Writing) {
+            return;
+        }
+        open.marker = Marker::Writing;
+        let value = format!("{}@{}", THIS_PROCESS.id, THIS_PROCESS.host);
+        let call = Call::put(around.keys.marker(open.lease), value.into(), open.lease);
+        self.send(now, Step::Mark, call, around);
+    }
+
+    /// The marker was seen at another revision: a late call has written it.
+    pub(super) fn found_marker(&mut self, revision: i64) {
+        if let State::Open(open) = &mut self.state
+            && let Marker::Written(known) = &mut open.marker
+        {
+            *known = revision.max(*known);
+        }
+    }
+
+    /// Sends a keep-alive, unless one is on its way.
+    pub(super) fn beat(&mut self, now: Moment, around: &mut Surroundings<'_>) {
+        if let State::Open(open) = &mut self.state
+            && open.beat.is_none()
+        {
+            open.beat = Some(Beat {
+                at: now,
+                members: BTreeSet::new(),
+                looking: false,
+                failed: None,
+            });
+            let call = Call::keep_alive(open.lease);
+            self.send(now, Step::Alive(now), call, around);
+        }
+    }
+
+    /// Another member is asked from here on: a keep-alive whose answers may be lost is
+    /// sent again.
+    pub(super) fn connected(&mut self, now: Moment, around: &mut Surroundings<'_>) {
+        if let State::Open(open) = &mut self.state
+            && open.beat.take().is_some()
+        {
+            self.beat(now, around);
+        }
+    }
+
+    /// No member can be asked.
+    pub(super) fn disconnected(&mut self, now: Moment, why: &Cause) -> News {
+        match &mut self.state {
+            State::Open(open) => open.fail(now, why.clone()),
+            _ => News::Nothing,
+        }
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let is_used = |_: &Moment| self.users > 0;
+        match &self.state {
+            State::Closed { until } => Some(*until).filter(is_used),
+            State::Granting => None,
+            State::Open(open) => {
+                let beat = match &open.beat {
+                    Some(beat) => Some(beat.at.after(patience(open.ttl))),
+                    None => Some(open.next_beat).filter(is_used),
+                };
+                let mark = match open.marker {
+                    Marker::Due(at) => Some(at),
+                    _ => None,
+                };
+                beat.into_iter().chain(mark).min()
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> News {
+        match &mut self.state {
+            State::Closed { .. } if self.users > 0 => self.open(now, around),
+            State::Open(open) if matches!(open.marker, Marker::Due(at) if at <= now) => {
+                self.move_on(now, around);
+            }
+            _ => {}
+        }
+        let State::Open(open) = &mut self.state else {
+            return News::Nothing;
+        };
+        match &mut open.beat {
+            Some(beat) if beat.at.after(patience(open.ttl)) <= now => {
+                let silent = || cause("a majority of the members has not confirmed the lease");
+                let why = beat.failed.take().unwrap_or_else(silent);
+                open.fail(now, why)
+            }
+            None if self.users > 0 && open.next_beat <= now => {
+                self.beat(now, around);
+                News::Nothing
+            }
+            _ => News::Nothing,
+        }
+    }
+
+    /// Takes in the answer to a call that was sent `at`.
+    pub(super) fn answered(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        step: Step,
+        result: Result<Reply, Trouble>,
+        around: &mut Surroundings<'_>,
+    ) -> News {
+        match (step, &mut self.state) {
+            (Step::Grant, State::Granting) => self.granted(now, at, result, around),
+            (Step::Mark, State::Open(open)) => match result {
+                Ok(Reply::Txn(txn)) => {
+                    open.marker = Marker::Written(txn.revision());
+                    News::Ready
+                }
+                Err(Trouble::NoLease(_)) => self.lost(now),
+                result => {
+                    open.marker = Marker::Due(now.after(PAUSE));
+                    failed(result)
+                }
+            },
+            (Step::Alive(beat), State::Open(open)) => {
+                let look = open.heard(beat, result, around.majority);
+                if let Some(after_majority) = look {
+                    self.look(now, beat, after_majority, around);
+                }
+                News::Nothing
+            }
+            (Step::Look(beat, after_majority), State::Open(open)) => match result {
+                Ok(Reply::Range(found)) if found.kvs.is_empty() => self.lost(now),
+                Ok(_) if after_majority => open.confirm(beat),
+                Ok(_) => {
+                    if open.looked_in_doubt(beat, around.majority) {
+                        self.look(now, beat, true, around);
+                    }
+                    News::Nothing
+                }
+                Err(trouble) => open.fail(now, trouble.cause()),
+            },
+            _ => News::Nothing,
+        }
+    }
+
+    fn granted(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        result: Result<Reply, Trouble>,
+        around: &mut Surroundings<'_>,
+    ) -> News {
+        let Ok(Reply::Lease(lease)) = result else {
+            let until = now.after(PAUSE);
+            self.state = State::Closed { until };
+            return failed(result);
+        };
+        let ttl = Duration::from_secs(u64::try_from(lease.ttl).unwrap_or(0));
+        self.state = State::Open(Open {
+            lease: lease.id,
+            ttl,
+            since: at,
+            marker: Marker::Due(now),
+            beat: None,
+            next_beat: at.after(ttl / 3),
+        });
+        self.move_on(now, around);
+        News::Nothing
+    }
+
+    /// The server has said that there is no such lease.
+    pub(super) fn lost(&mut self, now: Moment) -> News {
+        self.state = State::Closed { until: now };
+        News::Lost
+    }
+
+    fn look(&self, now: Moment, beat: Moment, after: bool, around: &mut Surroundings<'_>) {
+        if let State::Open(open) = &self.state {
+            let call = Call::get(around.keys.marker(open.lease));
+            self.send(now, Step::Look(beat, after), call, around);
+        }
+    }
+
+    fn send(&self, at: Moment, step: Step, call: Call, around: &mut Surroundings<'_>) {
+        around.calls.push(Sent {
+            about: About::Session(self.asked, step),
+            call,
+            at,
+            patience: patience(self.asked),
+        });
+    }
+}
+
+impl Open {
+    /// Takes in a member's answer to a keep-alive; says whether to look for the marker,
+    /// and whether that is after a majority has answered.
+    fn heard(
+        &mut self,
+        at: Moment,
+        result: Result<Reply, Trouble>,
+        majority: usize,
+    ) -> Option<bool> {
+        let beat = self.beat.as_mut().filter(|beat| beat.at == at)?;
+        let mut doubt = false;
+        match result {
+            Ok(Reply::Lease(lease)) if lease.ttl > 0 => {
+                let member = lease.header.map_or(0, |header| header.member_id);
+                beat.members.insert(member);
+            }
+            // This member may know less than the others.
+            Ok(_) | Err(Trouble::NoLease(_)) => doubt = true,
+            Err(trouble) => beat.failed = Some(trouble.cause()),
+        }
+        let confirmed = beat.members.len() >= majority;
+        let look = !beat.looking && (confirmed || doubt);
+        beat.looking |= look;
+        look.then_some(confirmed)
+    }
+
+    /// The marker was there before a majority had answered; `true` if it has by now.
+    fn looked_in_doubt(&mut self, at: Moment, majority: usize) -> bool {
+        let Some(beat) = self.beat.as_mut().filter(|beat| beat.at == at) else {
+            return false;
+        };
+        beat.looking = beat.members.len() >= majority;
+        beat.looking
+    }
+
+    fn confirm(&mut self, at: Moment) -> News {
+        if self.beat.take_if(|beat| beat.at == at).is_none() {
+            return News::Nothing;
+        }
+        self.since = at;
+        self.next_beat = at.after(self.ttl / 3);
+        News::Confirmed
+    }
+
+    fn fail(&mut self, now: Moment, why: Cause) -> News {
+        self.beat = None;
+        self.next_beat = now.after(self.ttl / 20);
+        News::Failed(why)
+    }
+}
+
+fn failed(result: Result<Reply, Trouble>) -> News {
+    News::Failed(match result {
+        Ok(_) => cause("the answer belongs to another call"),
+        Err(trouble) => trouble.cause(),
+    })
+}

@@ -1,0 +1,233 @@
+//! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
+
+use super::claim::{Stage, patience, whole_seconds};
+use super::{About, PAUSE, Queue, SHORT, Step};
+use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
+use crate::backend::etcd::protocol::entry::{self, Entry};
+use crate::backend::etcd::protocol::keys::Span;
+use crate::backend::line::Place;
+use crate::backend::{Outcome, name};
+use crate::base::clock::Moment;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::LeaseId;
+
+use super::session::{News, Session};
+
+/// The first holder of a line that is not empty, and who waits there.
+pub(super) fn first_holder(line: &[Entry]) -> Option<Box<Holder>> {
+    let first = line.first()?;
+    Some(Box::new(Holder {
+        crowd: entry::crowd(line),
+        ..first.holder()
+    }))
+}
+
+impl Queue {
+    /// Sends what the stage of a claim asks for.
+    pub(super) fn go_on(&mut self, now: Moment, id: LeaseId) {
+        self.tell_if_late(now, id);
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if self.down.is_some() || claim.awaits.is_some() {
+            return;
+        }
+        let terms = &claim.terms;
+        let (step, call) = match claim.stage {
+            Stage::Unsent => {
+                let lock = terms.key.clone();
+                self.lanes.resume(&lock);
+                return self.pump(now, &lock);
+            }
+            Stage::Waiting if claim.watch.is_none() => {
+                (Step::List, Call::list(self.keys.line(&terms.key)))
+            }
+            Stage::Looking => (Step::List, Call::list(self.keys.line(&terms.key))),
+            Stage::Held { .. } => return self.settle(now, id),
+            Stage::Moving { rests, lease: None } => {
+                let rest = whole_seconds(rests.since(now));
+                (Step::Lease, Call::grant(rest))
+            }
+            Stage::Moving { rests, lease } => {
+                let name = format!("-{}", name::name(claim.token, terms));
+                let value = entry::value(rests.since(now), &name);
+                let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
+                (Step::Move, call)
+            }
+            Stage::Resting { until } if until <= now => return self.leave(now, id),
+            Stage::Resting { until } => return self.go_on_at(until, id),
+            Stage::Leaving => {
+                self.lanes.begin(&terms.key);
+                (Step::Delete, Call::delete(claim.key.clone()))
+            }
+            _ => return,
+        };
+        self.send(now, id, step, call);
+    }
+
+    /// Makes the entry that is next in its lane.
+    pub(super) fn pump(&mut self, now: Moment, lock: &LockKey) {
+        if self.down.is_some() {
+            return;
+        }
+        let Some(id) = self.lanes.next(lock) else {
+            return;
+        };
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let ttl = claim.ttl();
+        let session = self.sessions.get(&ttl);
+        let Some(base) = session.and_then(|session| session.base(&self.keys)) else {
+            return self.with_session(now, ttl, |session, around| {
+                session.open(now, around);
+                News::Nothing
+            });
+        };
+        claim.stage = Stage::Entering;
+        let terms = &claim.terms;
+        let entering = Entering {
+            key: claim.key.clone(),
+            value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
+            line: self.keys.line(lock),
+            lease: base.lease,
+            marker: base.marker,
+            epoch: base.epoch,
+            alone: terms.wait.is_try() && terms.kind == Kind::Exclusive,
+        };
+        self.lanes.take(lock);
+        self.send(now, id, Step::Enter, entering.call());
+    }
+
+    /// Acts on what stands ahead of an entry in a line that was read at a revision.
+    pub(super) fn find_place(&mut self, now: Moment, id: LeaseId, ahead: &[Entry], read_at: i64) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let mine = claim.terms.kind;
+        let kinds: Vec<_> = ahead.iter().map(|entry| entry.kind).collect();
+        let place = if claim.holder.is_none() {
+            Place::of_newcomer(&kinds, mine)
+        } else {
+            Place::of(&kinds, mine)
+        };
+        let after = read_at + 1;
+        match place {
+            Place::Enter => return self.enter(now, id),
+            Place::OtherPermits(held) => {
+                claim.told = true;
+                self.outcomes
+                    .push_back(Outcome::other_permits(id, mine, held));
+                return self.leave(now, id);
+            }
+            _ => {}
+        }
+        let holder = first_holder(ahead);
+        if claim.terms.wait.is_try() {
+            claim.told = true;
+            self.outcomes.push_back(Outcome::Busy { id, holder });
+            return self.leave(now, id);
+        }
+        claim.stage = Stage::Waiting;
+        claim.troubled = false;
+        claim.holder.clone_from(&holder);
+        self.outcomes.push_back(Outcome::Waiting { id, holder });
+        if let Place::Behind(at) = place {
+            let key = ahead[at].key.clone();
+            let end = Vec::new();
+            // It writes when it has entered, and when it begins to rest.
+            let writes = true;
+            self.watch(id, Span { key, end }, after, writes);
+        } else {
+            let line = self.keys.line(&ahead[0].lock);
+            self.watch(id, line, after, false);
+        }
+    }
+
+    /// Reports a grant, or confirms the lease first if little is left of it.
+    pub(super) fn enter(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let shared = claim.ttl();
+        let is_enough = |session: &&Session| {
+            if claim.terms.renew {
+                session.left(now) >= claim.terms.ttl / 2
+            } else {
+                session.is_fresh(now)
+            }
+        };
+        let session = self.sessions.get(&shared).filter(is_enough);
+        let Some((since, ttl)) = session.and_then(Session::confirmed) else {
+            claim.stage = Stage::Confirming;
+            return self.with_session(now, shared, |session, around| {
+                session.beat(now, around);
+                News::Nothing
+            });
+        };
+        claim.stage = Stage::Held { granted: now };
+        claim.granted = true;
+        claim.announces = claim.holder.is_some();
+        self.outcomes.push_back(Outcome::Granted {
+            id,
+            fence: u64::try_from(claim.created).unwrap_or(0),
+            since,
+            ttl,
+        });
+        if claim.announces && matches!(claim.terms.kind, Kind::Permits(_)) {
+            self.settle(now, id);
+        } else {
+            self.go_on_at(now.after(SHORT), id);
+        }
+    }
+
+    /// Watches the entry of a lock that is held for more than a short time; announces
+    /// that it has entered, which those may watch who came while it waited.
+    fn settle(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let (key, created) = (claim.key.clone(), claim.created);
+        if std::mem::take(&mut claim.unwatched) {
+            return self.send(now, id, Step::Check, Call::get(key));
+        }
+        if std::mem::take(&mut claim.announces) {
+            let name = name::name(claim.token, &claim.terms);
+            let value = entry::value(claim.lasts(), &name);
+            self.last_call += 1;
+            self.calls.push(Sent {
+                about: About::Claim(id, self.last_call, Step::Announce),
+                call: Call::rewrite(key.clone(), created, value, None),
+                at: now,
+                patience: patience(claim.ttl()),
+            });
+        }
+        if claim.watch.is_none() {
+            let end = Vec::new();
+            self.watch(id, Span { key, end }, created + 1, false);
+        }
+    }
+
+    /// The entry is gone, and a fresh one takes its place at the end of the line.
+    pub(super) fn start_over(&mut self, now: Moment, id: LeaseId) {
+        self.unwatch(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Ok(token) = self.tokens.next() else {
+            // It looks again, and finds that its entry is not there.
+            claim.stage = Stage::Looking;
+            self.go_on_at(now.after(PAUSE), id);
+            return;
+        };
+        let terms = claim.terms.clone();
+        claim.token = token;
+        claim.key = self.keys.entry(&terms.key, terms.kind, token);
+        claim.stage = Stage::Unsent;
+        claim.awaits = None;
+        self.lanes.join(&terms.key, id);
+        self.pump(now, &terms.key);
+    }
+}

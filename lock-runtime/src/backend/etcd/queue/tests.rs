@@ -1,0 +1,282 @@
+//! What claims, sessions and watches do, one call after the other.
+
+mod endings;
+mod entries;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::Watch;
+use super::order::SessionStep;
+use super::{About, Order, Queue, SHORT, Seen, Step};
+use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
+use crate::backend::etcd::protocol::entry;
+use crate::backend::etcd::protocol::messages::{
+    DeleteRangeResponse, KeyValue, LeaseResponse, RangeResponse, Request as Op, Response,
+    ResponseHeader, ResponseOp, TxnRequest, TxnResponse,
+};
+use crate::backend::etcd::protocol::trouble::{Trouble, cause};
+use crate::backend::token::Token;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+const TTL: Duration = Duration::from_secs(10);
+const LEASE: i64 = 77;
+
+/// A queue whose calls are answered by hand.
+struct Story {
+    queue: Queue,
+    now: Moment,
+    calls: Vec<Sent<About>>,
+    watches: Vec<Watch>,
+}
+
+impl Story {
+    /// Connected to a cluster that needs so many confirmations.
+    fn new(majority: usize) -> Self {
+        let mut queue = Queue::new("lock");
+        let now = Moment::from_nanos(1);
+        queue.needs(majority);
+        queue.connected(now);
+        Self {
+            queue,
+            now,
+            calls: Vec::new(),
+            watches: Vec::new(),
+        }
+    }
+
+    /// With a lease whose marker stands at revision 1.
+    fn with_session(majority: usize) -> Self {
+        let mut story = Self::new(majority);
+        story.acquire(0, |_| {});
+        story.open_session();
+        story.enter(Ok(entered(2, vec![])));
+        story.granted(0);
+        story.pass(SHORT);
+        story
+    }
+
+    fn open_session(&mut self) {
+        let grant = self.session_call(SessionStep::Grant);
+        self.answer(grant, Ok(lease(1, LEASE, 10)));
+        let mark = self.session_call(SessionStep::Mark);
+        self.answer(mark, Ok(txn(1, true, vec![])));
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now.after(time);
+        self.queue.tick(self.now);
+    }
+
+    fn submit(&mut self, request: Request) {
+        self.queue.submit(self.now, request);
+    }
+
+    fn acquire(&mut self, id: u64, change: impl FnOnce(&mut Terms)) {
+        let mut terms = Terms::of(LeaseId(id), "k", TTL);
+        change(&mut terms);
+        self.submit(Request::Acquire(Arc::new(terms)));
+    }
+
+    /// Takes in what the queue wants sent.
+    fn collect(&mut self) {
+        for order in self.queue.orders() {
+            match order {
+                Order::Call(sent) => self.calls.push(sent),
+                Order::Watch(watch) => self.watches.push(watch),
+                Order::Unwatch(id) => self.watches.retain(|it| it.id != id),
+            }
+        }
+    }
+
+    /// The call that was sent next and is of this kind.
+    fn find(&mut self, is_it: impl Fn(&About) -> bool) -> Option<Sent<About>> {
+        self.collect();
+        let at = self.calls.iter().position(|sent| is_it(&sent.about))?;
+        Some(self.calls.remove(at))
+    }
+
+    fn session_call(&mut self, step: SessionStep) -> Sent<About> {
+        let found = self.find(|it| matches!(it, About::Session(_, sent) if *sent == step));
+        found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
+    }
+
+    fn claim_call(&mut self, step: Step) -> Sent<About> {
+        let found = self.find(|it| matches!(it, About::Claim(_, _, sent) if *sent == step));
+        found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
+    }
+
+    fn sends(&mut self, step: Step) -> bool {
+        self.collect();
+        let is_it = |sent: &Sent<About>| matches!(sent.about, About::Claim(_, _, it) if it == step);
+        self.calls.iter().any(is_it)
+    }
+
+    fn answer(&mut self, sent: Sent<About>, result: Result<Reply, Trouble>) {
+        self.queue.answered(self.now, &sent, result);
+    }
+
+    /// Answers the next call that makes an entry; its key.
+    fn enter(&mut self, result: Result<Reply, Trouble>) -> Vec<u8> {
+        let sent = self.claim_call(Step::Enter);
+        let key = put(&sent.call);
+        self.answer(sent, result);
+        key
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        self.queue.next_outcome()
+    }
+
+    /// The grant that comes next: its fence, and since when it counts.
+    fn granted(&mut self, id: u64) -> (u64, Moment) {
+        match self.outcome() {
+            Some(Outcome::Granted {
+                id: LeaseId(granted),
+                fence,
+                since,
+                ..
+            }) if granted == id => (fence, since),
+            other => panic!("no grant of {id}: {other:?}"),
+        }
+    }
+
+    fn waits(&mut self, id: u64) {
+        let outcome = self.outcome();
+        assert!(
+            matches!(outcome, Some(Outcome::Waiting { id: LeaseId(it), .. }) if it == id),
+            "{outcome:?}"
+        );
+    }
+
+    fn released(&mut self, id: u64) -> bool {
+        match self.outcome() {
+            Some(Outcome::Released {
+                id: LeaseId(released),
+                result: Ok(held),
+            }) if released == id => held,
+            other => panic!("{id} is not released: {other:?}"),
+        }
+    }
+
+    /// The one watch that is set.
+    fn watch(&mut self, claims: usize) -> Watch {
+        self.collect();
+        assert_eq!(self.watches.len(), claims, "{:?}", self.watches);
+        self.watches.last().cloned().expect("a watch")
+    }
+
+    /// Answers the keep-alive that is in flight as a member does.
+    fn alive(&mut self, sent: &Sent<About>, member: u64, ttl: i64) {
+        self.queue
+            .answered(self.now, sent, Ok(lease(member, LEASE, ttl)));
+    }
+
+    /// The keep-alive that is in flight.
+    fn beat(&mut self) -> Sent<About> {
+        let is_beat = |it: &About| matches!(it, About::Session(_, SessionStep::Alive(_)));
+        self.find(is_beat).expect("a keep-alive")
+    }
+
+    /// The look at the marker that is in flight.
+    fn look(&mut self) -> Option<Sent<About>> {
+        self.find(|it| matches!(it, About::Session(_, SessionStep::Look(..))))
+    }
+}
+
+/// The key that a call writes.
+fn put(call: &Call) -> Vec<u8> {
+    let Call::Txn(TxnRequest { success, .. }) = call else {
+        panic!("no transaction: {call:?}");
+    };
+    let put = success.iter().find_map(|op| match &op.request {
+        Some(Op::Put(put)) => Some(put.key.clone()),
+        _ => None,
+    });
+    put.expect("something is written")
+}
+
+fn unknown() -> Trouble {
+    Trouble::Unknown(cause("cut"))
+}
+
+fn no_lease() -> Trouble {
+    Trouble::NoLease(cause("no lease"))
+}
+
+fn lease(member: u64, id: i64, ttl: i64) -> Reply {
+    let header = Some(header(member, 1));
+    Reply::Lease(LeaseResponse { header, id, ttl })
+}
+
+fn header(member_id: u64, revision: i64) -> ResponseHeader {
+    ResponseHeader {
+        member_id,
+        revision,
+    }
+}
+
+/// An entry in a line; a kind that was not asked for is that of somebody else.
+fn kv(kind: Kind, created: i64) -> KeyValue {
+    let token = Token::new().expect("random numbers");
+    let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
+    KeyValue {
+        key: keys.entry(&LockKey::from("k"), kind, token),
+        create_revision: created,
+        mod_revision: created,
+        value: entry::value(TTL, &format!("{token} 1@host")),
+    }
+}
+
+/// The entry of that key.
+fn entry_of(key: Vec<u8>, created: i64) -> KeyValue {
+    KeyValue {
+        key,
+        create_revision: created,
+        ..kv(Kind::Exclusive, created)
+    }
+}
+
+fn read(revision: i64, kvs: Vec<KeyValue>) -> RangeResponse {
+    RangeResponse {
+        header: Some(header(1, revision)),
+        kvs,
+        more: false,
+    }
+}
+
+fn range(revision: i64, kvs: Vec<KeyValue>) -> Reply {
+    Reply::Range(read(revision, kvs))
+}
+
+fn txn(revision: i64, succeeded: bool, reads: Vec<RangeResponse>) -> Reply {
+    let responses = reads.into_iter().map(|read| ResponseOp {
+        response: Some(Response::Range(read)),
+    });
+    Reply::Txn(TxnResponse {
+        header: Some(header(1, revision)),
+        succeeded,
+        responses: responses.collect(),
+    })
+}
+
+/// The entry was made at a revision, behind these.
+fn entered(revision: i64, ahead: Vec<KeyValue>) -> Reply {
+    txn(revision, true, vec![read(revision, ahead)])
+}
+
+fn deleted(count: i64) -> Reply {
+    let response = Response::DeleteRange(DeleteRangeResponse { deleted: count });
+    Reply::Txn(TxnResponse {
+        header: Some(header(1, 99)),
+        succeeded: true,
+        responses: vec![ResponseOp {
+            response: Some(response),
+        }],
+    })
+}

@@ -1,0 +1,97 @@
+//! Releases, rests, and locks that are taken away.
+
+use super::*;
+
+#[test]
+fn a_release_whose_answer_is_lost_is_no_loss() {
+    let mut story = Story::with_session(1);
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Err(unknown()));
+    story.pass(Duration::from_millis(100));
+    let again = story.claim_call(Step::Delete);
+    story.answer(again, Ok(deleted(0)));
+    assert!(story.released(0));
+}
+
+#[test]
+fn a_release_of_an_entry_that_was_gone_says_so() {
+    let mut story = Story::with_session(1);
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(0)));
+    assert!(!story.released(0));
+}
+
+#[test]
+fn the_driver_is_told_in_time_and_the_entry_is_deleted_all_the_same() {
+    let mut story = Story::with_session(1);
+    story.queue.disconnected(story.now, &unknown());
+    story.submit(Request::Release(LeaseId(0)));
+    story.pass(TTL);
+    let told = story.outcome();
+    assert!(
+        matches!(told, Some(Outcome::Released { result: Err(_), .. })),
+        "{told:?}"
+    );
+    story.queue.connected(story.now);
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    assert!(story.outcome().is_none());
+    assert_eq!(story.queue.claims.len(), 0);
+}
+
+#[test]
+fn an_entry_that_is_deleted_by_others_is_a_lost_lock() {
+    let mut story = Story::with_session(1);
+    let own = story.watch(1);
+    story.queue.seen(story.now, own.id, &Seen::Changed);
+    assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
+    story.submit(Request::Release(LeaseId(0)));
+    assert!(!story.released(0));
+}
+
+#[test]
+fn a_lock_rests_on_a_lease_of_its_own_until_its_time_is_over() {
+    let mut story = Story::new(1);
+    story.acquire(0, |terms| {
+        terms.ttl = Duration::from_secs(2);
+        terms.min_hold = Some(Duration::from_millis(4_500));
+    });
+    story.open_session();
+    story.enter(Ok(entered(2, vec![])));
+    story.granted(0);
+    story.pass(Duration::from_secs(1));
+    story.submit(Request::Release(LeaseId(0)));
+    let rest = story.claim_call(Step::Lease);
+    assert!(matches!(&rest.call, Call::Grant(asks) if asks.ttl == 4));
+    story.answer(rest, Ok(lease(1, 78, 4)));
+    let moves = story.claim_call(Step::Move);
+    let text = format!("{:?}", moves.call);
+    assert!(text.contains("lease: 78"), "{text}");
+    story.answer(moves, Ok(txn(3, true, vec![])));
+    assert!(story.released(0), "the driver does not wait for the rest");
+    // Its release would be late by now.
+    story.pass(Duration::from_secs(2));
+    story.pass(Duration::from_millis(1_400));
+    assert!(!story.sends(Step::Delete));
+    story.pass(Duration::from_millis(100));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    assert!(story.outcome().is_none());
+}
+
+#[test]
+fn a_lease_that_has_ended_before_the_entry_was_made_is_made_again() {
+    let mut story = Story::with_session(1);
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    story.released(0);
+    story.pass(TTL * 2);
+    story.acquire(1, |_| {});
+    story.enter(Err(no_lease()));
+    story.open_session();
+    story.enter(Ok(entered(9, vec![])));
+    assert_eq!(story.granted(1).0, 9);
+}

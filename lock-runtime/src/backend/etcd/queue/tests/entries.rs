@@ -1,0 +1,194 @@
+//! From the entry to the lock: places, watches, and entries that may have been made.
+
+use super::*;
+
+#[test]
+fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    let key = story.enter(Err(unknown()));
+    assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
+    assert!(!story.sends(Step::Enter), "a late call may still make it");
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(mark, Ok(txn(5, true, vec![])));
+    let again = story.claim_call(Step::Enter);
+    assert_eq!(put(&again.call), key);
+    let Call::Txn(asked) = &again.call else {
+        panic!("{again:?}");
+    };
+    let text = format!("{:?}", asked.compare);
+    assert!(text.contains("ModRevision(5)"), "{text}");
+    let there = KeyValue {
+        key,
+        ..kv(Kind::Exclusive, 4)
+    };
+    // It was made in a line of its own name.
+    story.answer(again, Ok(txn(6, false, vec![read(6, vec![there])])));
+    assert_eq!(story.granted(1).0, 4);
+}
+
+#[test]
+fn an_entry_that_may_have_been_made_and_is_unwanted_is_deleted_once_it_cannot_come_late() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    story.enter(Err(unknown()));
+    story.outcome();
+    story.submit(Request::Abandon(LeaseId(1)));
+    assert!(!story.sends(Step::Delete), "the entry may be made after it");
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(mark, Ok(txn(5, true, vec![])));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    assert!(!story.released(1), "it was not held");
+}
+
+#[test]
+fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    let (first, second) = (kv(Kind::Exclusive, 2), kv(Kind::Read, 3));
+    let key = story.enter(Ok(entered(4, vec![second.clone(), first.clone()])));
+    story.waits(1);
+    let watch = story.watch(2);
+    assert_eq!((&watch.span.key, watch.from), (&second.key, 5));
+    assert!(watch.span.end.is_empty());
+
+    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    let list = story.claim_call(Step::List);
+    let line = vec![entry_of(key.clone(), 4), first.clone()];
+    story.answer(list, Ok(range(7, line)));
+    story.waits(1);
+    let watch = story.watch(2);
+    assert_eq!((&watch.span.key, watch.from), (&first.key, 8));
+
+    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    let list = story.claim_call(Step::List);
+    story.answer(list, Ok(range(8, vec![entry_of(key.clone(), 4)])));
+    assert_eq!(story.granted(1).0, 4);
+    story.watch(1);
+    story.pass(SHORT);
+    let own = story.watch(2);
+    assert_eq!((own.span.key, own.from), (key, 5), "it watches its own");
+    assert!(!own.writes && story.sends(Step::Announce));
+}
+
+#[test]
+fn who_is_next_to_a_permit_watches_the_line_and_the_others_each_other() {
+    let mut story = Story::with_session(1);
+    let permits = Kind::Permits(1);
+    story.acquire(1, |terms| terms.kind = permits);
+    let ahead = kv(permits, 2);
+    story.enter(Ok(entered(4, vec![ahead.clone()])));
+    story.waits(1);
+    assert!(!story.watch(2).span.end.is_empty());
+    story.acquire(2, |terms| terms.kind = permits);
+    let before = kv(permits, 4);
+    story.enter(Ok(entered(5, vec![ahead, before.clone()])));
+    story.waits(2);
+    let watch = story.watch(3);
+    assert_eq!(watch.span.key, before.key);
+    assert!(watch.writes, "it also wants to hear that it has entered");
+}
+
+#[test]
+fn a_grant_is_not_reported_before_the_lease_is_seen_to_live() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    let key = story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    story.waits(1);
+    let watch = story.watch(2);
+    // The process was stopped meanwhile, and reads an event that lay in its socket.
+    story.now = story.now.after(TTL * 2);
+    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    let list = story.claim_call(Step::List);
+    story.answer(list, Ok(range(7, vec![entry_of(key, 4)])));
+    assert!(story.outcome().is_none());
+    let beat = story.beat();
+    story.alive(&beat, 1, 10);
+    let look = story.look().expect("a look at the marker");
+    story.answer(look, Ok(range(8, vec![kv(Kind::Read, 1)])));
+    let (fence, since) = story.granted(1);
+    assert_eq!((fence, since), (4, story.now));
+}
+
+#[test]
+fn watches_are_set_again_on_another_connection() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    story.waits(1);
+    let watch = story.watch(2);
+    story.watches.clear();
+    let cut = unknown();
+    story.queue.disconnected(story.now, &cut);
+    assert!(matches!(
+        story.outcome(),
+        Some(Outcome::Trouble { id: LeaseId(1), .. })
+    ));
+    story.queue.connected(story.now);
+    assert_eq!(story.watch(2), watch);
+    story.queue.seen(story.now, watch.id, &Seen::Created);
+    story.waits(1);
+}
+
+#[test]
+fn a_watch_that_ends_makes_its_claim_look_for_itself() {
+    let mut story = Story::with_session(1);
+    let own = story.watch(1);
+    story.queue.seen(story.now, own.id, &Seen::Ended);
+    story.pass(Duration::from_millis(100));
+    let check = story.claim_call(Step::Check);
+    story.answer(check, Ok(range(30, vec![kv(Kind::Exclusive, 2)])));
+    assert_eq!(story.watch(1).from, 31);
+
+    story.acquire(1, |_| {});
+    let first = kv(Kind::Exclusive, 2);
+    let key = story.enter(Ok(entered(40, vec![first.clone()])));
+    story.waits(1);
+    let watch = story.watch(2);
+    story.queue.seen(story.now, watch.id, &Seen::Ended);
+    story.pass(Duration::from_millis(100));
+    let list = story.claim_call(Step::List);
+    story.answer(list, Ok(range(50, vec![first, entry_of(key, 40)])));
+    story.waits(1);
+    assert_eq!(story.watch(2).from, 51);
+}
+
+#[test]
+fn entries_of_a_lock_are_made_in_the_order_in_which_they_were_asked_for() {
+    let mut story = Story::with_session(1);
+    for id in [1, 2] {
+        story.acquire(id, |_| {});
+    }
+    let first = story.claim_call(Step::Enter);
+    assert!(!story.sends(Step::Enter), "they might overtake each other");
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(first, Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    assert!(!story.sends(Step::Enter), "the release may come later");
+    story.answer(delete, Ok(deleted(1)));
+    let second = story.claim_call(Step::Enter);
+    assert!(matches!(second.about, About::Claim(LeaseId(2), ..)));
+}
+
+#[test]
+fn a_try_that_finds_the_lock_held_leaves_nothing() {
+    let mut story = Story::with_session(1);
+    let once = |terms: &mut Terms| terms.wait = Wait::AtMost(Duration::ZERO);
+    story.acquire(1, once);
+    let held = vec![kv(Kind::Exclusive, 2)];
+    let refused = txn(4, false, vec![read(4, held.clone()), read(4, vec![])]);
+    story.enter(Ok(refused));
+    assert!(matches!(story.outcome(), Some(Outcome::Busy { .. })));
+    assert!(!story.sends(Step::Delete));
+    // A reader has to make its entry to see.
+    story.acquire(2, |terms| {
+        once(terms);
+        terms.kind = Kind::Read;
+    });
+    story.enter(Ok(entered(5, held)));
+    assert!(matches!(story.outcome(), Some(Outcome::Busy { .. })));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    assert!(story.outcome().is_none());
+}

@@ -1,0 +1,146 @@
+//! The lease that locks share: when it counts as renewed, and when as lost.
+
+use super::*;
+
+const A_THIRD: Duration = Duration::from_millis(3_400);
+
+#[test]
+fn a_lease_is_made_before_the_first_entry_and_counts_from_its_request() {
+    let mut story = Story::new(1);
+    let asked = story.now;
+    story.acquire(1, |terms| terms.ttl = Duration::from_millis(1_500));
+    story.pass(Duration::from_millis(30));
+    let grant = story.session_call(SessionStep::Grant);
+    assert!(matches!(&grant.call, Call::Grant(asks) if asks.ttl == 2));
+    assert!(!story.sends(Step::Enter));
+    story.answer(grant, Ok(lease(1, LEASE, 5)));
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(mark, Ok(txn(1, true, vec![])));
+    story.enter(Ok(entered(2, vec![])));
+    match story.outcome() {
+        Some(Outcome::Granted {
+            fence: 2,
+            since,
+            ttl,
+            ..
+        }) => assert_eq!((since, ttl), (asked, Duration::from_secs(5))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_majority_and_the_marker_renew_all_locks_of_a_ttl_from_the_keep_alive_on() {
+    let mut story = Story::with_session(2);
+    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.enter(Ok(entered(3, vec![])));
+    story.granted(1);
+    story.pass(A_THIRD);
+    let sent = story.now;
+    let beat = story.beat();
+    story.submit(Request::Renew(LeaseId(0)));
+    story.submit(Request::Renew(LeaseId(1)));
+    story.pass(Duration::from_millis(50));
+    // One member, twice, is no majority.
+    story.alive(&beat, 1, 10);
+    story.alive(&beat, 1, 10);
+    assert!(story.look().is_none() && story.outcome().is_none());
+    story.alive(&beat, 2, 10);
+    assert!(story.outcome().is_none(), "the marker was not looked at");
+    let look = story.look().expect("a look at the marker");
+    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    for id in 0..2 {
+        let renewed = story.outcome();
+        assert!(
+            matches!(renewed, Some(Outcome::Renewed { id: LeaseId(it), since, .. }) if it == id && since == sent),
+            "{renewed:?}"
+        );
+    }
+    // A lock that asks soon after that is renewed by the same confirmation.
+    story.submit(Request::Renew(LeaseId(1)));
+    let renewed = story.outcome();
+    assert!(matches!(renewed, Some(Outcome::Renewed { since, .. }) if since == sent));
+    assert!(story.calls.is_empty(), "{:?}", story.calls);
+}
+
+#[test]
+fn one_member_that_knows_no_lease_may_know_less_than_the_others() {
+    let mut story = Story::with_session(2);
+    story.pass(A_THIRD);
+    let beat = story.beat();
+    story.submit(Request::Renew(LeaseId(0)));
+    story.alive(&beat, 1, 0);
+    let look = story.look().expect("a look at the marker");
+    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    assert!(story.outcome().is_none(), "no majority has answered");
+    story.alive(&beat, 2, 10);
+    story.alive(&beat, 3, 10);
+    let look = story.look().expect("another look, after the majority");
+    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    assert!(matches!(story.outcome(), Some(Outcome::Renewed { .. })));
+}
+
+#[test]
+fn a_lease_whose_marker_is_gone_loses_its_locks_and_waiters_begin_anew() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    let first = story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    story.waits(1);
+    story.pass(A_THIRD);
+    let beat = story.beat();
+    story.alive(&beat, 1, 10);
+    let look = story.look().expect("a look at the marker");
+    story.answer(look, Ok(range(5, vec![])));
+    assert!(matches!(
+        story.outcome(),
+        Some(Outcome::NotHeld { id: LeaseId(0) })
+    ));
+    story.open_session();
+    let second = story.enter(Ok(entered(9, vec![])));
+    assert_ne!(first, second, "a token is used once");
+    assert_eq!(story.granted(1).0, 9);
+}
+
+#[test]
+fn a_keep_alive_that_is_not_confirmed_in_time_fails_and_is_sent_again() {
+    let mut story = Story::with_session(2);
+    story.pass(A_THIRD);
+    let beat = story.beat();
+    story.submit(Request::Renew(LeaseId(0)));
+    story.alive(&beat, 1, 10);
+    story.pass(Duration::from_secs(2));
+    let failed = story.outcome();
+    assert!(
+        matches!(failed, Some(Outcome::RenewFailed { .. })),
+        "{failed:?}"
+    );
+    story.alive(&beat, 2, 10);
+    assert!(story.look().is_none(), "it comes too late");
+    story.pass(TTL / 20);
+    story.beat();
+}
+
+#[test]
+fn another_member_is_sent_a_keep_alive_that_was_cut_off() {
+    let mut story = Story::with_session(1);
+    story.pass(A_THIRD);
+    let first = story.beat();
+    story.submit(Request::Renew(LeaseId(0)));
+    story.answer(first, Err(unknown()));
+    story.pass(Duration::from_millis(1));
+    story.queue.connected(story.now);
+    let second = story.beat();
+    story.alive(&second, 2, 10);
+    let look = story.look().expect("a look at the marker");
+    story.answer(look, Ok(range(5, vec![kv(Kind::Read, 1)])));
+    assert!(matches!(story.outcome(), Some(Outcome::Renewed { since, .. }) if since == story.now));
+}
+
+#[test]
+fn nothing_is_kept_alive_that_nobody_needs() {
+    let mut story = Story::with_session(1);
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(delete, Ok(deleted(1)));
+    assert!(story.released(0));
+    assert_eq!(story.queue.next_wakeup(), None);
+}

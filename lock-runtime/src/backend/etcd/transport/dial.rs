@@ -1,0 +1,224 @@
+//! Opens a connection to one member: socket, login, and what the member says about its
+//! cluster.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::HeaderValue;
+
+use super::channel::Channel;
+use crate::backend::etcd::address::Address;
+use crate::backend::etcd::protocol::messages::{
+    AuthenticateRequest, AuthenticateResponse, Empty, MemberListResponse, StatusResponse,
+};
+use crate::backend::etcd::protocol::trouble::{Trouble, cause};
+use crate::backend::setup::Setup;
+use crate::backend::transport::stream::{Stream, tcp};
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::vocabulary::authority::Host;
+use crate::vocabulary::credentials::{Credentials, Provider};
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
+
+/// How long new credentials may take: they may come from far away.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An open connection, and what the member has said.
+pub(crate) struct Opened {
+    pub(crate) channel: Channel,
+    pub(crate) cluster: Cluster,
+}
+
+/// What a member knows of its cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    /// How many members vote.
+    pub(crate) voters: usize,
+    pub(crate) version: Version,
+}
+
+/// Of the first member that was asked; zeros if it did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version(pub(crate) [u32; 3]);
+
+/// The way to one member.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    host: Host,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+    login: Option<Credentials>,
+    provider: Option<Provider>,
+    timeout: Duration,
+}
+
+impl Dialer {
+    pub(crate) fn new(address: &Address, host: &Host, setup: &Setup) -> Self {
+        Self {
+            host: host.clone(),
+            #[cfg(feature = "tls")]
+            tls: address
+                .encrypted
+                .then(|| setup.tls.clone().unwrap_or_default()),
+            login: address.login.clone(),
+            provider: setup.credentials.clone(),
+            // The time allows several attempts.
+            timeout: setup.connect_timeout / 5,
+        }
+    }
+
+    pub(crate) async fn open(self) -> Result<Opened, Trouble> {
+        let login = match &self.provider {
+            Some(provider) => Some(
+                in_time(
+                    PROVIDER_TIMEOUT,
+                    "the provider of credentials",
+                    provider.ask(),
+                )
+                .await?
+                .map_err(Trouble::NotNow)?,
+            ),
+            None => self.login.clone(),
+        };
+        in_time(self.timeout, "the member", self.open_unbounded(login)).await?
+    }
+
+    async fn open_unbounded(&self, login: Option<Credentials>) -> Result<Opened, Trouble> {
+        let stream = self.stream().await.map_err(|error| trouble(&error))?;
+        let failed = |error: h2::Error| Trouble::unknown(error.to_string());
+        let uri = format!("{}://{}", self.scheme(), self.host);
+        let mut channel = Channel::open(stream, uri).await.map_err(failed)?;
+        if let Some(login) = login {
+            channel.token = authenticate(&mut channel, login).await?;
+        }
+        let members: MemberListResponse = channel
+            .ask("/etcdserverpb.Cluster/MemberList", &Empty {})
+            .await?;
+        let status: StatusResponse = channel
+            .ask("/etcdserverpb.Maintenance/Status", &Empty {})
+            .await?;
+        let voters = members.members.iter().filter(|it| !it.is_learner).count();
+        Ok(Opened {
+            channel,
+            cluster: Cluster {
+                voters,
+                version: Version::read(&status.version),
+            },
+        })
+    }
+
+    async fn stream(&self) -> io::Result<Box<dyn Stream>> {
+        let socket = tcp(&self.host.name, self.host.port).await?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let encryption = Encryption::read(tls, &self.host.name).await?.for_http2();
+            return Ok(Box::new(encryption.over(socket).await?));
+        }
+        Ok(Box::new(socket))
+    }
+
+    fn scheme(&self) -> &'static str {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return "https";
+        }
+        "http"
+    }
+}
+
+impl Version {
+    fn read(text: &str) -> Self {
+        let mut version = Self::default();
+        let digits = |part: &str| {
+            part.split(|c: char| !c.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        };
+        for (number, part) in version.0.iter_mut().zip(text.split('.')) {
+            *number = digits(part).unwrap_or(0);
+        }
+        version
+    }
+
+    /// Whether a member asks the others before it renews a lease, so that the answer of
+    /// one is enough.
+    pub(crate) fn confirms_leases(self) -> bool {
+        self >= match self.0 {
+            [3, 4, _] => Self([3, 4, 31]),
+            [3, 5, _] => Self([3, 5, 23]),
+            _ => Self([3, 6, 5]),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.0;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
+
+/// What later requests show; `None` where etcd asks nobody who he is.
+async fn authenticate(
+    channel: &mut Channel,
+    login: Credentials,
+) -> Result<Option<HeaderValue>, Trouble> {
+    let request = AuthenticateRequest {
+        name: login.user.unwrap_or_else(|| "root".to_owned()),
+        password: login.password,
+    };
+    let asked = channel.ask("/etcdserverpb.Auth/Authenticate", &request);
+    match asked.await {
+        Ok(AuthenticateResponse { token }) => HeaderValue::try_from(token)
+            .map(Some)
+            .map_err(|error| Trouble::Never(cause(error.to_string()))),
+        Err(Trouble::Never(why)) if why.to_string().contains("is not enabled") => Ok(None),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    who: &str,
+    does: impl Future<Output = T>,
+) -> Result<T, Trouble> {
+    let done = tokio::time::timeout(limit, does).await;
+    done.map_err(|_| Trouble::said(format!("{who} did not answer in time")))
+}
+
+fn trouble(error: &io::Error) -> Trouble {
+    #[cfg(feature = "tls")]
+    if let Some(distrust) = Distrust::find(error) {
+        return Trouble::Never(Arc::new(distrust));
+    }
+    Trouble::said(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_says_whether_one_member_is_enough() {
+        for (text, version, enough) in [
+            ("3.4.23", [3, 4, 23], false),
+            ("3.4.31", [3, 4, 31], true),
+            ("3.5.22", [3, 5, 22], false),
+            ("3.5.23-rc.1", [3, 5, 23], true),
+            ("3.6.4", [3, 6, 4], false),
+            ("3.6.5", [3, 6, 5], true),
+            ("3.7.0", [3, 7, 0], true),
+            ("4.0.0", [4, 0, 0], true),
+            ("", [0, 0, 0], false),
+        ] {
+            let read = Version::read(text);
+            assert_eq!((read, read.confirms_leases()), (Version(version), enough));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The connection to one member: sends calls and watches, and connects again when it
+//! breaks.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use h2::SendStream;
+use prost::bytes::Bytes;
+
+use super::channel::{Channel, Incoming, frame};
+use super::dial::{Cluster, Dialer, Opened};
+use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
+use crate::backend::etcd::protocol::messages::{
+    WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
+};
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::backend::etcd::queue::{About, Order, Seen, Watch};
+use crate::base::clock::Moment;
+use crate::vocabulary::events;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// A last chance for an answer that has arrived but has not been read: the whole process
+/// may have been stopped.
+const GRACE: Duration = Duration::from_millis(20);
+/// The filter that leaves out what is written.
+const NO_PUT: i32 = 0;
+
+type Dialling = Pin<Box<dyn Future<Output = Result<Opened, Trouble>> + Send>>;
+
+pub(crate) struct Link {
+    number: usize,
+    dialer: Dialer,
+    state: State,
+    pause: Duration,
+    in_flight: Vec<InFlight>,
+    grace: Option<Moment>,
+    watching: Option<Watching>,
+}
+
+enum State {
+    Down { until: Moment },
+    Dialling(Dialling),
+    Up(Box<Channel>),
+}
+
+struct InFlight {
+    sent: Sent<About>,
+    incoming: Incoming,
+}
+
+/// The stream of all watches.
+struct Watching {
+    sending: SendStream<Bytes>,
+    incoming: Incoming,
+}
+
+/// What a link reports.
+pub(crate) enum Report {
+    Up(Cluster),
+    Down(Trouble),
+    Answer(Sent<About>, Result<Reply, Trouble>),
+    Seen(u64, Seen),
+}
+
+impl Link {
+    pub(crate) fn new(number: usize, dialer: Dialer, now: Moment) -> Self {
+        Self {
+            number,
+            dialer,
+            state: State::Down { until: now },
+            pause: FIRST_PAUSE,
+            in_flight: Vec::new(),
+            grace: None,
+            watching: None,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// When something is due that no event announces.
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        match self.state {
+            State::Down { until } => Some(until),
+            _ => self.silent_at(),
+        }
+    }
+
+    /// Writes, reads and connects; says what has come of it.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, reports: &mut Vec<Report>) {
+        if matches!(self.state, State::Down { until } if until <= now) {
+            self.state = State::Dialling(Box::pin(self.dialer.clone().open()));
+        }
+        if let State::Dialling(dialling) = &mut self.state
+            && let Poll::Ready(result) = dialling.as_mut().poll(cx)
+        {
+            match result {
+                Ok(opened) => {
+                    events::connected(self.number);
+                    self.state = State::Up(Box::new(opened.channel));
+                    reports.push(Report::Up(opened.cluster));
+                }
+                Err(trouble) => {
+                    self.rest(now);
+                    reports.push(Report::Down(trouble));
+                }
+            }
+        }
+        let State::Up(channel) = &mut self.state else {
+            return;
+        };
+        let ended = channel.poll(cx);
+        let broken = self.read(reports);
+        if let Poll::Ready(trouble) = ended {
+            self.broken(now, &trouble, reports);
+        } else if let Some(trouble) = broken {
+            self.broken(now, &trouble, reports);
+        } else if self.silent_at().is_some_and(|at| at <= now) && !self.grant_grace(now) {
+            let trouble = Trouble::unknown("the member does not answer");
+            self.broken(now, &trouble, reports);
+        }
+    }
+
+    /// Takes in what has arrived; says why the connection is of no use any more.
+    fn read(&mut self, reports: &mut Vec<Report>) -> Option<Trouble> {
+        // The channel's poll wakes the driver.
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut broken = None;
+        let mut at = 0;
+        while let Some(flight) = self.in_flight.get_mut(at) {
+            let Poll::Ready(result) = flight.poll(&mut cx) else {
+                at += 1;
+                continue;
+            };
+            match &result {
+                Err(trouble @ (Trouble::Unknown(_) | Trouble::LoggedOut(_))) => {
+                    broken = Some(trouble.clone());
+                }
+                _ => self.pause = FIRST_PAUSE,
+            }
+            let sent = self.in_flight.remove(at).sent;
+            self.grace = None;
+            reports.push(Report::Answer(sent, result));
+        }
+        while let Some(watching) = &mut self.watching {
+            match watching.incoming.poll_next::<WatchResponse>(&mut cx) {
+                Poll::Ready(Ok(response)) => reports.push(seen(&response)),
+                Poll::Ready(Err(trouble)) => return Some(trouble),
+                Poll::Pending => break,
+            }
+        }
+        broken
+    }
+
+    /// Sends a call, where there is a connection.
+    pub(crate) fn call(&mut self, sent: Sent<About>) {
+        let State::Up(channel) = &mut self.state else {
+            return;
+        };
+        let incoming = match &sent.call {
+            Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
+            Call::Range(message) => channel.call("/etcdserverpb.KV/Range", message),
+            Call::Grant(message) => channel.call("/etcdserverpb.Lease/LeaseGrant", message),
+            Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),
+        };
+        self.in_flight.push(InFlight { sent, incoming });
+    }
+
+    /// Sets or ends a watch. One that cannot be sent is set again on another connection.
+    pub(crate) fn watch(&mut self, order: Order) {
+        let State::Up(channel) = &mut self.state else {
+            return;
+        };
+        let request = match order {
+            Order::Watch(watch) => WatchOp::Create(create(watch)),
+            Order::Unwatch(id) => WatchOp::Cancel(WatchCancelRequest {
+                watch_id: number(id),
+            }),
+            Order::Call(_) => return,
+        };
+        if self.watching.is_none() {
+            let opened = channel.request("/etcdserverpb.Watch/Watch").ok();
+            self.watching = opened.map(|(sending, incoming)| Watching { sending, incoming });
+        }
+        if let Some(watching) = &mut self.watching {
+            let request = Some(request);
+            // The end of a stream is noticed where it is read.
+            let _ = watching
+                .sending
+                .send_data(frame(&WatchRequest { request }), false);
+        }
+    }
+
+    fn broken(&mut self, now: Moment, trouble: &Trouble, reports: &mut Vec<Report>) {
+        events::disconnected(self.number, &trouble.cause());
+        self.watching = None;
+        self.grace = None;
+        self.rest(now);
+        for flight in self.in_flight.drain(..) {
+            let result = Err(Trouble::Unknown(trouble.cause()));
+            reports.push(Report::Answer(flight.sent, result));
+        }
+        reports.push(Report::Down(Trouble::Unknown(trouble.cause())));
+    }
+
+    /// Connects again after a pause, which grows until a call is answered.
+    fn rest(&mut self, now: Moment) {
+        let until = now.after(self.pause.mul_f64(fastrand::f64()));
+        self.state = State::Down { until };
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// When the member counts as silent if nothing arrives until then.
+    fn silent_at(&self) -> Option<Moment> {
+        let due = |flight: &InFlight| flight.sent.at.after(flight.sent.patience);
+        let first = self.in_flight.iter().map(due).min()?;
+        Some(self.grace.unwrap_or(first))
+    }
+
+    fn grant_grace(&mut self, now: Moment) -> bool {
+        let first = self.grace.is_none();
+        self.grace = Some(now.after(GRACE));
+        first
+    }
+}
+
+impl InFlight {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply, Trouble>> {
+        let incoming = &mut self.incoming;
+        match &self.sent.call {
+            Call::Txn(_) => incoming.poll_answer(cx).map_ok(Reply::Txn),
+            Call::Range(_) => incoming.poll_answer(cx).map_ok(Reply::Range),
+            Call::Grant(_) | Call::KeepAlive(_) => incoming.poll_answer(cx).map_ok(Reply::Lease),
+        }
+    }
+}
+
+fn create(watch: Watch) -> WatchCreateRequest {
+    WatchCreateRequest {
+        key: watch.span.key,
+        range_end: watch.span.end,
+        start_revision: watch.from,
+        filters: if watch.writes {
+            Vec::new()
+        } else {
+            vec![NO_PUT]
+        },
+        watch_id: number(watch.id),
+    }
+}
+
+fn seen(response: &WatchResponse) -> Report {
+    let seen = if response.canceled {
+        Seen::Ended
+    } else if response.events.is_empty() {
+        Seen::Created
+    } else {
+        Seen::Changed
+    };
+    Report::Seen(u64::try_from(response.watch_id).unwrap_or(0), seen)
+}
+
+fn number(watch: u64) -> i64 {
+    i64::try_from(watch).unwrap_or(i64::MAX)
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("number", &self.number)
+            .field("up", &self.is_up())
+            .field("in_flight", &self.in_flight.len())
+            .finish_non_exhaustive()
+    }
+}

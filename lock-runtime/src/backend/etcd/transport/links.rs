@@ -1,0 +1,167 @@
+//! The links to all members: one of them is asked, and keep-alives go to all.
+
+use std::task::Context;
+
+use super::dial::{Cluster, Dialer};
+use super::link::{Link, Report};
+use crate::backend::etcd::address::Address;
+use crate::backend::etcd::protocol::call::{Call, Sent};
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::backend::etcd::queue::{About, Order, Queue};
+use crate::backend::setup::Setup;
+use crate::base::clock::Moment;
+use crate::vocabulary::finding::{Finding, Severity};
+use crate::vocabulary::health::LastError;
+
+#[derive(Debug)]
+pub(crate) struct Links {
+    members: Vec<Link>,
+    /// The one that is asked, or was asked last.
+    current: usize,
+    is_up: bool,
+    pub(crate) cluster: Option<Cluster>,
+    /// Why the last connection broke or could not be opened.
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) last_error: Option<LastError>,
+    /// Whether the queue has not heard of the last trouble.
+    is_news: bool,
+}
+
+impl Links {
+    pub(crate) fn new(address: &Address, setup: &Setup) -> Self {
+        let now = setup.clock.now();
+        let link = |(number, host)| Link::new(number, Dialer::new(address, host, setup), now);
+        Self {
+            members: address.hosts.iter().enumerate().map(link).collect(),
+            current: 0,
+            is_up: false,
+            cluster: None,
+            trouble: None,
+            last_error: None,
+            is_news: false,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        self.members.iter().filter_map(Link::next_wakeup).min()
+    }
+
+    /// Gives the queue everything that has happened; chooses another member where the
+    /// current one is of no use any more.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, queue: &mut Queue) {
+        let mut reports = Vec::new();
+        for link in &mut self.members {
+            link.poll(cx, now, &mut reports);
+        }
+        for report in reports {
+            match report {
+                Report::Up(cluster) => {
+                    queue.needs(self.needed(&cluster));
+                    self.cluster = Some(cluster);
+                }
+                Report::Down(trouble) => {
+                    self.last_error = Some(LastError::now(&trouble.cause()));
+                    self.trouble = Some(trouble);
+                    self.is_news = true;
+                }
+                Report::Answer(sent, result) => queue.answered(now, &sent, result),
+                Report::Seen(watch, seen) => queue.seen(now, watch, &seen),
+            }
+        }
+        self.choose(now, queue);
+    }
+
+    fn choose(&mut self, now: Moment, queue: &mut Queue) {
+        if self.is_up && self.members[self.current].is_up() {
+            return;
+        }
+        let count = self.members.len();
+        let mut next = (1..=count).map(|step| (self.current + step) % count);
+        if let Some(next) = next.find(|at| self.members[*at].is_up()) {
+            self.current = next;
+            self.is_up = true;
+            queue.connected(now);
+        } else if let Some(trouble) = &self.trouble
+            && std::mem::take(&mut self.is_news)
+        {
+            self.is_up = false;
+            queue.disconnected(now, trouble);
+        }
+    }
+
+    /// Sends what the queue wants sent; `false` if there was nothing.
+    pub(crate) fn send(&mut self, now: Moment, queue: &mut Queue) -> bool {
+        let orders = queue.orders();
+        let any = !orders.is_empty();
+        for order in orders {
+            match order {
+                Order::Call(sent) => self.call(now, sent, queue),
+                watch => self.members[self.current].watch(watch),
+            }
+        }
+        any
+    }
+
+    fn call(&mut self, now: Moment, sent: Sent<About>, queue: &mut Queue) {
+        if !self.members[self.current].is_up() {
+            let none = || Trouble::said("there is no connection");
+            let trouble = self.trouble.clone().unwrap_or_else(none);
+            queue.answered(now, &sent, Err(Trouble::NotNow(trouble.cause())));
+        } else if let Call::KeepAlive(_) = sent.call {
+            for link in &mut self.members {
+                link.call(sent.clone());
+            }
+        } else {
+            self.members[self.current].call(sent);
+        }
+    }
+
+    /// How many members have to confirm a keep-alive.
+    fn needed(&self, cluster: &Cluster) -> usize {
+        let majority = cluster.voters / 2 + 1;
+        if self.members.len() < majority && cluster.version.confirms_leases() {
+            1
+        } else {
+            majority
+        }
+    }
+
+    /// What the promises depend on.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let Some(cluster) = &self.cluster else {
+            return Vec::new();
+        };
+        let up = self.members.iter().filter(|link| link.is_up()).count();
+        let named = self.members.len();
+        let found = format!(
+            "{} vote, {up} of {named} that are named are connected",
+            cluster.voters
+        );
+        let members = Finding::fine("members", found);
+        let members = if up >= self.needed(cluster) {
+            members
+        } else {
+            let meaning = "no lease can be confirmed: locks are lost at their deadlines";
+            members.but(Severity::Error, meaning, "start the members that are down")
+        };
+        let version = Finding::fine("version", format!("etcd {}", cluster.version));
+        vec![members, version]
+    }
+
+    /// Why the members that are named are too few to confirm a lease.
+    pub(crate) fn too_few(&self) -> Option<String> {
+        let cluster = self.cluster.as_ref()?;
+        let needed = self.needed(cluster);
+        (self.members.len() < needed).then(|| {
+            format!(
+                "the cluster has {} members, and etcd {} may renew a lease that has ended unless {needed} of \
+                 them are asked: name all of them, or update to etcd 3.4.31, 3.5.23, 3.6.5 or newer",
+                cluster.voters, cluster.version
+            )
+        })
+    }
+}

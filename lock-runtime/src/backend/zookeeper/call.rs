@@ -1,0 +1,71 @@
+//! Requests on their way to the server, and whom their answers are for.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::protocol::entry::Entry;
+use super::protocol::op::Op;
+use super::protocol::reply::{Refusal, Reply};
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::terms::LeaseId;
+
+/// A request, and whom its answer is for.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) op: Op,
+    pub(crate) to: To,
+}
+
+/// Whom an answer is for.
+#[derive(Debug)]
+pub(crate) enum To {
+    Nobody,
+    /// The node of the session, which is there or was made.
+    Session,
+    Heartbeat,
+    /// The time of the server's clock.
+    Time,
+    /// An acquisition, and which of its turns.
+    Claim(LeaseId, u64, Step),
+    /// A node that is to go.
+    Leftover(String),
+    Query(oneshot::Sender<Answered>),
+}
+
+/// The answer to a query.
+pub(crate) type Answered = Result<Result<Reply, Refusal>, Cause>;
+
+/// What an acquisition has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The line, before anything is created.
+    Try,
+    Create,
+    /// The line; and whether a message follows when it changes.
+    Line {
+        watched: bool,
+    },
+    /// The node that a lost answer was about.
+    Found(Entry),
+    /// One that stands ahead.
+    Ahead(Entry),
+    /// The holder, who is named to those who wait.
+    Front(Entry),
+    /// The first who waits, for those who are refused.
+    Waiter(Entry),
+    /// Its own node, which somebody may take away.
+    Own,
+    Leave,
+}
+
+impl Call {
+    pub(crate) fn new(op: Op, to: To) -> Self {
+        Self { op, to }
+    }
+}
+
+/// The server's refusal as the cause of an error.
+pub(crate) fn cause(refusal: Refusal) -> Cause {
+    Arc::new(refusal)
+}

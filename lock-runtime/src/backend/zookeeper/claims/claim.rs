@@ -1,0 +1,118 @@
+//! One acquisition, from its request to its release.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::name;
+use crate::backend::token::Token;
+use crate::backend::zookeeper::protocol::entry::{self, Entry};
+use crate::base::clock::Moment;
+use crate::vocabulary::crowd::Crowd;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::terms::Terms;
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is known at another time"
+)]
+pub(super) struct Claim {
+    pub(super) terms: Arc<Terms>,
+    pub(super) token: Token,
+    pub(super) stage: Stage,
+    pub(super) node: Option<Node>,
+    /// Answers to what was asked in earlier turns are out of date.
+    pub(super) turn: u64,
+    /// Whether it has looked at the line from its place.
+    pub(super) looked: bool,
+    /// Whether it has waited, and those behind may not know that it holds the lock.
+    pub(super) waited: bool,
+    /// Nobody wants it any more: it leaves once it is known what it has.
+    pub(super) unwanted: bool,
+    /// An answer was lost.
+    pub(super) unanswered: bool,
+    /// The holder who was told last.
+    pub(super) holder: Option<Box<Holder>>,
+    /// Who else waits.
+    pub(super) crowd: Crowd,
+    pub(super) granted: Moment,
+    /// From when its lease counts, as was told last.
+    pub(super) told: Moment,
+    pub(super) renewing: bool,
+    /// How long the lock rests when it has left.
+    pub(super) rest: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits for a session.
+    Fresh,
+    /// Looks whether the lock is free, and creates nothing.
+    Trying,
+    Creating,
+    /// Does not know whether its node was created.
+    Finding,
+    InLine,
+    /// Is told who holds the lock, and ends.
+    Refused,
+    Held,
+    /// Deletes its node. `again`: an answer to that was lost.
+    Leaving {
+        held: bool,
+        again: bool,
+    },
+}
+
+/// A node of ours in the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) entry: Entry,
+    pub(super) fence: u64,
+}
+
+impl Claim {
+    pub(super) fn new(now: Moment, terms: Arc<Terms>, token: Token) -> Self {
+        Self {
+            terms,
+            token,
+            stage: Stage::Fresh,
+            node: None,
+            turn: 0,
+            looked: false,
+            waited: false,
+            unwanted: false,
+            unanswered: false,
+            holder: None,
+            crowd: Crowd::default(),
+            granted: now,
+            told: now,
+            renewing: false,
+            rest: None,
+        }
+    }
+
+    /// Starts over, with nothing that an earlier session knows of.
+    pub(super) fn start_over(&mut self, token: Token) {
+        self.token = token;
+        self.stage = Stage::Fresh;
+        self.node = None;
+        self.turn += 1;
+        self.looked = false;
+        self.unanswered = false;
+    }
+
+    /// Whether it is not granted yet, and wanted.
+    pub(super) fn is_acquiring(&self) -> bool {
+        !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })
+    }
+
+    /// What its node says in a session of this timeout.
+    pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
+        let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));
+        entry::data(&name::name(self.token, &self.terms), time, false)
+    }
+
+    /// What it says while the lock rests.
+    pub(super) fn resting_data(&self, rest: Duration) -> Vec<u8> {
+        entry::data(&name::name(self.token, &self.terms), rest, true)
+    }
+}

@@ -1,0 +1,165 @@
+//! Answers of the server to what acquisitions have asked.
+
+use std::time::Duration;
+
+use super::claim::{Node, Stage};
+use super::{Claims, Entry};
+use crate::backend::Outcome;
+use crate::backend::zookeeper::call::{Step, To, cause};
+use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::LeaseId;
+
+impl Claims {
+    /// The server has answered.
+    pub(in super::super) fn replied(&mut self, now: Moment, to: To, reply: Result<Reply, Refusal>) {
+        match (to, reply) {
+            (To::Claim(id, turn, step), reply) => self.answered(now, id, turn, step, reply),
+            (To::Heartbeat, Ok(_)) => self.beaten(),
+            // Somebody has deleted the session's node.
+            (To::Heartbeat, Err(_)) => self.mark_session(),
+            (To::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
+            _ => {}
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        turn: u64,
+        step: Step,
+        reply: Result<Reply, Refusal>,
+    ) {
+        let Some(claim) = self.table.get(&id) else {
+            return;
+        };
+        if claim.turn != turn {
+            return;
+        }
+        match (step, reply) {
+            (Step::Leave, reply) => self.left(id, reply.err()),
+            (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
+            (Step::Try, Ok(Reply::Children(names))) => self.tried(id, &Entry::line(&names)),
+            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.create(id, true),
+            (Step::Line { watched }, Ok(Reply::Children(names))) => {
+                if watched {
+                    let path = self.paths.lock(&claim.terms.key);
+                    self.watches.children(path, id);
+                }
+                self.looked(now, id, &Entry::line(&names), watched);
+            }
+            (Step::Line { .. }, Err(Refusal::NoNode)) => {
+                self.looked(now, id, &[], false);
+            }
+            (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
+            (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
+                self.read(now, id, step, entry, &data, stat);
+            }
+            (Step::Found(_) | Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
+                let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
+                if let Some(claim) = self.table.get_mut(&id) {
+                    claim.crowd.longest = Duration::from_millis(waited);
+                }
+            }
+            (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
+            (Step::Own, Ok(_)) => {
+                if let Some(path) = claim.node.map(|it| self.path(claim, it.entry)) {
+                    self.watches.node(path, id);
+                }
+            }
+            (Step::Own, Err(Refusal::NoNode)) => self.taken_away(id),
+            (Step::Create | Step::Try | Step::Line { .. }, Err(refusal)) => {
+                self.failed(id, refusal);
+            }
+            _ => {}
+        }
+    }
+
+    /// Its node stands in the line.
+    fn created(&mut self, id: LeaseId, path: &str, stat: Stat) {
+        let Some(claim) = self.table.get_mut(&id) else {
+            return;
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let Some(entry) = Entry::parse(name) else {
+            return self.failed(id, Refusal::Other(0));
+        };
+        claim.node = Some(Node {
+            entry,
+            fence: stat.czxid.unsigned_abs(),
+        });
+        claim.stage = Stage::InLine;
+        if claim.unwanted {
+            self.leave(id, None);
+        }
+    }
+
+    /// A node with its token is there, after an answer was lost.
+    fn found(&mut self, id: LeaseId, entry: Entry, stat: Stat) {
+        let session = self.session.as_ref().map(|it| it.identity.id);
+        let Some(claim) = self.table.get_mut(&id) else {
+            return;
+        };
+        // That of a session that has ended may still be shown.
+        if session != Some(stat.owner) {
+            if let Some(token) = self.fresh_token(id)
+                && let Some(claim) = self.table.get_mut(&id)
+            {
+                claim.start_over(token);
+                self.begin(id);
+            }
+            return;
+        }
+        claim.node = Some(Node {
+            entry,
+            fence: stat.czxid.unsigned_abs(),
+        });
+        claim.stage = Stage::InLine;
+        if claim.unwanted {
+            self.leave(id, None);
+        } else {
+            self.look(id, false);
+        }
+    }
+
+    /// The server will not do it.
+    fn failed(&mut self, id: LeaseId, refusal: Refusal) {
+        if let Some(node) = self.table.get(&id).and_then(|it| it.node) {
+            self.discard_entry(id, node.entry);
+        }
+        let Some(claim) = self.table.remove(&id) else {
+            return;
+        };
+        let cause = cause(refusal);
+        let unwanted = claim.unwanted;
+        self.outcomes.push_back(if unwanted {
+            let result = Err(cause);
+            Outcome::Released { id, result }
+        } else {
+            Outcome::Failed { id, cause }
+        });
+    }
+
+    /// Its node is gone, and with it the lock.
+    fn taken_away(&mut self, id: LeaseId) {
+        let is_held = |it: &super::Claim| it.stage == Stage::Held;
+        if self.table.get(&id).is_some_and(is_held) {
+            self.table.remove(&id);
+            self.outcomes.push_back(Outcome::NotHeld { id });
+        }
+    }
+
+    /// A heartbeat is confirmed: those who asked for it are told that their leases go on.
+    fn beaten(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.confirmed();
+        }
+        let waiting = self.table.iter().filter(|(_, it)| it.renewing);
+        let ids: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.renew(id);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Acquisitions against a server whose answers each test gives itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::backend::zookeeper::protocol::connect::welcome;
+use crate::backend::zookeeper::protocol::entry;
+use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
+use crate::vocabulary::kind::Kind;
+
+const TIMEOUT: Duration = Duration::from_secs(8);
+const ID: LeaseId = LeaseId(1);
+
+struct Scene {
+    claims: Claims,
+    now: Moment,
+}
+
+/// A session of a number.
+fn session(id: i32, sent: Moment) -> Session {
+    // The version, the timeout, a long number and no password.
+    let numbers = [0_i32, 8_000, 0, id, 0];
+    let packet: Vec<u8> = numbers.iter().flat_map(|it| it.to_be_bytes()).collect();
+    let welcome = welcome(&packet).expect("a packet");
+    let identity = welcome.identity.expect("a session");
+    Session::new(identity, welcome.timeout, sent)
+}
+
+fn owned_by(session: i64) -> Stat {
+    Stat {
+        czxid: 77,
+        owner: session,
+        ..Stat::default()
+    }
+}
+
+fn others(kind: &str, number: u32) -> String {
+    format!("{kind}-{:032x}-{number:010}", 1000 + number)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let now = Moment::from_nanos(1);
+        let mut claims = Claims::new(Paths::new("", "lock"));
+        claims.connected(session(7, now), 0);
+        claims.calls();
+        Self { claims, now }
+    }
+
+    fn acquire(&mut self, kind: Kind) {
+        let terms = Terms {
+            kind,
+            ..Terms::of(ID, "k", TIMEOUT)
+        };
+        self.claims.acquire(self.now, Arc::new(terms));
+    }
+
+    fn reply(&mut self, call: Call, reply: Result<Reply, Refusal>) {
+        self.claims.replied(self.now, call.to, reply);
+    }
+
+    /// The node is created with a number, behind these; says what was asked then.
+    fn stands_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
+        let mut calls = self.claims.calls().into_iter();
+        let (create, look) = (calls.next().unwrap(), calls.next().unwrap());
+        assert!(calls.next().is_none());
+        let Op::Create { path, mode, .. } = &create.op else {
+            panic!("{create:?}");
+        };
+        assert_eq!(*mode, Mode::InLine);
+        let path = format!("{path}{number:010}");
+        let mine = path.rsplit('/').next().unwrap().to_owned();
+        let stat = owned_by(7);
+        self.reply(create, Ok(Reply::Created { path, stat }));
+        let names = ahead.iter().cloned().chain([mine]).collect();
+        self.reply(look, Ok(Reply::Children(names)));
+        self.claims.calls()
+    }
+
+    fn lose_all(&mut self, calls: Vec<Call>) {
+        for call in calls {
+            self.claims.unanswered(call.to);
+        }
+        let cause: Cause = Arc::new(Refusal::Other(0));
+        self.claims.disconnected(&cause, true);
+        self.outcomes();
+    }
+
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        std::iter::from_fn(|| self.claims.next_outcome()).collect()
+    }
+
+    fn is_granted(&mut self) -> bool {
+        let granted = |it: &Outcome| matches!(it, Outcome::Granted { fence: 77, .. });
+        self.outcomes().iter().any(granted)
+    }
+}
+
+/// The paths that messages are asked about.
+fn watched(calls: &[Call]) -> Vec<&str> {
+    let watched = calls.iter().filter_map(|call| match &call.op {
+        Op::Read { path, watch: true } | Op::Children { path, watch: true } => Some(&**path),
+        _ => None,
+    });
+    watched.collect()
+}
+
+#[test]
+fn a_free_lock_is_taken_with_one_write() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    assert_eq!(watched(&calls).len(), 1, "its own, which may be taken away");
+}
+
+#[test]
+fn a_waiter_watches_one_node_and_no_more() {
+    for (kind, ahead, one) in [
+        (Kind::Exclusive, ["x", "x", "x"], 2),
+        (Kind::Exclusive, ["r", "r", "r"], 2),
+        (Kind::Read, ["x", "x", "r"], 1),
+        (Kind::Permits(2), ["p2", "p2", "p2"], 2),
+    ] {
+        let mut scene = Scene::new();
+        scene.acquire(kind);
+        let ahead = [0, 1, 2].map(|at| others(ahead[at as usize], at));
+        let calls = scene.stands_behind(&ahead, 3);
+        assert!(!scene.is_granted());
+        assert_eq!(watched(&calls), [format!("/lock/k/{}", ahead[one])]);
+    }
+}
+
+#[test]
+fn it_looks_again_when_the_node_changes() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let ahead = [others("x", 0)];
+    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
+    let (path, change) = (format!("/lock/k/{}", ahead[0]), Change::Deleted);
+    scene.claims.heard(&Message { change, path });
+    let look = scene.claims.calls().remove(0);
+    let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    assert!(scene.is_granted());
+}
+
+#[test]
+fn a_node_whose_creation_was_not_confirmed_is_found_again() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.claims.calls();
+    scene.lose_all(calls);
+    let token = scene.claims.table[&ID].token;
+    scene.claims.connected(session(7, scene.now), 0);
+    let mut calls = scene.claims.calls();
+    assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
+    assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
+    let mine = format!("x-{token}-0000000004");
+    let names = vec![mine.clone()];
+    scene.reply(calls.remove(1), Ok(Reply::Children(names.clone())));
+    let read = scene.claims.calls().remove(0);
+    let (data, stat) = (Vec::new(), owned_by(7));
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    let look = scene.claims.calls().remove(0);
+    scene.reply(look, Ok(Reply::Children(names)));
+    assert!(scene.is_granted());
+}
+
+#[test]
+fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.claims.calls();
+    scene.lose_all(calls);
+    let token = scene.claims.table[&ID].token;
+    scene.claims.connected(session(7, scene.now), 0);
+    let look = scene.claims.calls().remove(1);
+    let names = vec![format!("x-{token}-0000000004")];
+    scene.reply(look, Ok(Reply::Children(names)));
+    let read = scene.claims.calls().remove(0);
+    let (data, stat) = (Vec::new(), owned_by(6));
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    assert!(!scene.is_granted());
+    assert_ne!(scene.claims.table[&ID].token, token, "it starts over");
+    assert!(matches!(scene.claims.calls()[0].op, Op::Create { .. }));
+}
+
+#[test]
+fn nobody_enters_after_the_deadline_of_the_session() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    // A server that is behind shows the node that has ended with its session.
+    scene.now = scene.claims.session().unwrap().deadline();
+    scene.stands_behind(&[], 0);
+    assert!(!scene.is_granted());
+}
+
+#[test]
+fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    let waiter = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.claims.acquire(scene.now, Arc::new(waiter));
+    scene.claims.calls();
+    let token = scene.claims.table[&LeaseId(2)].token;
+
+    scene.claims.connected(session(8, scene.now), 0);
+    assert!(matches!(
+        scene.outcomes()[..],
+        [Outcome::NotHeld { id: ID }]
+    ));
+    assert_ne!(scene.claims.table[&LeaseId(2)].token, token);
+    let calls = scene.claims.calls();
+    let creates = |it: &&Call| {
+        matches!(
+            &it.op,
+            Op::Create {
+                mode: Mode::InLine,
+                ..
+            }
+        )
+    };
+    assert_eq!(calls.iter().filter(creates).count(), 1);
+}
+
+#[test]
+fn watches_go_on_over_another_connection() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let ahead = [others("x", 0)];
+    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    scene.lose_all(Vec::new());
+    scene.claims.connected(session(7, scene.now), 99);
+    let calls = scene.claims.calls();
+    let data = vec![format!("/lock/k/{}", ahead[0])];
+    let watch = Op::Watch {
+        seen: 99,
+        data,
+        children: Vec::new(),
+    };
+    assert_eq!(calls[0].op, watch);
+    assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
+}
+
+#[test]
+fn a_release_whose_answer_was_lost_is_sent_again() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.claims.release(scene.now, ID);
+    let calls = scene.claims.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Delete { .. },
+            ..
+        }]
+    ));
+    scene.lose_all(calls);
+    scene.claims.connected(session(7, scene.now), 0);
+    let delete = scene.claims.calls().pop().unwrap();
+    assert!(matches!(delete.op, Op::Delete { .. }));
+    scene.reply(delete, Err(Refusal::NoNode));
+    let released = scene.outcomes();
+    let [
+        Outcome::Released {
+            id: ID,
+            result: Ok(true),
+        },
+    ] = released[..]
+    else {
+        panic!("{released:?}");
+    };
+}
+
+#[test]
+fn renewals_are_answered_from_one_heartbeat() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.claims.renew(ID);
+    let start = scene.now;
+    for beat in 1..=2 {
+        assert!(scene.outcomes().is_empty(), "nothing is known yet");
+        scene.now = start.after(TIMEOUT / 4 * beat);
+        scene.claims.tick(scene.now);
+        let call = scene.claims.calls().remove(0);
+        assert!(matches!(call.to, To::Heartbeat));
+        assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
+        scene.reply(call, Ok(Reply::Stat(Stat::default())));
+    }
+    let renewed = scene.outcomes();
+    let [Outcome::Renewed { id: ID, since, ttl }] = renewed[..] else {
+        panic!("{renewed:?}");
+    };
+    assert_eq!((since, ttl), (start.after(TIMEOUT / 4), TIMEOUT));
+}

@@ -1,0 +1,277 @@
+//! Queries: they look at nodes and change nothing, or take a lock away.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::call::{Answered, Call, To, cause};
+use super::protocol::entry::{self, Entry, holders, left};
+use super::protocol::op::Op;
+use super::protocol::paths::{Paths, key};
+use super::protocol::reply::{Refusal, Reply, Stat};
+use crate::base::clock::Clock;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::fence::FencingToken;
+use crate::vocabulary::health::Health;
+use crate::vocabulary::holder::{Holder, Status, Waiter};
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
+use crate::vocabulary::query::{Found, Pattern, Query};
+
+/// How many of those who wait are named.
+const MOST_IN_LINE: usize = 1_000;
+
+/// Asks the server, by way of the backend.
+#[derive(Clone)]
+pub(super) struct Inspector {
+    pub(super) calls: mpsc::UnboundedSender<Call>,
+    pub(super) paths: Paths,
+    pub(super) clock: Clock,
+}
+
+/// A node of a line, and what it says.
+struct Seen {
+    entry: Entry,
+    data: Vec<u8>,
+    stat: Stat,
+}
+
+impl Inspector {
+    /// `session` is the path of a node of ours, which tells the server's time.
+    pub(super) async fn find(self, query: Query, session: Option<String>) -> Result<Found, Cause> {
+        Ok(match query {
+            Query::Status(key) => Found::Status(self.status(key, session).await?),
+            Query::List(pattern) => Found::List(self.list(&pattern, session).await?),
+            Query::Overview(pattern) => Found::Overview(self.overview(&pattern, session).await?),
+            Query::ForceRelease(key) => {
+                Found::ForceRelease(self.force_release(&key, session).await?)
+            }
+            Query::Health => {
+                let asked = self.clock.now();
+                answer(self.ask(Op::Ping)).await?.map_err(cause)?;
+                Found::Health(Health::reached(self.clock.now().since(asked)))
+            }
+            Query::Diagnose => Found::Diagnose(Vec::new()),
+        })
+    }
+
+    async fn status(&self, key: LockKey, session: Option<String>) -> Result<Status, Cause> {
+        let path = self.paths.lock(&key);
+        let (line, time) = self.line(&path, session).await?;
+        let (holding, waiting) = line.split_at(holders(&line));
+        let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
+        let holding = self.read(&path, holding).await?;
+        let first = self.read(&path, first).await?;
+        Ok(Status {
+            key,
+            holders: holding.iter().map(|it| it.holder(time)).collect(),
+            waiters: waiting.len(),
+            line: first.iter().map(|it| it.waiter(time)).collect(),
+        })
+    }
+
+    async fn overview(
+        &self,
+        pattern: &Pattern,
+        session: Option<String>,
+    ) -> Result<Overview, Cause> {
+        let mut locks = Vec::new();
+        for (key, line) in self.lines(pattern).await? {
+            if !line.is_empty() {
+                locks.extend(self.summarize(key, session.clone()).await?);
+            }
+        }
+        // Nobody counts the acquisitions.
+        Ok(Overview::new(locks, None))
+    }
+
+    /// `None` if nobody is in the line any more.
+    async fn summarize(
+        &self,
+        key: LockKey,
+        session: Option<String>,
+    ) -> Result<Option<Summary>, Cause> {
+        let path = self.paths.lock(&key);
+        let (line, time) = self.line(&path, session).await?;
+        let (holding, waiting) = line.split_at(holders(&line));
+        let named = &holding[..holding.len().min(MOST_HOLDERS)];
+        let named = self.read(&path, named).await?;
+        let first = &waiting[..waiting.len().min(1)];
+        let first = self.read(&path, first).await?;
+        Ok((!line.is_empty()).then(|| Summary {
+            key,
+            kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
+            holders: named.iter().map(|it| it.holder(time)).collect(),
+            held_by: holding.len(),
+            waiters: waiting.len(),
+            longest_wait: first.first().map(|it| it.age(time)),
+        }))
+    }
+
+    /// Names whose nodes are all of locks that have rested are left out.
+    async fn list(
+        &self,
+        pattern: &Pattern,
+        session: Option<String>,
+    ) -> Result<Vec<LockKey>, Cause> {
+        let mut held = Vec::new();
+        for (key, line) in self.lines(pattern).await? {
+            let is_held = match line.iter().all(|it| it.rests) {
+                false => true,
+                true if line.is_empty() => false,
+                true => {
+                    let path = self.paths.lock(&key);
+                    let (line, _) = self.line(&path, session.clone()).await?;
+                    !line.is_empty()
+                }
+            };
+            held.extend(is_held.then_some(key));
+        }
+        held.sort_unstable();
+        Ok(held)
+    }
+
+    async fn force_release(&self, key: &LockKey, session: Option<String>) -> Result<usize, Cause> {
+        let path = self.paths.lock(key);
+        let (line, _) = self.line(&path, session).await?;
+        let asked = line[..holders(&line)].iter().map(|entry| {
+            let path = format!("{path}/{entry}");
+            self.ask(Op::Delete { path })
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut released = 0;
+        for asked in asked {
+            match answer(asked).await? {
+                Ok(_) => released += 1,
+                Err(Refusal::NoNode) => {}
+                Err(refusal) => return Err(cause(refusal)),
+            }
+        }
+        Ok(released)
+    }
+
+    /// The locks that have nodes and match a pattern, and their lines.
+    async fn lines(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
+        let nodes = self.children(self.paths.root()).await?;
+        let keys = nodes.iter().filter_map(|node| key(node));
+        let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
+        let paths = keys.iter().map(|key| self.paths.lock(key));
+        let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
+        let mut lines = Vec::new();
+        for (key, asked) in keys.into_iter().zip(asked) {
+            lines.push((key, Entry::line(&names(answer(asked).await?)?)));
+        }
+        Ok(lines)
+    }
+
+    /// The line of a lock without what has rested, and the server's time if that is
+    /// needed to say for how long something rests or waits.
+    async fn line(&self, path: &str, session: Option<String>) -> Result<(Vec<Entry>, i64), Cause> {
+        let mut line = Entry::line(&self.children(path).await?);
+        let rests: Vec<_> = line.iter().filter(|it| it.rests).copied().collect();
+        let all_hold = rests.is_empty() && holders(&line) == line.len();
+        let Some(session) = session.filter(|_| !all_hold) else {
+            return Ok((line, 0));
+        };
+        let written = self.ask(Op::Write {
+            path: session,
+            data: Vec::new(),
+        });
+        let time = match answer(written).await? {
+            Ok(Reply::Stat(stat)) => stat.written,
+            Ok(_) => 0,
+            Err(refusal) => return Err(cause(refusal)),
+        };
+        let seen = self.read(path, &rests).await?;
+        let goes_on = |it: &Seen| !it.left(time).is_zero();
+        let rests: Vec<_> = seen
+            .iter()
+            .filter(|it| goes_on(it))
+            .map(|it| it.entry)
+            .collect();
+        line.retain(|it| !it.rests || rests.contains(it));
+        Ok((line, time))
+    }
+
+    /// The nodes among these that are there still.
+    async fn read(&self, path: &str, entries: &[Entry]) -> Result<Vec<Seen>, Cause> {
+        let asked = entries.iter().map(|entry| {
+            let path = format!("{path}/{entry}");
+            self.ask(Op::Read { path, watch: false })
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut all = Vec::new();
+        for (entry, asked) in entries.iter().zip(asked) {
+            match answer(asked).await? {
+                Ok(Reply::Data { data, stat }) => all.push(Seen {
+                    entry: *entry,
+                    data,
+                    stat,
+                }),
+                Ok(_) | Err(Refusal::NoNode) => {}
+                Err(refusal) => return Err(cause(refusal)),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn children(&self, path: &str) -> Result<Vec<String>, Cause> {
+        names(answer(self.ask_children(path)).await?)
+    }
+
+    fn ask_children(&self, path: &str) -> oneshot::Receiver<Answered> {
+        let path = path.to_owned();
+        self.ask(Op::Children { path, watch: false })
+    }
+
+    /// Asks at once; the answer may be awaited later.
+    fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
+        let (sender, receiver) = oneshot::channel();
+        // The backend has the other end, and lives as long as its queries.
+        let _ = self.calls.send(Call::new(op, To::Query(sender)));
+        receiver
+    }
+}
+
+impl Seen {
+    fn left(&self, time: i64) -> Duration {
+        left(entry::holder(&self.data).remaining, self.stat, time)
+    }
+
+    /// How old its node is at a time of the server's clock.
+    fn age(&self, time: i64) -> Duration {
+        Duration::from_millis(u64::try_from(time - self.stat.created).unwrap_or(0))
+    }
+
+    fn waiter(&self, time: i64) -> Waiter {
+        let who = entry::holder(&self.data);
+        Waiter::new(who, self.entry.kind, Some(self.age(time)))
+    }
+
+    fn holder(&self, time: i64) -> Holder {
+        let mut holder = entry::holder(&self.data);
+        if self.entry.rests {
+            holder.remaining = Some(self.left(time));
+        } else {
+            let since = u64::try_from(self.stat.created).unwrap_or(0);
+            holder.since = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since));
+            holder.fence = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
+        }
+        holder
+    }
+}
+
+/// The names of a node's children, of which there are none where there is no node.
+fn names(answer: Result<Reply, Refusal>) -> Result<Vec<String>, Cause> {
+    match answer {
+        Ok(Reply::Children(names)) => Ok(names),
+        Ok(_) | Err(Refusal::NoNode) => Ok(Vec::new()),
+        Err(refusal) => Err(cause(refusal)),
+    }
+}
+
+async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
+    let ended = || -> Cause { Arc::new(Refusal::SessionOver) };
+    asked.await.unwrap_or_else(|_| Err(ended()))
+}

@@ -1,0 +1,358 @@
+//! The store on an ensemble of ZooKeeper servers: one session, on which all locks of a
+//! manager stand.
+
+mod address;
+mod call;
+mod claims;
+mod inspect;
+mod protocol;
+mod session;
+mod transport;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::mpsc;
+
+use crate::backend::capabilities::Capabilities;
+#[cfg(feature = "tls")]
+use crate::backend::not_encrypted;
+use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::backend::{Backend, Connecting, Outcome, Request, Target};
+use crate::base::clock::{Clock, Moment, Sleep};
+use crate::vocabulary::error::{Cause, LockError};
+use crate::vocabulary::health::{Health, LastError};
+use crate::vocabulary::query::{Found, Query, QueryId};
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
+use crate::vocabulary::url::Url;
+
+use address::Address;
+use call::{Call, To, cause};
+use claims::Claims;
+use inspect::Inspector;
+use protocol::paths::Paths;
+use protocol::reply::Refusal;
+use session::Session;
+use transport::{Dialer, Link, News, Opened};
+
+/// Reads `zookeeper://`.
+pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::new(url, false)?))
+}
+
+/// Reads `zookeepers://`.
+#[cfg(feature = "tls")]
+pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::new(url, true)?))
+}
+
+impl Target for Address {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all("ZooKeeper")
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        let tls = tls.cloned().unwrap_or_default();
+        let mut hosts = self.hosts.iter();
+        hosts.try_for_each(|host| Encryption::new(&tls, &host.name).map(drop))
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async {
+            let zookeeper = ZooKeeper::connect(setup, self).await?;
+            Ok(Box::new(zookeeper) as Box<dyn Backend>)
+        })
+    }
+}
+
+/// A query on its way, and whether it is a probe.
+type Finding = Pin<Box<dyn Future<Output = (bool, Result<Found, Cause>)> + Send>>;
+
+/// The backend for `zookeeper:`.
+struct ZooKeeper {
+    link: Link,
+    claims: Claims,
+    paths: Paths,
+    /// Queries that are not answered yet.
+    finding: Vec<(QueryId, Finding)>,
+    inspector: Inspector,
+    /// What the queries ask.
+    asked: mpsc::UnboundedReceiver<Call>,
+    /// Whether the node of the session is there, or why not.
+    ready: Option<Result<(), Cause>>,
+    clock: Clock,
+    sleep: Sleep,
+}
+
+impl ZooKeeper {
+    /// Opens a session, or says why it cannot; a lazy manager leaves that to the polls
+    /// that follow.
+    async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
+        let paths = Paths::new(&address.chroot, &setup.prefix);
+        let (calls, asked) = mpsc::unbounded_channel();
+        let clock = setup.clock.clone();
+        let mut this = Self {
+            link: Link::new(Dialer::new(address, setup), clock.now()),
+            claims: Claims::new(paths.clone()),
+            finding: Vec::new(),
+            inspector: Inspector {
+                calls,
+                paths: paths.clone(),
+                clock: clock.clone(),
+            },
+            paths,
+            asked,
+            ready: None,
+            clock,
+            sleep: Sleep::default(),
+        };
+        if setup.lazy {
+            return Ok(this);
+        }
+        let server: Arc<str> = Arc::from(address.to_string());
+        let ready = poll_fn(|cx| this.poll_ready(cx));
+        match tokio::time::timeout(setup.connect_timeout, ready).await {
+            Ok(Ok(())) => Ok(this),
+            #[cfg(feature = "tls")]
+            Ok(Err(cause)) if cause.is::<Distrust>() => Err(LockError::invalid("tls", cause)),
+            Ok(Err(cause)) => Err(LockError::unavailable_at(&server, cause)),
+            Err(_) => {
+                let none = || format!("no session within {:?}", setup.connect_timeout);
+                let said = this.link.last_error().map(|it| it.message.to_string());
+                Err(LockError::unavailable_at(
+                    &server,
+                    said.unwrap_or_else(none),
+                ))
+            }
+        }
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+        loop {
+            let now = self.clock.now();
+            let busy = self.turn(cx, now);
+            if let Some(ready) = self.ready.take() {
+                return Poll::Ready(ready);
+            }
+            if !busy && self.poll_sleep(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes in everything that has arrived, and sends what there is to send; whether
+    /// there may be more of either.
+    fn turn(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
+        if self.claims.is_session_over(now) {
+            let cause = cause(Refusal::SessionOver);
+            self.session_over(now, cause);
+        }
+        let mut busy = false;
+        while let Some(news) = self.poll_link(cx) {
+            self.take(news);
+            busy = true;
+        }
+        self.claims.tick(now);
+        busy |= self.poll_queries();
+        if self.link.is_up() {
+            let calls = self.claims.calls();
+            busy |= self.link.send(now, calls);
+            while let Ok(call) = self.asked.try_recv() {
+                busy |= self.link.send(now, vec![call]);
+            }
+        }
+        busy
+    }
+
+    fn poll_link(&mut self, cx: &mut Context<'_>) -> Option<News> {
+        let session = self.claims.session().map(|it| &it.identity);
+        self.link.poll(cx, self.clock.now(), session)
+    }
+
+    fn take(&mut self, news: News) {
+        let now = self.clock.now();
+        match news {
+            News::Opened(opened) => self.opened(now, opened),
+            News::Failed(cause) => {
+                #[cfg(feature = "tls")]
+                if cause.is::<Distrust>() {
+                    self.ready = Some(Err(Arc::clone(&cause)));
+                }
+                self.claims.disconnected(&cause, false);
+                self.fail_queries(&cause);
+            }
+            News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
+            News::Reply(_, Err(Refusal::SessionOver)) => {
+                self.session_over(now, cause(Refusal::SessionOver));
+            }
+            News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
+            News::Reply(To::Session, reply) => self.marked(reply.err()),
+            News::Reply(to, reply) => self.claims.replied(now, to, reply),
+            News::Message(message) => self.claims.heard(&message),
+        }
+    }
+
+    /// The server may have another session for us than the one that we had.
+    fn opened(&mut self, now: Moment, opened: Opened) {
+        let Some(identity) = opened.welcome.identity.clone() else {
+            self.claims.session_over();
+            return self.link.reset(now);
+        };
+        let session = Session::new(identity, opened.welcome.timeout, opened.sent);
+        self.link.established(now, opened, session.patience());
+        self.claims.connected(session, self.link.seen());
+    }
+
+    fn broken(&mut self, cause: &Cause, unanswered: Vec<To>) {
+        for to in unanswered {
+            match to {
+                To::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
+                to => self.claims.unanswered(to),
+            }
+        }
+        self.claims.disconnected(cause, true);
+        self.fail_queries(cause);
+    }
+
+    /// The session has ended, or may have: it is not used any more.
+    fn session_over(&mut self, now: Moment, cause: Cause) {
+        if self.link.is_up() {
+            // If it has not, others need not wait for its end.
+            self.link.close();
+            if let News::Broken(cause, unanswered) = self.link.broken(now, cause) {
+                self.broken(&cause, unanswered);
+            }
+        }
+        self.link.reset(now);
+        self.claims.session_over();
+    }
+
+    /// The server has answered to the creation of the session's node.
+    fn marked(&mut self, refusal: Option<Refusal>) {
+        self.ready = Some(match refusal {
+            None | Some(Refusal::NodeExists) => Ok(()),
+            // What stands above it could not be created.
+            Some(Refusal::NoNode) => Err(cause(Refusal::NoRight)),
+            Some(refusal) => Err(cause(refusal)),
+        });
+    }
+
+    /// Queries ask the server several times; whether one of them has gone on.
+    fn poll_queries(&mut self) -> bool {
+        let mut ended = Vec::new();
+        self.finding.retain_mut(|(id, finding)| {
+            // What they wait for comes while the connection is polled, and wakes nobody.
+            let polled = finding
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
+            match polled {
+                Poll::Ready(result) => ended.push((*id, result)),
+                Poll::Pending => return true,
+            }
+            false
+        });
+        let any = !ended.is_empty();
+        for (id, result) in ended {
+            let result = self.completed(result);
+            self.claims
+                .outcomes
+                .push_back(Outcome::Answered { id, result });
+        }
+        any
+    }
+
+    /// Adds to the answer of a probe what the query does not know.
+    fn completed(&self, result: (bool, Result<Found, Cause>)) -> Result<Found, Cause> {
+        let known = self.link.last_error().cloned();
+        match result {
+            (_, Ok(Found::Health(health))) => Ok(Found::Health(Health {
+                last_error: known,
+                ..health
+            })),
+            (true, Err(cause)) => {
+                let error = known.unwrap_or_else(|| LastError::now(&cause));
+                Ok(Found::Health(Health::unreachable(error)))
+            }
+            (_, result) => result,
+        }
+    }
+
+    fn fail_queries(&mut self, cause: &Cause) {
+        while let Ok(call) = self.asked.try_recv() {
+            if let To::Query(answer) = call.to {
+                drop(answer.send(Err(Arc::clone(cause))));
+            }
+        }
+    }
+
+    /// Ready when something is due that no event announces.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let all = [self.link.next_wakeup(), self.claims.next_wakeup()];
+        let wakeup = all.into_iter().flatten().min();
+        self.sleep.poll_until(cx, &self.clock, wakeup)
+    }
+}
+
+impl Backend for ZooKeeper {
+    fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            Request::Acquire(terms) => self.claims.acquire(now, terms),
+            Request::Abandon(id) => self.claims.abandon(id),
+            Request::Renew(id) => self.claims.renew(id),
+            Request::Release(id) => self.claims.release(now, id),
+            Request::Query(id, query) => {
+                let session = self.claims.session();
+                let session = session.map(|it| self.paths.session(&it.identity));
+                let is_probe = matches!(query, Query::Health);
+                let finding = self.inspector.clone().find(query, session);
+                let finding = async move { (is_probe, finding.await) };
+                self.finding.push((id, Box::pin(finding)));
+            }
+        }
+    }
+
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            if let Some(outcome) = self.claims.next_outcome() {
+                return Poll::Ready(outcome);
+            }
+            let now = self.clock.now();
+            let busy = self.turn(cx, now);
+            if let Some(outcome) = self.claims.next_outcome() {
+                return Poll::Ready(outcome);
+            }
+            if !busy && self.poll_sleep(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.link.is_quiet()
+    }
+}
+
+impl Drop for ZooKeeper {
+    fn drop(&mut self) {
+        self.link.close();
+    }
+}
+
+impl fmt::Debug for ZooKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZooKeeper")
+            .field("link", &self.link)
+            .field("claims", &self.claims)
+            .finish_non_exhaustive()
+    }
+}

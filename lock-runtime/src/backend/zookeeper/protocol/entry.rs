@@ -1,0 +1,155 @@
+//! The names and the data of the nodes that hold a lock or wait for it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::reply::Stat;
+use crate::backend::line::Place;
+use crate::backend::name;
+use crate::backend::token::Token;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::kind::Kind;
+
+/// A node in the line of a lock: `{kind}-{token}-{number}`, and `-rest` after it if its
+/// holder has let go and the lock rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) token: Token,
+    /// The server's, in the order of arrival. It may pass the largest number.
+    number: i32,
+    pub(crate) rests: bool,
+}
+
+impl Entry {
+    /// The name without its number, which the server adds.
+    pub(crate) fn stem(kind: Kind, token: Token) -> String {
+        match kind {
+            Kind::Exclusive => format!("x-{token}-"),
+            Kind::Read => format!("r-{token}-"),
+            Kind::Permits(most) => format!("p{most}-{token}-"),
+        }
+    }
+
+    /// `None` if somebody else has made the node.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (name, rests) = match name.strip_suffix("-rest") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let (kind, name) = name.split_once('-')?;
+        let (token, number) = name.split_once('-')?;
+        let kind = match kind.split_at_checked(1)? {
+            ("x", "") => Kind::Exclusive,
+            ("r", "") => Kind::Read,
+            ("p", most) => Kind::Permits(most.parse().ok()?),
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            token: Token::parse(token)?,
+            number: number.parse().ok()?,
+            rests,
+        })
+    }
+
+    /// The same when its holder has let go.
+    pub(crate) fn resting(self) -> Self {
+        Self {
+            rests: true,
+            ..self
+        }
+    }
+
+    /// All entries among the names of nodes, in their order.
+    pub(crate) fn line(names: &[String]) -> Vec<Self> {
+        let mut line: Vec<_> = names.iter().filter_map(|it| Self::parse(it)).collect();
+        if let Some(first) = line.first().map(|it| it.number) {
+            line.sort_unstable_by_key(|it| it.number.wrapping_sub(first));
+        }
+        line
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Self::stem(self.kind, self.token))?;
+        write!(f, "{:010}", self.number)?;
+        f.write_str(if self.rests { "-rest" } else { "" })
+    }
+}
+
+/// The data of a node: who holds or waits, and in a second line for how many
+/// milliseconds: its lease without a renewal, or how long the lock rests.
+pub(crate) fn data(name: &str, time: Duration, rests: bool) -> Vec<u8> {
+    let mark = if rests { "-" } else { "" };
+    format!("{mark}{name}\n{}", time.as_millis()).into_bytes()
+}
+
+/// Reads the data of a node.
+pub(crate) fn holder(data: &[u8]) -> Holder {
+    let text = String::from_utf8_lossy(data);
+    let (name, time) = text.split_once('\n').unwrap_or((&text, ""));
+    let time = time.parse().ok().map(Duration::from_millis);
+    name::holder(name, time)
+}
+
+/// How many at the head of a line hold the lock.
+pub(crate) fn holders(line: &[Entry]) -> usize {
+    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
+    (0..kinds.len()).take_while(holds).count()
+}
+
+/// How much longer a lock rests whose node was created at a time of the server's clock.
+pub(crate) fn left(rest: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
+    let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
+    let rest = rest.unwrap_or_default();
+    // A clock that counts milliseconds is up to one behind.
+    (rest + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_written_and_read() {
+        let token = Token::new().expect("random numbers");
+        for (kind, code) in [
+            (Kind::Exclusive, "x"),
+            (Kind::Read, "r"),
+            (Kind::Permits(12), "p12"),
+        ] {
+            for (number, text) in [(7, "0000000007"), (-7, "-000000007")] {
+                let name = format!("{code}-{token}-{text}");
+                let entry = Entry::parse(&name).expect("an entry");
+                assert_eq!(
+                    (entry.kind, entry.number, entry.rests),
+                    (kind, number, false)
+                );
+                assert_eq!(entry.to_string(), name);
+                assert!(name.starts_with(&Entry::stem(kind, token)));
+                let resting = entry.resting().to_string();
+                assert_eq!(resting, format!("{name}-rest"));
+                assert_eq!(Entry::parse(&resting), Some(entry.resting()));
+            }
+        }
+        for foreign in ["", "x", "x-1-2", "q-1-2", "_c_7-lock-0000000001"] {
+            assert_eq!(Entry::parse(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_in_order_also_where_its_numbers_begin_again() {
+        let token = Token::new().expect("random numbers");
+        let name = |number: i32| format!("x-{token}-{number:010}");
+        let order = [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1];
+        for shuffled in [[2, 0, 3, 1], [1, 3, 2, 0], [3, 2, 1, 0]] {
+            let mut names: Vec<_> = shuffled.iter().map(|at| name(order[*at])).collect();
+            names.push("somebody else's".into());
+            let line: Vec<_> = Entry::line(&names).iter().map(|it| it.number).collect();
+            assert_eq!(line, order);
+        }
+    }
+}

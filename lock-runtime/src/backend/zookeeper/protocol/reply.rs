@@ -1,0 +1,193 @@
+//! What the server answers and reports, and how it is read.
+
+use super::jute::{Malformed, Reader};
+
+/// The number that messages have, which answer no request.
+const MESSAGE: i32 = -1;
+
+/// One packet of the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Packet<'a> {
+    Answer(Answer<'a>),
+    Message(Message),
+}
+
+/// The answer to a request, whose kind tells how to read it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer<'a> {
+    pub(crate) number: i32,
+    /// The last change that the server knows; zero or less if it does not say.
+    pub(crate) zxid: i64,
+    error: i32,
+    rest: &'a [u8],
+}
+
+/// A message about something that was watched.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) change: Change,
+    pub(crate) path: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Deleted,
+    /// Its data.
+    Written,
+    Children,
+    /// Of the session, or of a kind that nobody watches.
+    Other,
+}
+
+/// What the answer to a request consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Created,
+    Data,
+    Children,
+    Stat,
+    /// One answer for each of several operations.
+    Parts,
+    Nothing,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Created { path: String, stat: Stat },
+    Data { data: Vec<u8>, stat: Stat },
+    Children(Vec<String>),
+    Stat(Stat),
+    Done,
+}
+
+/// What the server knows of a node beside its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// The number of the change that created it.
+    pub(crate) czxid: i64,
+    /// When it was created and last written, in milliseconds by the leader's clock.
+    pub(crate) created: i64,
+    pub(crate) written: i64,
+    /// How often it was written.
+    pub(crate) version: i32,
+    /// The session that it ends with; zero for none.
+    pub(crate) owner: i64,
+}
+
+/// Why the server has not done what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("there is no such node")]
+    NoNode,
+    #[error("the node exists already")]
+    NodeExists,
+    #[error(
+        "the user has no right to the nodes of the locks: check the ACL, and user and password in the URL"
+    )]
+    NoRight,
+    #[error("the session has ended")]
+    SessionOver,
+    #[error("the server has refused a request with error {0}")]
+    Other(i32),
+}
+
+impl Refusal {
+    fn from_code(code: i32) -> Self {
+        match code {
+            -101 => Self::NoNode,
+            -110 => Self::NodeExists,
+            -102 | -115 => Self::NoRight,
+            // Moved: another connection has taken the session over.
+            -112 | -118 => Self::SessionOver,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// Reads a packet without its length.
+pub(crate) fn read(packet: &[u8]) -> Result<Packet<'_>, Malformed> {
+    let mut reader = Reader::new(packet);
+    let (number, zxid, error) = (reader.int()?, reader.long()?, reader.int()?);
+    if number != MESSAGE {
+        let rest = &packet[16..];
+        return Ok(Packet::Answer(Answer {
+            number,
+            zxid,
+            error,
+            rest,
+        }));
+    }
+    let change = match reader.int()? {
+        2 => Change::Deleted,
+        3 => Change::Written,
+        4 => Change::Children,
+        _ => Change::Other,
+    };
+    let _state = reader.int()?;
+    let path = reader.text()?;
+    Ok(Packet::Message(Message { change, path }))
+}
+
+impl Answer<'_> {
+    /// Reads what follows its head.
+    pub(crate) fn reply(&self, expected: Expected) -> Result<Result<Reply, Refusal>, Malformed> {
+        if self.error != 0 {
+            return Ok(Err(Refusal::from_code(self.error)));
+        }
+        let mut reader = Reader::new(self.rest);
+        Ok(Ok(match expected {
+            Expected::Created => Reply::Created {
+                path: reader.text()?,
+                stat: stat(&mut reader)?,
+            },
+            Expected::Data => Reply::Data {
+                data: reader.bytes()?.to_vec(),
+                stat: stat(&mut reader)?,
+            },
+            Expected::Children => Reply::Children(reader.texts()?),
+            Expected::Stat => Reply::Stat(stat(&mut reader)?),
+            Expected::Parts => return parts(&mut reader),
+            Expected::Nothing => Reply::Done,
+        }))
+    }
+}
+
+/// Where one operation of several is refused, each has an error: zero before it, and
+/// `NOT_RUN` after it.
+fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Refusal>, Malformed> {
+    const ERROR: i32 = -1;
+    const CREATED: i32 = 1;
+    const NOT_RUN: i32 = -2;
+    let mut refusal = None;
+    loop {
+        let (kind, last, _error) = (reader.int()?, reader.bool()?, reader.int()?);
+        if last {
+            return Ok(refusal.map_or(Ok(Reply::Done), Err));
+        }
+        match kind {
+            ERROR => {
+                let code = reader.int()?;
+                if code != 0 && code != NOT_RUN {
+                    refusal = Some(Refusal::from_code(code));
+                }
+            }
+            CREATED => drop(reader.text()?),
+            _ => {}
+        }
+    }
+}
+
+fn stat(reader: &mut Reader<'_>) -> Result<Stat, Malformed> {
+    let (czxid, _mzxid) = (reader.long()?, reader.long()?);
+    let (created, written) = (reader.long()?, reader.long()?);
+    let (version, _cversion, _aversion) = (reader.int()?, reader.int()?, reader.int()?);
+    let owner = reader.long()?;
+    let (_length, _children, _pzxid) = (reader.int()?, reader.int()?, reader.long()?);
+    Ok(Stat {
+        czxid,
+        created,
+        written,
+        version,
+        owner,
+    })
+}

@@ -1,0 +1,164 @@
+//! Opens one connection to one of the servers, and asks for the session.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::wire::Wire;
+use crate::backend::setup::Setup;
+use crate::backend::transport::stream::{Stream, tcp};
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Encryption;
+use crate::backend::zookeeper::address::Address;
+use crate::backend::zookeeper::protocol::connect::{
+    Identity, Welcome, hello, logged_in, login, welcome,
+};
+use crate::backend::zookeeper::protocol::op::Access;
+use crate::base::clock::{Clock, Moment};
+use crate::vocabulary::authority::Host;
+use crate::vocabulary::credentials::{Credentials, Provider};
+use crate::vocabulary::error::Cause;
+#[cfg(feature = "tls")]
+use crate::vocabulary::tls::Tls;
+
+/// The way to the servers.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    /// In an order of this manager's own, so that not all ask the same server.
+    hosts: Vec<Route>,
+    login: Option<Credentials>,
+    provider: Option<Provider>,
+    /// What is asked for.
+    session_timeout: Duration,
+    timeout: Duration,
+    clock: Clock,
+}
+
+#[derive(Clone)]
+struct Route {
+    host: Host,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+}
+
+/// An open connection.
+pub(crate) struct Opened {
+    pub(super) wire: Wire,
+    pub(crate) welcome: Welcome,
+    /// From when the session's timeout counts: before it was asked for.
+    pub(crate) sent: Moment,
+}
+
+impl Dialer {
+    pub(crate) fn new(address: &Address, setup: &Setup) -> Self {
+        #[cfg(feature = "tls")]
+        let tls = address
+            .encrypted
+            .then(|| setup.tls.clone().unwrap_or_default());
+        let hosts = address.hosts.iter().map(|host| Route {
+            host: host.clone(),
+            #[cfg(feature = "tls")]
+            tls: tls.clone(),
+        });
+        let mut hosts: Vec<_> = hosts.collect();
+        fastrand::shuffle(&mut hosts);
+        Self {
+            hosts,
+            login: address.login(),
+            provider: setup.credentials.clone(),
+            session_timeout: setup.ttl,
+            // The time allows several attempts.
+            timeout: setup.connect_timeout / 5,
+            clock: setup.clock.clone(),
+        }
+    }
+
+    pub(crate) fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whom the nodes let in that this manager creates.
+    pub(crate) fn access(&self) -> Access {
+        if self.login.is_some() || self.provider.is_some() {
+            Access::Creator
+        } else {
+            Access::Everybody
+        }
+    }
+
+    /// Opens a connection to the server of a number, within `patience` if that is less
+    /// than a connection may take anyway.
+    pub(crate) async fn open(
+        self,
+        number: usize,
+        session: Option<Identity>,
+        seen: i64,
+        patience: Duration,
+    ) -> Result<Opened, Cause> {
+        let login = self.credentials().await?;
+        let route = &self.hosts[number % self.hosts.len()];
+        let opening = self.open_unbounded(route, login, session, seen);
+        let opened = tokio::time::timeout(self.timeout.min(patience), opening).await;
+        let error = match opened {
+            Ok(Ok(opened)) => return Ok(opened),
+            Ok(Err(error)) => error,
+            Err(_) => io::Error::other("it did not answer in time"),
+        };
+        #[cfg(feature = "tls")]
+        if let Some(distrust) = crate::backend::transport::tls::Distrust::find(&error) {
+            return Err(Arc::new(distrust));
+        }
+        Err(Arc::new(io::Error::new(
+            error.kind(),
+            format!("{}: {error}", route.host),
+        )))
+    }
+
+    async fn credentials(&self) -> Result<Option<Credentials>, Cause> {
+        match &self.provider {
+            Some(provider) => provider.ask().await.map(Some),
+            None => Ok(self.login.clone()),
+        }
+    }
+
+    async fn open_unbounded(
+        &self,
+        route: &Route,
+        credentials: Option<Credentials>,
+        session: Option<Identity>,
+        seen: i64,
+    ) -> io::Result<Opened> {
+        let mut wire = Wire::new(route.open().await?);
+        let sent = self.clock.now();
+        let hello = hello(session.as_ref(), self.session_timeout, seen);
+        wire.send(&hello);
+        let welcome = welcome(&wire.next_packet().await?).map_err(io::Error::other)?;
+        if let Some(credentials) = credentials
+            && welcome.identity.is_some()
+        {
+            let user = credentials.user.as_deref().unwrap_or_default();
+            wire.send(&login(user, &credentials.password));
+            let error = logged_in(&wire.next_packet().await?).map_err(io::Error::other)?;
+            if error != 0 {
+                return Err(io::Error::other("it refuses the user's password"));
+            }
+        }
+        Ok(Opened {
+            wire,
+            welcome,
+            sent,
+        })
+    }
+}
+
+impl Route {
+    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        let (host, port) = (&self.host.name, self.host.port);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let encryption = Encryption::read(tls, host).await?;
+            return Ok(Box::new(encryption.over(tcp(host, port).await?).await?));
+        }
+        Ok(Box::new(tcp(host, port).await?))
+    }
+}

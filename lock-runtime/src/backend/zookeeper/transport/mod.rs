@@ -1,0 +1,9 @@
+//! The connection to one of the servers: opens it, writes requests, reads answers,
+//! connects again.
+
+mod connect;
+mod link;
+mod wire;
+
+pub(crate) use connect::{Dialer, Opened};
+pub(crate) use link::{Link, News};

@@ -1,0 +1,56 @@
+//! Takes a lock away for a user who knows the token.
+
+use axum::extract::{Form, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use serde::Deserialize;
+
+use crate::key::key;
+use crate::serve::{Site, page};
+use crate::words::count;
+
+/// What the form sends. Another site's form does not know the token.
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    key: String,
+    token: String,
+}
+
+pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> Response {
+    let known = site
+        .token
+        .as_deref()
+        .is_some_and(|it| same(it, &wish.token));
+    if !known {
+        // Guesses are slow.
+        tokio::time::sleep(site.every).await;
+        let text = "The token is wrong, or this page was started without one. Nothing was changed.";
+        return (StatusCode::FORBIDDEN, Html(page::message("Refused", text))).into_response();
+    }
+    let key = key(&wish.key);
+    let name = key.as_str();
+    let (status, text) = match site.locks.force_release(&key).await {
+        Ok(0) => (
+            StatusCode::OK,
+            format!("`{name}` was free. Nothing was changed."),
+        ),
+        Ok(holders) => {
+            let holders = count(holders, "holder");
+            let text = format!(
+                "`{name}` was taken from {holders}, whose work may overlap with the next holder's until it has stopped."
+            );
+            (StatusCode::OK, text)
+        }
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    };
+    (status, Html(page::message("Taken away", &text))).into_response()
+}
+
+/// Takes as long for every wrong token of a length.
+fn same(one: &str, other: &str) -> bool {
+    let differ = one
+        .bytes()
+        .zip(other.bytes())
+        .fold(0, |differ, (a, b)| differ | (a ^ b));
+    one.len() == other.len() && differ == 0
+}

@@ -1,0 +1,91 @@
+//! What changes on the pages, as server-sent events.
+
+use std::convert::Infallible;
+
+use axum::extract::{Query, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::{Stream, StreamExt as _, stream};
+use lock_runtime::{Change, LockKey};
+use serde::Serialize;
+
+use crate::key::key;
+use crate::serve::{One, Search, Seen, Site, page};
+use crate::status::whereabouts;
+use crate::watch;
+use crate::words::tame;
+
+type Events = Sse<
+    axum::response::sse::KeepAliveStream<stream::BoxStream<'static, Result<Event, Infallible>>>,
+>;
+
+/// A line of a lock's history.
+#[derive(Debug, Serialize)]
+struct Line {
+    event: &'static str,
+    who: String,
+}
+
+/// The table of locks, whenever somebody has looked.
+pub(super) async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Events {
+    events(looks(site).map(move |(_, seen, _)| vec![part(&page::rows(&search.q, &seen))]))
+}
+
+/// One lock with its line, and what has happened to it.
+pub(super) async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Events {
+    let key = key(&one.key);
+    events(looks(site).then(move |(site, seen, before)| {
+        let key = key.clone();
+        async move {
+            let mut events = history(&key, &seen, &before);
+            let status = site.locks.status(&key).await;
+            events.push(part(&page::details(&status)));
+            events
+        }
+    }))
+}
+
+/// Each look from now on, with the one before it.
+fn looks(site: Site) -> impl Stream<Item = (Site, Seen, Seen)> {
+    let mut seen = site.seen.clone();
+    let first = seen.borrow_and_update().clone();
+    stream::unfold((site, seen, first), async |(site, mut seen, before)| {
+        seen.changed().await.ok()?;
+        let now = seen.borrow_and_update().clone();
+        let look = (site.clone(), now.clone(), before.clone());
+        // What has happened while nobody could look shows with the next look.
+        let last = if now.is_ok() { now } else { before };
+        Some((look, (site, seen, last)))
+    })
+}
+
+fn events(looks: impl Stream<Item = Vec<Event>> + Send + 'static) -> Events {
+    let events = looks.flat_map(|events| stream::iter(events.into_iter().map(Ok)));
+    Sse::new(events.boxed()).keep_alive(KeepAlive::default())
+}
+
+fn part(html: &str) -> Event {
+    Event::default().event("part").data(html)
+}
+
+fn history(key: &LockKey, seen: &Seen, before: &Seen) -> Vec<Event> {
+    let (Ok(now), Ok(before)) = (seen, before) else {
+        return Vec::new();
+    };
+    let changes = now.changes_since(before).into_iter();
+    changes
+        .filter(|it| it.key == *key)
+        .filter_map(|it| line(&it))
+        .collect()
+}
+
+fn line(change: &Change) -> Option<Event> {
+    let holder = &change.holder;
+    let place = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
+    let function = tame(holder.function.as_deref().unwrap_or_default()).into_owned();
+    let line = Line {
+        event: watch::name(change.kind),
+        who: format!("{place} {function}"),
+    };
+    let json = serde_json::to_string(&line).ok()?;
+    Some(Event::default().event("change").data(json))
+}

@@ -1,0 +1,198 @@
+//! `lockctl serve`: the locks as a small web page, rendered here and kept up to date by
+//! server-sent events.
+
+mod force;
+mod live;
+mod page;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use lock_runtime::{LockManager, Overview};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::cli::{ServeArgs, StoreArgs};
+use crate::exit::{Done, Exit, Failure};
+use crate::key::key;
+use crate::output::{self, Output};
+use crate::record;
+use crate::store::connect;
+
+/// Nothing from elsewhere, and nothing that stands in the page itself, is run or loaded.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// What the pages are made from.
+#[derive(Clone, Debug)]
+struct Site {
+    locks: LockManager,
+    /// What the last look has found, or why it found nothing.
+    seen: watch::Receiver<Seen>,
+    /// What a user has to know to take locks away; without one nobody may.
+    token: Option<Arc<str>>,
+    every: Duration,
+}
+
+type Seen = Result<Arc<Overview>, Arc<str>>;
+
+/// Which locks a page shows.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Search {
+    #[serde(default)]
+    q: String,
+}
+
+/// Which lock a page is about.
+#[derive(Clone, Debug, Deserialize)]
+struct One {
+    key: String,
+}
+
+pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) -> Done {
+    let locks = connect(store).await?;
+    let first = Arc::new(locks.overview("*").await?);
+    let (sender, seen) = watch::channel(Ok(first));
+    let site = Site {
+        locks: locks.clone(),
+        seen,
+        token: args.token.as_deref().map(Into::into),
+        every: args.every,
+    };
+    let what = || format!("cannot listen at {}", args.listen);
+    let listener = TcpListener::bind(args.listen).await;
+    let listener = listener.map_err(|error| Failure::system(what(), error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Failure::system(what(), error))?;
+    let url = format!("http://{address}/");
+    if output.is_json() {
+        output::object(&record::Serving { url: &url })?;
+    } else {
+        output::line(format!("serving {url}"))?;
+        if args.token.is_none() {
+            output::line("nobody can take locks away there: give --token for that")?;
+        }
+    }
+    let served = axum::serve(listener, router(site, address));
+    tokio::select! {
+        result = served => result.map_err(|error| Failure::system("the page", error))?,
+        () = look_again(&locks, &sender, args.every) => {}
+    }
+    Ok(Exit::Success)
+}
+
+/// One look for all who have the page open.
+async fn look_again(locks: &LockManager, sender: &watch::Sender<Seen>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        let seen = locks.overview("*").await;
+        let seen = seen.map(Arc::new).map_err(|error| error.to_string().into());
+        if sender.send(seen).is_err() {
+            return;
+        }
+    }
+}
+
+fn router(site: Site, address: SocketAddr) -> Router {
+    let local = address.ip().is_loopback();
+    Router::new()
+        .route("/", get(list))
+        .route("/lock", get(lock))
+        .route("/live/list", get(live::list))
+        .route("/live/lock", get(live::lock))
+        .route("/force", post(force::force))
+        .route("/style.css", get(file(CSS, include_str!("style.css"))))
+        .route("/live.js", get(file(SCRIPT, include_str!("live.js"))))
+        .layer(middleware::from_fn(move |request, next| {
+            guard(local, request, next)
+        }))
+        .with_state(site)
+}
+
+fn file(kind: &'static str, text: &'static str) -> impl IntoResponse + Clone {
+    ([(CONTENT_TYPE, kind)], text)
+}
+
+/// Refuses requests that a stranger's page may have sent, and limits what ours may do.
+async fn guard(local: bool, request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST).and_then(|it| it.to_str().ok());
+    // A stranger's name may lead to this machine.
+    if local && !host.is_some_and(is_local) {
+        let said = "this page is served under the name and the addresses of this machine alone";
+        return (StatusCode::MISDIRECTED_REQUEST, said).into_response();
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn is_local(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || address.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Html<String> {
+    let seen = site.seen.borrow().clone();
+    Html(page::list(&search.q, &seen))
+}
+
+async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Html<String> {
+    let key = key(&one.key);
+    let status = site.locks.status(&key).await;
+    Html(page::lock(&key, &status, site.token.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_names_do_not_lead_here() {
+        for host in [
+            "localhost",
+            "localhost:8080",
+            "127.0.0.1:80",
+            "[::1]:8080",
+            "[::1]",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "10.0.0.1",
+            "localhost.evil",
+            "",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The pages and the parts of them that change, as HTML.
+
+use std::fmt::Write as _;
+
+use lock_runtime::{LockError, LockKey, Status};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::ls;
+use crate::serve::Seen;
+use crate::status::{holder_row, waiter_row};
+use crate::words::tame;
+
+/// How many locks a page shows: a browser has to keep up.
+const MOST: usize = 500;
+/// How many of a line it shows.
+const MOST_IN_LINE: usize = 200;
+
+/// Makes a text from a store fit to be read on a page.
+pub(super) fn escape(text: &str) -> String {
+    exact(&tame(text))
+}
+
+/// Makes a text fit for a page, where it is sent back as it is.
+fn exact(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A value in the query of a link.
+fn query(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// A whole page. Its part `live` is replaced by events from `source`.
+fn page(title: &str, head: &str, source: &str, live: &str, foot: &str) -> String {
+    format!(
+        r#"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title} · lockctl</title>
+<link rel="stylesheet" href="/style.css">
+<script src="/live.js" defer></script>
+</head>
+<body>
+{head}
+<main id="live" data-source="{source}">{live}</main>
+{foot}
+</body>
+</html>
+"#
+    )
+}
+
+pub(super) fn list(search: &str, seen: &Seen) -> String {
+    let shown = exact(search);
+    let head = format!(
+        r#"<header><h1>Locks</h1>
+<form role="search"><input type="search" name="q" value="{shown}" placeholder="Search keys" aria-label="Search keys"></form></header>"#
+    );
+    let source = format!("/live/list?q={}", query(search));
+    page("Locks", &head, &source, &rows(search, seen), "")
+}
+
+/// The table of locks.
+pub(super) fn rows(search: &str, seen: &Seen) -> String {
+    let overview = match seen {
+        Ok(overview) => overview,
+        Err(error) => return trouble(error),
+    };
+    let locks = overview.locks.iter();
+    let mut locks: Vec<_> = locks
+        .filter(|it| it.key.as_str().contains(search))
+        .collect();
+    locks.sort_by_key(|it| std::cmp::Reverse(it.waiters));
+    let held = locks.iter().filter(|it| it.held_by > 0).count();
+    let waiting: usize = locks.iter().map(|it| it.waiters).sum();
+    let mut html = format!(r#"<p class="totals"><b>{held}</b> held <b>{waiting}</b> waiting</p>"#);
+    html.push_str("<table><thead><tr>");
+    for name in ls::HEADING {
+        push(&mut html, format_args!("<th>{}</th>", name.to_lowercase()));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for lock in locks.iter().take(MOST) {
+        let class = if lock.waiters > 0 { "awaited" } else { "" };
+        push(&mut html, format_args!(r#"<tr class="{class}">"#));
+        let cells = ls::row(lock);
+        let link = query(lock.key.as_str());
+        let key = escape(&cells[0]);
+        push(
+            &mut html,
+            format_args!(r#"<td data-name="key"><a href="/lock?key={link}">{key}</a></td>"#),
+        );
+        push_cells(&mut html, &ls::HEADING[1..], &cells[1..]);
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table>");
+    match locks.len() {
+        0 => html.push_str(r#"<p class="none">No lock is held or waited for.</p>"#),
+        all if all > MOST => push(
+            &mut html,
+            format_args!("<p>and {} more: search for them</p>", all - MOST),
+        ),
+        _ => {}
+    }
+    html
+}
+
+pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: bool) -> String {
+    let (shown, link) = (escape(key.as_str()), query(key.as_str()));
+    let head = format!(r#"<header class="one"><a href="/">← Locks</a><h1>{shown}</h1></header>"#);
+    let history = r#"<section><h2>Since this page was opened</h2><ol id="history"></ol></section>"#;
+    let sent = exact(key.as_str());
+    let form = if force {
+        format!(
+            r#"<form class="force" method="post" action="/force">
+<input type="hidden" name="key" value="{sent}">
+<label>Token <input type="password" name="token" autocomplete="off" required></label>
+<button>Take this lock away</button>
+<p>Its holder is told to stop. Until it has, its work may overlap with the next holder's.</p>
+</form>"#
+        )
+    } else {
+        String::new()
+    };
+    let source = format!("/live/lock?key={link}");
+    page(
+        &shown,
+        &head,
+        &source,
+        &details(status),
+        &format!("{history}{form}"),
+    )
+}
+
+/// The holders of a lock and its line.
+pub(super) fn details(status: &Result<Status, LockError>) -> String {
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return trouble(&error.to_string()),
+    };
+    let state = match (status.is_held(), status.is_resting()) {
+        (true, _) => "held",
+        (false, true) => "resting",
+        (false, false) => "free",
+    };
+    let mut html = format!(
+        r#"<p class="totals"><b>{state}</b> <b>{}</b> waiting</p>"#,
+        status.waiters
+    );
+    if !status.holders.is_empty() {
+        html.push_str("<h2>Holders</h2>");
+        let names = ["holder", "function", "held for", "fence", "time left"];
+        table(&mut html, &names, status.holders.iter().map(holder_row));
+    }
+    if !status.line.is_empty() {
+        html.push_str("<h2>Line</h2>");
+        let names = ["place", "waiter", "function", "kind", "waits for"];
+        let line = status.line.iter().take(MOST_IN_LINE).enumerate();
+        table(
+            &mut html,
+            &names,
+            line.map(|(at, it)| waiter_row(at + 1, it)),
+        );
+    }
+    html
+}
+
+/// A short page with one message.
+pub(super) fn message(title: &str, text: &str) -> String {
+    let (title, text) = (escape(title), escape(text));
+    page(
+        &title,
+        &format!("<header><a href=\"/\">← Locks</a><h1>{title}</h1></header>"),
+        "",
+        &format!("<p>{text}</p>"),
+        "",
+    )
+}
+
+fn trouble(error: &str) -> String {
+    format!(r#"<p class="trouble">{}</p>"#, escape(error))
+}
+
+fn table(html: &mut String, names: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    html.push_str("<table><thead><tr>");
+    for name in names {
+        push(html, format_args!("<th>{name}</th>"));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in rows {
+        html.push_str("<tr>");
+        push_cells(html, names, &row);
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table>");
+}
+
+/// Each cell knows its name, which narrow pages show beside it.
+fn push_cells(html: &mut String, names: &[&str], cells: &[String]) {
+    for (name, cell) in names.iter().zip(cells) {
+        let (name, cell) = (name.to_lowercase(), escape(cell));
+        push(html, format_args!(r#"<td data-name="{name}">{cell}</td>"#));
+    }
+}
+
+fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing into a text does not fail.
+    let _ = html.write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_part_of_the_page() {
+        let wild = r#"<script>alert('1')</script>" onmouseover="x&y"#;
+        let key = LockKey::from(wild);
+        let text = "<b>\u{1b}";
+        for html in [
+            lock(&key, &Err(LockError::ShutDown), true),
+            list(wild, &Err(wild.into())),
+            message(wild, wild),
+        ] {
+            assert!(!html.contains("<script>alert"), "{html}");
+            assert!(!html.contains("\" onmouseover"), "{html}");
+        }
+        assert_eq!(escape(text), "&lt;b&gt;\\u{1b}");
+        assert_eq!(query("a&b=<\"'"), "a%26b%3D%3C%22%27");
+    }
+}

@@ -1,0 +1,144 @@
+//! `lockctl top`: all locks, live.
+
+mod state;
+mod view;
+
+use std::io::{IsTerminal as _, stdout};
+use std::pin::Pin;
+use std::time::Duration;
+
+use lock_runtime::{Health, LockError, LockKey, LockManager, Overview, Status};
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use crate::cli::{StoreArgs, TopArgs};
+use crate::exit::{Done, Exit, Failure};
+use crate::output::{self, Output};
+use crate::store::connect;
+use crate::words::{count, tame};
+
+use state::{Action, State};
+
+/// What one look at the store has found.
+#[derive(Debug)]
+struct Look {
+    overview: Overview,
+    health: Health,
+    /// Of the lock whose details are shown.
+    status: Option<Status>,
+}
+
+type Looking = Pin<Box<dyn Future<Output = Result<Look, LockError>>>>;
+
+pub(crate) async fn top(store: &StoreArgs, args: &TopArgs, output: &Output) -> Done {
+    let locks = connect(store).await?;
+    let mut state = State::new(args.sort);
+    if output.is_json() {
+        return stream(&locks, args, &mut state).await;
+    }
+    if !stdout().is_terminal() {
+        let message = "top needs a terminal: `ls`, `watch` and `top --json` do not";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let mut keys = keys();
+    let mut terminal = ratatui::try_init()?;
+    let done = live(&locks, args, &mut state, &mut terminal, &mut keys).await;
+    ratatui::restore();
+    done
+}
+
+/// An object for each look.
+async fn stream(locks: &LockManager, args: &TopArgs, state: &mut State) -> Done {
+    let mut delay = Duration::ZERO;
+    loop {
+        let look = look(locks.clone(), args.pattern.clone(), delay, None).await?;
+        state.saw(Ok(look));
+        output::object(&state.totals())?;
+        delay = args.every;
+    }
+}
+
+async fn live(
+    locks: &LockManager,
+    args: &TopArgs,
+    state: &mut State,
+    terminal: &mut ratatui::DefaultTerminal,
+    keys: &mut mpsc::UnboundedReceiver<Event>,
+) -> Done {
+    let look_after = |delay, state: &State| -> Looking {
+        let (pattern, key) = (args.pattern.clone(), state.details_of().cloned());
+        Box::pin(look(locks.clone(), pattern, delay, key))
+    };
+    let mut looking = look_after(Duration::ZERO, state);
+    loop {
+        terminal.draw(|frame| view::draw(frame, state))?;
+        let action = tokio::select! {
+            key = keys.recv() => match key {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => pressed(key, state),
+                Some(_) => Action::Nothing,
+                None => Action::Quit,
+            },
+            look = &mut looking => {
+                state.saw(look);
+                looking = look_after(args.every, state);
+                Action::Nothing
+            }
+        };
+        match action {
+            Action::Nothing => {}
+            Action::Look => looking = look_after(Duration::ZERO, state),
+            Action::Force(key) => {
+                let told = match locks.force_release(&key).await {
+                    Ok(0) => format!("`{}` was free", tame(key.as_str())),
+                    Ok(holders) => format!(
+                        "`{}` was taken from {}, whose work may overlap with the next",
+                        tame(key.as_str()),
+                        count(holders, "holder")
+                    ),
+                    Err(error) => tame(&error.to_string()).into_owned(),
+                };
+                state.tell(told);
+                looking = look_after(Duration::ZERO, state);
+            }
+            Action::Quit => return Ok(Exit::Success),
+        }
+    }
+}
+
+fn pressed(key: KeyEvent, state: &mut State) -> Action {
+    state.pressed(key.code, key.modifiers)
+}
+
+async fn look(
+    locks: LockManager,
+    pattern: String,
+    delay: Duration,
+    key: Option<LockKey>,
+) -> Result<Look, LockError> {
+    sleep(delay).await;
+    let health = locks.health().await;
+    let overview = locks.overview(&pattern).await?;
+    let status = match key {
+        Some(key) => Some(locks.status(key).await?),
+        None => None,
+    };
+    Ok(Look {
+        overview,
+        health,
+        status,
+    })
+}
+
+/// Reads the keyboard on a thread, which ends with the process.
+fn keys() -> mpsc::UnboundedReceiver<Event> {
+    let (sender, keys) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(event).is_err() {
+                break;
+            }
+        }
+    });
+    keys
+}

@@ -1,0 +1,267 @@
+//! `serve`: the page, what it refuses, and how it looks after itself in a real browser.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
+use tokio::process::{Child, Command};
+
+use crate::{
+    http::{Events, drive, get, send},
+    support::{Running, lockctl, ran},
+};
+
+const WILD: &str = "order:<script>document.title='taken'</script>";
+
+/// A page of a server, and where it is.
+async fn serve(server: &RedisServer, args: &[&str]) -> (Running, String) {
+    let args = [
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--every",
+            "100ms",
+            "--json",
+        ],
+        args,
+    ]
+    .concat();
+    let mut serving = Running::start(lockctl(server, &args));
+    let told: Value = serde_json::from_str(&serving.line().await).unwrap();
+    let url = told["url"].as_str().unwrap();
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    (serving, address.to_owned())
+}
+
+#[tokio::test]
+async fn the_page_has_the_locks_and_escapes_their_names() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _wild = take(&locks, WILD, LONG).await;
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    let waiter = locks.lock("stock:lamp").function("shop::wait");
+    let _waiter = in_line(&locks, waiter.wait_forever()).await;
+    let (_serving, address) = serve(&server, &[]).await;
+
+    let mut events = Events::from(&address, "/live/list?q=").await;
+    events.with("stock:lamp").await;
+    let all = get(&address, "/").await;
+    assert_eq!(all.status, 200);
+    assert!(
+        all.head
+            .contains("content-security-policy: default-src 'none';"),
+        "{}",
+        all.head
+    );
+    assert!(
+        all.body.contains("stock:lamp") && all.body.contains("order:&lt;script&gt;"),
+        "{}",
+        all.body
+    );
+    let some = get(&address, "/?q=lamp").await.body;
+    assert!(
+        some.contains("stock:lamp") && !some.contains("order:"),
+        "{some}"
+    );
+    let one = get(&address, "/lock?key=stock%3Alamp").await.body;
+    assert!(
+        one.contains("shop::wait") && one.contains("<b>1</b> waiting"),
+        "{one}"
+    );
+    let path = "/lock?key=order%3A%3Cscript%3Edocument.title%3D%27taken%27%3C%2Fscript%3E";
+    let wild = get(&address, path).await.body;
+    for page in [&all.body, &some, &one, &wild] {
+        assert!(!page.contains("<script>document"), "{page}");
+        assert!(
+            !page.contains("//") || !page.contains("https://"),
+            "something from elsewhere: {page}"
+        );
+    }
+    assert!(wild.contains("<b>held</b>"), "{wild}");
+    for (path, kind) in [("/style.css", "text/css"), ("/live.js", "text/javascript")] {
+        assert!(get(&address, path).await.head.contains(kind));
+    }
+}
+
+#[tokio::test]
+async fn events_tell_what_changes() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let (_serving, address) = serve(&server, &[]).await;
+    let mut list = Events::from(&address, "/live/list?q=").await;
+    let mut one = Events::from(&address, "/live/lock?key=key").await;
+    list.with("No lock is held").await;
+    one.with("<b>free</b>").await;
+    let guard = take(&locks, "key", LONG).await;
+    list.with("/lock?key=key").await;
+    one.with(r#""event":"granted""#).await;
+    one.with("<b>held</b>").await;
+    release(guard).await;
+    one.with(r#""event":"released""#).await;
+    list.with("No lock is held").await;
+}
+
+#[tokio::test]
+async fn a_lock_is_taken_away_with_the_token_alone() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let force = async |address: &str, body: &str| send(address, "POST /force", form, body).await;
+
+    let (_without, address) = serve(&server, &[]).await;
+    for body in ["key=key&token=", "key=key&token=s3cret"] {
+        assert_eq!(force(&address, body).await.status, 403, "{body}");
+    }
+    assert!(
+        !get(&address, "/lock?key=key")
+            .await
+            .body
+            .contains("<button>")
+    );
+    let (_with, address) = serve(&server, &["--token", "s3cret"]).await;
+    assert!(
+        get(&address, "/lock?key=key")
+            .await
+            .body
+            .contains("<button>")
+    );
+    for body in [
+        "key=key&token=",
+        "key=key&token=s3cre",
+        "key=key&token=s3cret2",
+        "key=key&token=S3cret",
+    ] {
+        assert_eq!(force(&address, body).await.status, 403, "{body}");
+    }
+    assert_eq!(force(&address, "key=key").await.status, 422);
+    assert_eq!(
+        get(&address, "/force?key=key&token=s3cret").await.status,
+        405
+    );
+    assert!(guard.is_held());
+    let done = force(&address, "key=key&token=s3cret").await;
+    assert_eq!(done.status, 200);
+    assert!(done.body.contains("taken from 1 holder"), "{}", done.body);
+    within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn a_strangers_name_does_not_lead_to_the_page() {
+    let server = RedisServer::start().await;
+    let (_serving, address) = serve(&server, &[]).await;
+    for (host, status) in [
+        ("evil.example", 421),
+        ("localhost", 200),
+        ("127.0.0.1:1", 200),
+    ] {
+        let header = format!("Host: {host}\r\n");
+        assert_eq!(
+            send(&address, "GET /", &header, "").await.status,
+            status,
+            "{host}"
+        );
+    }
+    let taken = ran(&server, &["serve", "--listen", &address]).await;
+    assert_eq!(taken.code, 1, "{taken:?}");
+    assert!(taken.stderr.contains("cannot listen"), "{taken:?}");
+}
+
+/// A browser without a window, driven over HTTP; none where there is no driver.
+async fn browser() -> Option<(Child, String)> {
+    let mut driver = Command::new("chromedriver");
+    driver
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let Ok(mut driver) = driver.spawn() else {
+        eprintln!("NOTICE: the page was not tried in a browser: there is no chromedriver");
+        return None;
+    };
+    let mut lines = tokio::io::BufReader::new(driver.stdout.take().unwrap());
+    loop {
+        let mut line = String::new();
+        let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line);
+        assert!(
+            within(PATIENCE, read).await.unwrap() > 0,
+            "the driver has ended"
+        );
+        if let Some((_, port)) = line.split_once("successfully on port ") {
+            let address = format!("127.0.0.1:{}", port.trim().trim_end_matches('.'));
+            // It writes on.
+            tokio::spawn(async move {
+                let mut rest = Vec::new();
+                let _ = tokio::io::AsyncReadExt::read_to_end(&mut lines, &mut rest).await;
+            });
+            return Some((driver, address));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_browser_shows_what_happens_and_runs_no_names() {
+    let Some((_driver, driver)) = browser().await else {
+        return;
+    };
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _wild = take(&locks, WILD, LONG).await;
+    let (_serving, address) = serve(&server, &["--token", "s3cret"]).await;
+    let flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ];
+    let options = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}});
+    let session = drive(&driver, "POST /session", &options).await;
+    let session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+    let go = async |path: &str| {
+        let url = json!({"url": format!("http://{address}{path}")});
+        drive(&driver, &format!("POST {session}/url"), &url).await;
+    };
+    let run = async |script: &str| {
+        let script = json!({"script": script, "args": []});
+        drive(&driver, &format!("POST {session}/execute/sync"), &script).await
+    };
+    let shows = async |text: &str| {
+        let is_shown = async || {
+            run("return document.body.innerText")
+                .await
+                .as_str()
+                .unwrap()
+                .contains(text)
+        };
+        eventually(PATIENCE, is_shown).await;
+    };
+
+    go("/").await;
+    shows(WILD).await;
+    assert_eq!(run("return document.title").await, "Locks · lockctl");
+    let guard = take(&locks, "stock:lamp", LONG).await;
+    shows("stock:lamp").await;
+    run("[...document.links].find(it => it.text == 'stock:lamp').click()").await;
+    shows("Since this page was opened").await;
+    let next = in_line(&locks, locks.lock("stock:lamp").ttl(LONG).wait_forever()).await;
+    shows("1 waiting").await;
+    release(guard).await;
+    let next = within(PATIENCE, next).await.unwrap();
+    let history = async || {
+        let history = run("return document.getElementById('history').textContent").await;
+        ["released", "handed over"]
+            .iter()
+            .all(|it| history.as_str().unwrap().contains(it))
+    };
+    eventually(PATIENCE, history).await;
+    run("document.querySelector('[name=token]').value = 's3cret'").await;
+    run("document.querySelector('button').click()").await;
+    shows("taken from 1 holder").await;
+    within(PATIENCE, next.lost()).await;
+    drive(&driver, &format!("DELETE {session}"), &Value::Null).await;
+}

@@ -1,0 +1,139 @@
+//! Starts members of etcd on free ports and waits until they have a leader.
+
+use std::{
+    ffi::OsStr,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
+    time::Duration,
+};
+
+use super::{EtcdCluster, EtcdServer};
+use crate::{Authority, net::free_port, process::Process};
+
+/// How often other ports are tried when somebody took those that were free.
+const ATTEMPTS: u32 = 5;
+
+/// Where `make setup` puts it; else that of the machine.
+static BINARY: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/etcd/usr/bin/etcd");
+    [fetched, PathBuf::from("etcd")].into_iter().find(|binary| {
+        let version = Command::new(binary)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status();
+        version.is_ok_and(|status| status.success())
+    })
+});
+
+/// Whether members can be started here; if not, a notice says that `test` is skipped.
+pub(super) fn is_installed(test: &str) -> bool {
+    if BINARY.is_none() {
+        let notice =
+            format!("NOTICE: {test} not run on etcd: no binary; `make setup` fetches it\n");
+        // Not by a macro: the output of a test that passes is not shown.
+        let _ = io::stderr().write_all(notice.as_bytes());
+    }
+    BINARY.is_some()
+}
+
+/// A cluster that serves, with encryption if there is an authority.
+pub(super) async fn cluster(members: usize, authority: Option<&Authority>) -> EtcdCluster {
+    for _ in 0..ATTEMPTS {
+        let peers: Vec<_> = (0..members)
+            .map(|name| format!("m{name}=http://127.0.0.1:{}", free_port()))
+            .collect();
+        let mut cluster = EtcdCluster {
+            members: Vec::new(),
+        };
+        for name in 0..members {
+            cluster.members.push(member(name, &peers, authority).await);
+        }
+        if all_ready(&mut cluster).await {
+            return cluster;
+        }
+    }
+    panic!("no cluster of etcd has started in {ATTEMPTS} attempts");
+}
+
+async fn member(name: usize, peers: &[String], authority: Option<&Authority>) -> EtcdServer {
+    let directory = tempfile::tempdir().expect("a directory for the member");
+    let port = free_port();
+    let health = authority.map_or(port, |_| free_port());
+    let scheme = if authority.is_some() { "https" } else { "http" };
+    let client = format!("{scheme}://127.0.0.1:{port}");
+    let (_, peer) = peers[name].split_once('=').expect("a name and an address");
+    let path = |file: &str| directory.path().join(file).display().to_string();
+    let mut options = vec![
+        ("name", format!("m{name}")),
+        ("data-dir", path("data")),
+        ("listen-client-urls", client.clone()),
+        ("advertise-client-urls", client),
+        ("listen-peer-urls", peer.to_owned()),
+        ("initial-advertise-peer-urls", peer.to_owned()),
+        ("initial-cluster", peers.join(",")),
+        ("snapshot-count", "100".to_owned()),
+        ("logger", "zap".to_owned()),
+        ("log-outputs", "/dev/null".to_owned()),
+    ];
+    if peers.len() == 1 {
+        // Nobody else is to be heard before it leads.
+        options.push(("heartbeat-interval", "10".to_owned()));
+        options.push(("election-timeout", "100".to_owned()));
+    }
+    if let Some(authority) = authority {
+        authority
+            .issue_for_loopback()
+            .write(directory.path(), "server");
+        std::fs::write(path("ca.pem"), authority.pem()).expect("a file");
+        options.extend([
+            ("cert-file", path("server.pem")),
+            ("key-file", path("server.key")),
+            ("trusted-ca-file", path("ca.pem")),
+            ("listen-metrics-urls", format!("http://127.0.0.1:{health}")),
+        ]);
+    }
+    let mut args = vec!["--unsafe-no-fsync".to_owned()];
+    if authority.is_some() {
+        args.push("--client-cert-auth".to_owned());
+    }
+    args.extend(
+        options
+            .into_iter()
+            .map(|(name, value)| format!("--{name}={value}")),
+    );
+    EtcdServer {
+        process: process(&args).await,
+        args,
+        port,
+        health,
+        _directory: directory,
+    }
+}
+
+/// `false` if a member has ended instead.
+async fn all_ready(cluster: &mut EtcdCluster) -> bool {
+    for member in &mut cluster.members {
+        while !member.is_healthy().await {
+            if member.process.has_ended() {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    true
+}
+
+/// A member that begins to start.
+pub(super) async fn process(args: &[String]) -> Process {
+    let binary = BINARY.as_ref().expect("there is a member");
+    // It warns of connections that clients cut, which is what tests do.
+    let silently = ["-c", r#"exec "$0" "$@" 2>/dev/null"#].map(OsStr::new);
+    let args = args.iter().map(OsStr::new);
+    let args = silently.into_iter().chain([binary.as_os_str()]).chain(args);
+    let (process, ..) = Process::spawn("sh".as_ref(), args)
+        .await
+        .expect("etcd starts");
+    process
+}

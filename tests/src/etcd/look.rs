@@ -1,0 +1,143 @@
+//! Looks at a member through its JSON gateway.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::EtcdServer;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+impl EtcdServer {
+    /// The keys that begin so, sorted.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().expect("a prefix") += 1;
+        let body = format!(
+            r#"{{"key":"{}","range_end":"{}","keys_only":true}}"#,
+            encode(prefix.as_bytes()),
+            encode(&end)
+        );
+        let answer = self.ask("kv/range", &body).await.expect("an answer");
+        let keys = values(&answer, "key").map(|key| String::from_utf8(decode(key)));
+        keys.collect::<Result<_, _>>().expect("text")
+    }
+
+    /// Writes a key.
+    pub async fn put(&self, key: &str, value: &str) {
+        let (key, value) = (encode(key.as_bytes()), encode(value.as_bytes()));
+        let body = format!(r#"{{"key":"{key}","value":"{value}"}}"#);
+        self.ask("kv/put", &body).await.expect("an answer");
+    }
+
+    /// Deletes a key.
+    pub async fn delete(&self, key: &str) {
+        let body = format!(r#"{{"key":"{}"}}"#, encode(key.as_bytes()));
+        self.ask("kv/deleterange", &body).await.expect("an answer");
+    }
+
+    /// Forgets what the keys were before now.
+    pub async fn compact(&self) {
+        let answer = self
+            .ask("maintenance/status", "{}")
+            .await
+            .expect("an answer");
+        let revision = values(&answer, "revision").next().expect("a revision");
+        let body = format!(r#"{{"revision":"{revision}","physical":true}}"#);
+        self.ask("kv/compaction", &body).await.expect("an answer");
+    }
+
+    /// Sends a request of the API in JSON; `None` if there is no answer.
+    pub async fn ask(&self, path: &str, body: &str) -> Option<String> {
+        self.ask_with("", path, body).await
+    }
+
+    /// The same with more lines of headers.
+    pub async fn ask_with(&self, headers: &str, path: &str, body: &str) -> Option<String> {
+        let length = body.len();
+        let request = format!(
+            "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        );
+        self.http(self.port, &request).await
+    }
+
+    /// Whether it knows a leader.
+    pub(super) async fn is_healthy(&self) -> bool {
+        let request = "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
+        let answer = self.http(self.health, request).await;
+        answer.is_some_and(|answer| answer.contains(r#""health":"true""#))
+    }
+
+    /// Its number, and that of the leader that it knows.
+    pub(super) async fn id_and_leader(&self) -> Option<(String, String)> {
+        let answer = self.ask("maintenance/status", "{}").await?;
+        let id = values(&answer, "member_id").next()?.to_owned();
+        let leader = values(&answer, "leader").next()?.to_owned();
+        Some((id, leader))
+    }
+
+    async fn http(&self, port: u16, request: &str) -> Option<String> {
+        let asked = async {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+            stream.write_all(request.as_bytes()).await.ok()?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.ok()?;
+            Some(answer)
+        };
+        timeout(PATIENCE, asked).await.ok().flatten()
+    }
+}
+
+/// The values of a name in JSON, where none has a quotation mark in it.
+fn values<'a>(json: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let start = format!(r#""{name}":""#);
+    let parts: Vec<_> = json
+        .split(&*start)
+        .skip(1)
+        .map(|it| {
+            let end = it.find('"').expect("the end of a text");
+            &it[..end]
+        })
+        .collect();
+    parts.into_iter()
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for part in bytes.chunks(3) {
+        let mut group = [0; 3];
+        group[..part.len()].copy_from_slice(part);
+        let [a, b, c] = group.map(u32::from);
+        let bits = (a << 16) | (b << 8) | c;
+        for at in 0..4_usize {
+            let digit = (bits >> (18 - 6 * at)) & 63;
+            let is_there = at <= part.len();
+            text.push(if is_there {
+                char::from(DIGITS[digit as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+fn decode(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for c in text.bytes().take_while(|c| *c != b'=') {
+        let digit = DIGITS.iter().position(|it| *it == c).expect("a digit");
+        bits = (bits << 6) | u32::try_from(digit).expect("less than 64");
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from((bits >> count) & 255).expect("a byte"));
+        }
+    }
+    bytes
+}

@@ -1,0 +1,133 @@
+//! Members of etcd of the test's own, where the binary is at hand.
+
+mod launch;
+mod look;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tempfile::TempDir;
+
+use crate::{
+    Authority, PATIENCE, eventually,
+    process::Process,
+    stores::{Home, Traces},
+};
+
+/// A running member on loopback, with a directory of its own; dropping it ends it.
+#[derive(Debug)]
+pub struct EtcdServer {
+    // The process is dropped, and so ended, before its directory.
+    process: Process,
+    args: Vec<String>,
+    port: u16,
+    /// Where it says whether it is well.
+    health: u16,
+    _directory: TempDir,
+}
+
+impl EtcdServer {
+    /// A cluster of one member; `None`, with a notice, where it cannot be had.
+    pub async fn start(test: &str) -> Option<Self> {
+        let mut cluster = EtcdCluster::start(test, 1).await?;
+        cluster.members.pop()
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// What a manager is configured with.
+    pub fn url(&self) -> String {
+        format!("etcd://{}", self.addr())
+    }
+
+    /// Stops the member with its connections open, as if its machine hung.
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// Lets a stopped member go on.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
+    /// Ends it at once.
+    pub async fn kill(&mut self) {
+        self.process.kill().await;
+    }
+
+    /// Starts it again with what it has on disk.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.process = launch::process(&self.args).await;
+        self.ready().await;
+    }
+
+    async fn ready(&self) {
+        eventually(PATIENCE, async || self.is_healthy().await).await;
+    }
+}
+
+/// The members of one cluster.
+#[derive(Debug)]
+pub struct EtcdCluster {
+    /// In any order.
+    pub members: Vec<EtcdServer>,
+}
+
+impl EtcdCluster {
+    /// A cluster of so many members; `None`, with a notice, where it cannot be had.
+    pub async fn start(test: &str, members: usize) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::cluster(members, None).await)
+    }
+
+    /// A cluster of one member that encrypts, and whose clients show a certificate of the same authority.
+    pub async fn start_encrypted(test: &str, authority: &Authority) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::cluster(1, Some(authority)).await)
+    }
+
+    /// A URL that names all members.
+    pub fn url(&self) -> String {
+        let addresses = self.members.iter().map(|it| it.addr().to_string());
+        format!("etcd://{}", addresses.collect::<Vec<_>>().join(","))
+    }
+
+    /// The place of the leader among the members, once there is one that they agree about.
+    pub async fn leader(&self) -> usize {
+        let leader = async || self.try_leader().await;
+        eventually(PATIENCE, async || leader().await.is_some()).await;
+        leader().await.expect("just seen")
+    }
+
+    async fn try_leader(&self) -> Option<usize> {
+        for (at, member) in self.members.iter().enumerate() {
+            if let Some((id, leader)) = member.id_and_leader().await
+                && id == leader
+            {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+impl Home for EtcdServer {
+    fn url(&self) -> String {
+        self.url()
+    }
+
+    fn traces(&self) -> Traces<'_> {
+        Box::pin(async {
+            // The keys that show that leases live belong to managers, and not to locks.
+            let keys = self.keys("lock/").await.into_iter();
+            keys.filter(|key| !key.starts_with("lock//")).collect()
+        })
+    }
+}

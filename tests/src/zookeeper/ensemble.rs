@@ -1,0 +1,118 @@
+//! Three servers that agree, and the network between them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{ZooKeeperServer, launch};
+use crate::{PATIENCE, Proxy, eventually, net::free_port};
+
+const SERVERS: usize = 3;
+
+/// Three servers on loopback. Each speaks to the others through proxies, so that it can be cut off from them.
+#[derive(Debug)]
+pub struct ZooKeeperEnsemble {
+    servers: Vec<ZooKeeperServer>,
+    /// For each server, the ways to the others.
+    ways: Vec<Vec<Proxy>>,
+}
+
+impl ZooKeeperEnsemble {
+    /// Three servers with a leader; `None`, with a notice, where they cannot be had. `tick` is the length of a tick in
+    /// milliseconds.
+    pub async fn start(test: &str, tick: u32) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        let ports = |_| [free_port(), free_port(), free_port()];
+        let ports: Vec<[u16; 3]> = (0..SERVERS).map(ports).collect();
+        let (mut servers, mut ways) = (Vec::new(), Vec::new());
+        for (own, [port, ..]) in ports.iter().enumerate() {
+            let mut configuration = format!("tickTime={tick}\nclientPort={port}\n");
+            let mut to_others = Vec::new();
+            for (number, [_, quorum, election]) in ports.iter().enumerate() {
+                let mut quorum = *quorum;
+                if number != own {
+                    let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
+                    quorum = way.addr().port();
+                    to_others.push(way);
+                }
+                let line = format!("server.{number}=127.0.0.1:{quorum}:{election}\n");
+                configuration.push_str(&line);
+            }
+            let directory = launch::directory(&configuration);
+            let id = directory.path().join("data/myid");
+            std::fs::write(id, own.to_string()).expect("a file");
+            servers.push(ZooKeeperServer {
+                process: launch::process(&directory).await,
+                port: *port,
+                directory,
+            });
+            ways.push(to_others);
+        }
+        for server in &servers {
+            launch::ready(server.addr()).await;
+        }
+        Some(Self { servers, ways })
+    }
+
+    /// The URL of locks on all of them.
+    pub fn url(&self) -> String {
+        let hosts = self.servers.iter().map(|it| it.addr().to_string());
+        format!("zookeeper://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    /// One of them.
+    pub fn server(&mut self, number: usize) -> &mut ZooKeeperServer {
+        &mut self.servers[number]
+    }
+
+    /// Which of them leads.
+    pub async fn leader(&self) -> usize {
+        let leader = async || {
+            for (number, server) in self.servers.iter().enumerate() {
+                let state = state(server.addr()).await.unwrap_or_default();
+                if state.contains("Mode: leader") {
+                    return Some(number);
+                }
+            }
+            None
+        };
+        // An election on a busy machine.
+        eventually(3 * PATIENCE, async || leader().await.is_some()).await;
+        leader().await.expect("it leads still")
+    }
+
+    /// One that follows.
+    pub async fn follower(&self) -> usize {
+        (self.leader().await + 1) % SERVERS
+    }
+
+    /// Lets nothing through between a follower and the others, who are not told.
+    pub fn cut_off(&self, follower: usize) {
+        for way in &self.ways[follower] {
+            way.requests().hold();
+            way.replies().hold();
+        }
+    }
+
+    /// Lets everything through again.
+    pub fn join(&self, follower: usize) {
+        for way in &self.ways[follower] {
+            way.requests().pass();
+            way.replies().pass();
+        }
+    }
+}
+
+/// What a server says of itself.
+async fn state(addr: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(addr).await?;
+    stream.write_all(b"srvr").await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    Ok(text)
+}

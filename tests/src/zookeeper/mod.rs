@@ -1,0 +1,118 @@
+//! ZooKeeper servers of the test's own, where Java and the server's jars are at hand.
+
+mod ensemble;
+mod launch;
+mod peer;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Weak},
+};
+
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+pub use self::{ensemble::ZooKeeperEnsemble, peer::ZooKeeperPeer};
+use crate::{
+    process::Process,
+    stores::{Home, Traces},
+    unique,
+};
+
+/// A running server on loopback, with a directory of its own; dropping it ends it.
+#[derive(Debug)]
+pub struct ZooKeeperServer {
+    // The process is dropped, and so ended, before its directory.
+    process: Process,
+    port: u16,
+    directory: TempDir,
+}
+
+impl ZooKeeperServer {
+    /// One server that stands alone; `None`, with a notice, where it cannot be had.
+    pub async fn start(test: &str) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::alone().await)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The URL of locks below a node.
+    pub fn url(&self, chroot: &str) -> String {
+        format!("zookeeper://{}/{chroot}", self.addr())
+    }
+
+    /// Looks at its nodes.
+    pub async fn peer(&self) -> ZooKeeperPeer {
+        ZooKeeperPeer::connect(self.addr()).await
+    }
+
+    /// Stops the process as if its machine were suspended.
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
+    /// Ends it at once.
+    pub async fn kill(&mut self) {
+        self.process.kill().await;
+    }
+
+    /// Starts it again with what it has on disk.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.process = launch::process(&self.directory).await;
+        launch::ready(self.addr()).await;
+    }
+}
+
+/// A node of a test's own on a server that tests of one program share, since it takes long to start.
+#[derive(Debug)]
+pub struct ZooKeeperHome {
+    server: Arc<ZooKeeperServer>,
+    chroot: String,
+}
+
+impl ZooKeeperHome {
+    /// One that is empty; `None`, with a notice, where there is no server.
+    pub async fn start() -> Option<Self> {
+        static SHARED: Mutex<Weak<ZooKeeperServer>> = Mutex::const_new(Weak::new());
+        let mut shared = SHARED.lock().await;
+        let server = match shared.upgrade() {
+            Some(server) => server,
+            None => Arc::new(ZooKeeperServer::start("what runs on every store").await?),
+        };
+        *shared = Arc::downgrade(&server);
+        let chroot = unique("store");
+        Some(Self { server, chroot })
+    }
+}
+
+impl Home for ZooKeeperHome {
+    /// Its session outlives each test, as the leases of [`LONG`](crate::LONG) do on other stores.
+    fn url(&self) -> String {
+        format!("{}?ttl=60s", self.server.url(&self.chroot))
+    }
+
+    fn traces(&self) -> Traces<'_> {
+        Box::pin(async {
+            let mut peer = self.server.peer().await;
+            let locks = format!("/{}/lock", self.chroot);
+            let mut traces = Vec::new();
+            for lock in peer.children(&locks).await {
+                let line = peer.children(&format!("{locks}/{lock}")).await;
+                traces.extend(line.iter().map(|entry| format!("{lock}/{entry}")));
+            }
+            traces
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Members that are killed, stopped and cut off, connections that are cut, and a client that is stopped.
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+use tests::{
+    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, Worker, boottime, connect, eventually, in_line,
+    release, take, take_turn, within,
+};
+use tokio::time::sleep;
+
+use crate::{TTL, load::Load};
+
+/// Stops the leader for longer than an election takes, so often, while there is load.
+async fn stale_leaders(cluster: &EtcdCluster, load: &Load, times: u32) {
+    for _ in 0..times {
+        let leader = &cluster.members[cluster.leader().await];
+        leader.stop();
+        sleep(TTL.mul_f64(0.5 + fastrand::f64())).await;
+        leader.resume();
+        load.go_on(20).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lock_and_its_line_outlive_the_leader() {
+    let Some(mut cluster) = EtcdCluster::start("the death of a leader", 3).await else {
+        return;
+    };
+    // Longer than the election of another leader takes on a busy machine.
+    let ttl = Duration::from_secs(6);
+    let (locks, others) = (
+        connect(&*cluster.url()).await,
+        connect(&*cluster.url()).await,
+    );
+    let guard = take(&locks, "key", ttl).await;
+    let waiter = in_line(&others, others.lock("key").ttl(ttl).wait_forever()).await;
+    let leader = cluster.leader().await;
+    cluster.members[leader].kill().await;
+    sleep(ttl.mul_f64(1.3)).await;
+    assert!(guard.is_held(), "it was not renewed at the other members");
+    let fence = guard.fencing_token();
+    release(guard).await;
+    let next = within(PATIENCE, waiter).await.unwrap();
+    assert!(next.fencing_token() > fence);
+    release(next).await;
+}
+
+#[tokio::test]
+async fn nobody_overlaps_while_leaders_are_stopped_and_come_back() {
+    let Some(cluster) = EtcdCluster::start("a stale leader", 3).await else {
+        return;
+    };
+    let load = Load::start(&cluster.url()).await;
+    stale_leaders(&cluster, &load, 2).await;
+    load.end().await;
+}
+
+/// The same for longer.
+#[tokio::test]
+#[ignore = "takes a minute and a half: `make torture-etcd`"]
+async fn nobody_overlaps_while_leaders_are_stopped_and_killed_for_long() {
+    let Some(mut cluster) = EtcdCluster::start("many stale leaders", 3).await else {
+        return;
+    };
+    let load = Load::start(&cluster.url()).await;
+    stale_leaders(&cluster, &load, 20).await;
+    for _ in 0..5 {
+        let leader = cluster.leader().await;
+        cluster.members[leader].kill().await;
+        load.go_on(500).await;
+        cluster.members[leader].restart().await;
+    }
+    load.go_on(10_000_u64.saturating_sub(load.sections())).await;
+    println!("{} checked grants", load.sections());
+    load.end().await;
+}
+
+#[tokio::test]
+async fn a_minority_that_is_silent_disturbs_nobody_and_a_majority_ends_what_is_held() {
+    let Some(cluster) = EtcdCluster::start("silent members", 3).await else {
+        return;
+    };
+    let locks = connect(&*cluster.url()).await;
+    let guard = take(&locks, "key", TTL).await;
+    let leader = cluster.leader().await;
+    let others: Vec<_> = (0..3).filter(|at| *at != leader).collect();
+    cluster.members[others[0]].stop();
+    sleep(TTL * 2).await;
+    assert!(guard.is_held());
+    take_turn(&locks, "another").await;
+
+    cluster.members[others[1]].stop();
+    let stopped = within(PATIENCE, guard.hold(std::future::pending::<()>())).await;
+    assert!(matches!(stopped, Err(LockError::Lost { .. })));
+    let refused = within(PATIENCE, locks.lock("another").acquire()).await;
+    assert!(matches!(refused, Err(LockError::Unavailable { .. })));
+    for at in others {
+        cluster.members[at].resume();
+    }
+    eventually(PATIENCE, async || locks.health().await.connected).await;
+    release(take(&locks, "another", LONG).await).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_makes_one_entry() {
+    let Some(server) = EtcdServer::start("a lost answer").await else {
+        return;
+    };
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(format!("etcd://{}", proxy.addr())).await;
+    take_turn(&locks, "warm").await;
+    for round in 0..5 {
+        let key = format!("key:{round}");
+        proxy.replies().hold();
+        let acquire = locks.lock(&*key).ttl(LONG).wait(PATIENCE).acquire();
+        let acquire = tokio::spawn(acquire);
+        proxy.replies().held().await;
+        proxy.cut().await;
+        proxy.replies().pass();
+        let guard = within(PATIENCE, acquire).await.unwrap().unwrap();
+        let entries = server.keys(&format!("lock/{key}/")).await;
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_arrives_after_its_connection_was_given_up_makes_no_entry() {
+    let Some(server) = EtcdServer::start("a late request").await else {
+        return;
+    };
+    let (slow, quick) = (Proxy::start(server.addr()), Proxy::start(server.addr()));
+    let locks = connect(format!("etcd://{},{}", slow.addr(), quick.addr())).await;
+    take_turn(&locks, "warm").await;
+    // Whichever of them is asked.
+    for slow in [&slow, &quick] {
+        slow.requests().hold();
+        let guard = take(&locks, "key", LONG).await;
+        release(guard).await;
+        slow.requests().pass();
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(server.keys("lock/key/").await, [""; 0]);
+        take_turn(&locks, "key").await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_was_stopped_past_its_lease_does_not_go_on() {
+    let Some(server) = EtcdServer::start("a stopped client").await else {
+        return;
+    };
+    let locks = connect(&*server.url()).await;
+    let ttl = TTL.as_millis().to_string();
+    let args = ["paused-process", &server.url(), "key", &ttl];
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+    worker.send("lock").await;
+    let line = worker.line().await;
+    let fence: u64 = line.strip_prefix("held ").unwrap().parse().unwrap();
+    worker.pause();
+    let next = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
+    let next = next.unwrap();
+    assert!(next.fencing_token().get() > fence);
+    let resumed = boottime().as_nanos();
+    worker.resume();
+    loop {
+        let line = worker.line().await;
+        let Some(poll) = line.strip_prefix("poll ") else {
+            assert_eq!(line, format!("lost {fence}"));
+            break;
+        };
+        assert!(poll.parse::<u128>().unwrap() < resumed, "a poll came late");
+    }
+    assert!(next.is_held());
+    release(next).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_was_stopped_past_its_lease_stands_in_line_again() {
+    let Some(server) = EtcdServer::start("a stopped waiter").await else {
+        return;
+    };
+    let locks = connect(&*server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
+    worker.send("all waiter 2000 key").await;
+    let line = async |count| server.keys("lock/key/").await.len() == count;
+    eventually(PATIENCE, async || line(2).await).await;
+    worker.pause();
+    eventually(PATIENCE, async || line(1).await).await;
+    let fence = guard.fencing_token().get();
+    release(guard).await;
+    let taken = take(&locks, "key", LONG).await;
+    worker.resume();
+    eventually(PATIENCE, async || line(2).await).await;
+    assert!(taken.is_held());
+    release(taken).await;
+    assert!(worker.fence().await > fence);
+}

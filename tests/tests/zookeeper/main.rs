@@ -1,0 +1,24 @@
+//! Promises of locks on ZooKeeper: what its nodes are, and what becomes of locks when connections, sessions, processes
+//! and servers fail.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockManager};
+use tests::{ZooKeeperServer, connect};
+
+mod ensemble;
+mod faults;
+mod layout;
+mod rights;
+mod sessions;
+
+/// A manager with a session of this time on these servers.
+async fn manager(url: &str, session: Duration) -> LockManager {
+    connect(LockConfig::new(url).unwrap().ttl(session)).await
+}
+
+/// The server of a test; `None`, with a notice, where it cannot be had.
+async fn server() -> Option<ZooKeeperServer> {
+    ZooKeeperServer::start("tests/zookeeper").await
+}
