@@ -48,7 +48,7 @@ pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, Identity, RedisServer, RedisServerBuilder,
-    SentinelBuilder, SentinelFleet, SharedCluster, SharedSentinels, Switches,
+    RedlockFleet, SentinelBuilder, SentinelFleet, SharedCluster, SharedSentinels, Switches,
 };
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,

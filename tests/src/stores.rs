@@ -6,7 +6,7 @@ use std::{fmt, future::ready, pin::Pin};
 
 use lock_runtime::{LockConfig, LockManager};
 
-use crate::{RedisServer, connect, unique};
+use crate::{RedisServer, RedlockFleet, connect, unique};
 
 /// Makes a test on each store of every function that takes a [`Store`], in a module that is named after the store.
 ///
@@ -43,6 +43,11 @@ macro_rules! on_every_store {
         $crate::tests_of_store! {
             ($) etcd, starts: $crate::EtcdServer::start("what runs on every store"),
             can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
+        $crate::tests_of_store! {
+            ($) redlock, starts: async { Some($crate::RedlockFleet::start().await) },
+            can: [read several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
     };
@@ -118,6 +123,16 @@ impl Home for Memory {
 
     fn traces(&self) -> Traces<'_> {
         Box::pin(ready(Vec::new()))
+    }
+}
+
+impl Home for RedlockFleet {
+    fn url(&self) -> String {
+        self.url()
+    }
+
+    fn traces(&self) -> Traces<'_> {
+        Box::pin(self.traces())
     }
 }
 

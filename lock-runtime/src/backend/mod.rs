@@ -64,6 +64,11 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
         false
     }
 
+    /// Whether it does so unless that is switched off.
+    fn needs_quarantine(&self) -> bool {
+        false
+    }
+
     /// Connects, or says why it cannot.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }

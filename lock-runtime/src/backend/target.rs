@@ -13,7 +13,7 @@ use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{cluster_tls, sentinel_tls, tls};
+use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -33,6 +33,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss+sentinel://", sentinel_tls),
     ("redis+cluster://", redis::cluster),
     ("rediss+cluster://", cluster_tls),
+    ("redis+redlock://", redis::redlock),
+    ("rediss+redlock://", redlock_tls),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
     ("zookeeper://", zookeeper::tcp),
@@ -75,6 +77,10 @@ mod redis {
     }
 
     pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
+    pub(super) fn redlock(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
 
@@ -135,6 +141,11 @@ fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -16,6 +16,20 @@ impl Token {
         Ok(Self(u128::from_be_bytes(bytes)))
     }
 
+    /// One of the tokens that begin alike: those of one acquisition.
+    #[cfg(feature = "redis")]
+    pub(crate) fn sibling(self) -> Self {
+        let last = self.0.wrapping_add(1) & u128::from(u32::MAX);
+        Self(((self.0 >> 32) << 32) | last)
+    }
+
+    /// What the siblings of the token with this name have in common; the whole name where it
+    /// is none of ours.
+    #[cfg(feature = "redis")]
+    pub(crate) fn family(name: &str) -> &str {
+        Self::parse(name).map_or(name, |_| &name[..24])
+    }
+
     /// The token that a name begins with.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let digits = name.split(' ').next().filter(|it| it.len() == 32)?;

@@ -36,6 +36,7 @@ use crate::vocabulary::tls::Tls;
 /// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
+/// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an
@@ -193,7 +194,8 @@ impl LockConfig {
     /// that it may have forgotten, given that none is longer than `longest_ttl`, 100 ms to
     /// 24 h. Meanwhile leases that it knows are renewed, and acquisitions are
     /// [`Unavailable`](LockError::Unavailable), or wait if
-    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default.
+    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default, except
+    /// for Redlock, where the [`ttl`](Self::ttl) is taken and zero switches it off.
     ///
     /// It has to be set alike for everybody who uses the server. A longer ttl is refused.
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
@@ -271,7 +273,7 @@ impl LockConfig {
         if self.replicas > 16 {
             return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
-        if let Some(longest) = self.quarantine {
+        if let Some(longest) = self.longest_ttl() {
             if bounds::check_ttl(longest).is_err() {
                 return Err(LockError::invalid("quarantine", "it must be 100ms to 24h"));
             }
@@ -289,6 +291,15 @@ impl LockConfig {
         Ok(())
     }
 
+    /// The longest lease that a server may have forgotten, if it is waited for.
+    pub(crate) fn longest_ttl(&self) -> Option<Duration> {
+        if !self.target.needs_quarantine() {
+            return self.quarantine;
+        }
+        let longest = self.quarantine.unwrap_or(self.ttl);
+        Some(longest).filter(|it| !it.is_zero())
+    }
+
     /// The part of it that a store needs.
     pub(crate) fn setup(&self) -> Setup {
         Setup {
@@ -298,7 +309,7 @@ impl LockConfig {
             lazy: self.lazy,
             pool_size: self.pool_size,
             replicas: self.replicas,
-            quarantine: self.quarantine,
+            quarantine: self.longest_ttl(),
             clock: self.clock.clone(),
             credentials: self.credentials.clone(),
             #[cfg(feature = "tls")]

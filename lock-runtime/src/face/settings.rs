@@ -85,7 +85,7 @@ impl Settings {
         self.check_against(&shared.capabilities, &keys)?;
         let config = &shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
-        if let Some(longest) = config.quarantine {
+        if let Some(longest) = config.longest_ttl() {
             check_longest(ttl, longest)?;
         }
         let terms = Terms {

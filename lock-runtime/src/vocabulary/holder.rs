@@ -35,6 +35,8 @@ pub struct Holder {
     pub fence: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
+    /// How many servers have said that it holds the lock, where a majority of them decides.
+    pub servers: Option<usize>,
     /// Who waits for its lock; only where that is contended.
     pub(crate) crowd: Crowd,
 }
@@ -131,6 +133,7 @@ impl Holder {
             since: None,
             fence: None,
             resting: false,
+            servers: None,
             crowd: Crowd::default(),
         }
     }

@@ -85,6 +85,11 @@ impl Overview {
         }
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn count(&self) -> Option<Count> {
+        self.count
+    }
+
     /// How many acquisitions there were since an `earlier` overview, under the whole
     /// prefix and with those that were too short to be seen in either. `None` where the
     /// store does not count them, or has raised the counter for another reason.

@@ -9,7 +9,7 @@ use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};
 
-const DEFAULT_PORT: u16 = 6379;
+pub(super) const DEFAULT_PORT: u16 = 6379;
 
 /// A server, one of its databases and a user.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ mod findings;
 mod lua;
 pub(crate) mod protocol;
 pub(crate) mod queue;
+pub(crate) mod redlock;
 mod sentinel;
 pub(crate) mod target;
 mod transport;
@@ -34,6 +35,7 @@ use crate::vocabulary::terms::LeaseId;
 use protocol::call::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
+use queue::order::Order;
 use sentinel::{NoMaster, Watch};
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
@@ -89,6 +91,35 @@ struct Redis {
 }
 
 impl Redis {
+    /// Not connected yet; the polls that follow open a connection of each of these names.
+    fn unconnected(
+        setup: &Setup,
+        way: Way,
+        login: RedisConnectionInfo,
+        names: &[KeyNames],
+    ) -> Self {
+        let watch = match &way {
+            Way::Known(_) => None,
+            Way::Sentinels(sentinels) => Some(Watch::new(sentinels)),
+        };
+        let (sender, pushes) = mpsc::unbounded_channel();
+        let dialer = Dialer::new(way, login, setup, sender);
+        let now = setup.clock.now();
+        let link = |(number, names): (usize, &KeyNames)| {
+            let queue = Queue::new(setup.replicas > 0, names.layout);
+            Link::new(number, queue, names.clone(), dialer.clone(), now)
+        };
+        Self {
+            links: names.iter().enumerate().map(link).collect(),
+            watch,
+            bound: Numbered::default(),
+            probes: Numbered::default(),
+            pushes,
+            clock: setup.clock.clone(),
+            sleep: Sleep::default(),
+        }
+    }
+
     /// Opens every connection, or says why it cannot; a lazy manager leaves that to the
     /// polls that follow.
     async fn connect(
@@ -99,29 +130,9 @@ impl Redis {
         layout: Layout,
     ) -> Result<Self, LockError> {
         let database = login.db();
-        let watch = match &way {
-            Way::Known(_) => None,
-            Way::Sentinels(sentinels) => Some(Watch::new(sentinels)),
-        };
-        let (sender, pushes) = mpsc::unbounded_channel();
-        let dialer = Dialer::new(way, login, setup, sender);
-        let now = setup.clock.now();
-        let mut links = Vec::with_capacity(setup.pool_size);
-        for number in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix, layout)
-                .map_err(|error| LockError::unavailable_at(server, error))?;
-            let queue = Queue::new(setup.replicas > 0, layout);
-            links.push(Link::new(number, queue, names, dialer.clone(), now));
-        }
-        let mut this = Self {
-            links,
-            watch,
-            bound: Numbered::default(),
-            probes: Numbered::default(),
-            pushes,
-            clock: setup.clock.clone(),
-            sleep: Sleep::default(),
-        };
+        let names = KeyNames::of_pool(setup, layout)
+            .map_err(|error| LockError::unavailable_at(server, error))?;
+        let mut this = Self::unconnected(setup, way, login, &names);
         if setup.lazy {
             return Ok(this);
         }
@@ -163,6 +174,28 @@ impl Redis {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// By how many µs the server's clock is ahead of ours, as far as it is known.
+    fn clock_ahead(&self) -> Option<i64> {
+        self.links.iter().find_map(Link::clock_ahead)
+    }
+
+    /// Takes note of one server's part of what several decide.
+    fn obey(&mut self, now: Moment, order: Order) {
+        let id = match order {
+            Order::Plain(request) => return self.submit(now, request),
+            Order::Acquire { ref terms, .. } => {
+                self.bound.insert(terms.id, self.link_of(&terms.key));
+                terms.id
+            }
+            Order::Yield { id, .. }
+            | Order::Raise { id, .. }
+            | Order::Number { id, .. }
+            | Order::Release { id, .. } => id,
+        };
+        let link = self.bound.get(&id).copied().unwrap_or(0);
+        self.links[link].queue.obey(now, order);
     }
 
     /// Commands about one key stay in order, since they share a connection.

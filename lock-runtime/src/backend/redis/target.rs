@@ -1,4 +1,5 @@
-//! The stores on Redis that URLs name: one server, or a service behind sentinels.
+//! The stores on Redis that URLs name: one server, a service behind sentinels,
+//! or several of which a majority decides.
 
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use super::address::Address;
 use super::address::Place;
 use super::cluster::{Cluster, ClusterAddress};
 use super::protocol::call::Layout;
+use super::redlock::Redlock;
+use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
@@ -68,6 +71,17 @@ pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 #[cfg(feature = "tls")]
 pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(ClusterAddress::parse(url, true)?))
+}
+
+/// Reads `redis+redlock://`.
+pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Servers::parse(url, false)?))
+}
+
+/// Reads `rediss+redlock://`.
+#[cfg(feature = "tls")]
+pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Servers::parse(url, true)?))
 }
 
 impl Target for Address {
@@ -153,6 +167,39 @@ impl Target for ClusterAddress {
         Box::pin(async {
             let cluster = Cluster::connect(setup, self).await?;
             Ok(Box::new(cluster) as Box<dyn Backend>)
+        })
+    }
+}
+
+impl Target for Servers {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            // A majority could let in more than there are permits.
+            permits: false,
+            ..Capabilities::all("Redlock")
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+        if !self.encrypted {
+            return not_encrypted(tls);
+        }
+        check(tls, self.hosts.iter().map(|host| &host.name))
+    }
+
+    fn has_quarantine(&self) -> bool {
+        true
+    }
+
+    fn needs_quarantine(&self) -> bool {
+        true
+    }
+
+    fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
+        Box::pin(async {
+            let redlock = Redlock::connect(setup, self).await?;
+            Ok(Box::new(redlock) as Box<dyn Backend>)
         })
     }
 }

@@ -7,8 +7,12 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
+use super::Store;
+use super::failover::Safeguard;
 use crate::backend::redis::protocol::call::Layout;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::redlock::clocks::Clocks;
+use crate::backend::redis::redlock::coordinator::Coordinator;
 use crate::base::clock::{Clock, Moment};
 use crate::driver::limits::Limits;
 use crate::driver::mailbox::Mailbox;
@@ -21,6 +25,9 @@ use crate::vocabulary::error::LockError;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
+/// No lease is longer.
+pub(super) const LONGEST_TTL: Duration = Duration::from_secs(10);
+
 /// Nobody shuts down, and waiters outlast every trouble.
 const LIMITS: Limits = Limits {
     shutdown_grace: Duration::ZERO,
@@ -28,13 +35,12 @@ const LIMITS: Limits = Limits {
 };
 
 pub(super) struct Client {
-    pub(super) queue: Queue,
-    pub(super) up: bool,
-    pub(super) generation: u64,
+    /// One for each server.
+    pub(super) links: Vec<Link>,
+    /// Decides where there are several servers.
+    pub(super) coordinator: Option<Coordinator>,
     pub(super) dead: bool,
     pub(super) paused_until: Moment,
-    pub(super) requests_until: Moment,
-    pub(super) answers_until: Moment,
     pub(super) wakes_at: Option<Moment>,
     /// What it holds, in which kind, and until when it wants to.
     guards: Vec<(LockGuard, Kind, Moment)>,
@@ -46,6 +52,29 @@ pub(super) struct Client {
     /// When it asks next; it stops when the faults do.
     acts_at: Option<Moment>,
     asked: u64,
+    /// Whether it only ever wants one lock, and how often it has got it.
+    pub(super) eager: Option<u32>,
+}
+
+/// A connection to one server.
+pub(super) struct Link {
+    pub(super) queue: Queue,
+    pub(super) up: bool,
+    pub(super) generation: u64,
+    pub(super) requests_until: Moment,
+    pub(super) answers_until: Moment,
+}
+
+impl Link {
+    fn new(now: Moment, replicated: bool) -> Self {
+        Self {
+            queue: Queue::new(replicated, Layout::Shared),
+            up: false,
+            generation: 0,
+            requests_until: now,
+            answers_until: now,
+        }
+    }
 }
 
 struct Waiting {
@@ -56,19 +85,18 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng, replicated: bool) -> Self {
+    pub(super) fn new(clock: Clock, rng: Rng, store: Store) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
+        let servers = store.servers();
+        let replicated = store == Store::Failing(Safeguard::Replicas);
         Self {
-            queue: Queue::new(replicated, Layout::Shared),
-            up: false,
-            generation: 0,
+            links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
+            coordinator: (servers > 1).then(|| Coordinator::new(Clocks::new(servers, 0))),
             dead: false,
             paused_until: now,
-            requests_until: now,
-            answers_until: now,
             wakes_at: None,
             guards: Vec::new(),
             waiting: Vec::new(),
@@ -78,13 +106,18 @@ impl Client {
             rng,
             acts_at: Some(now),
             asked: 0,
+            eager: None,
         }
     }
 
     /// What the program does: ask, give up, let go.
     pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
+        let held = self.guards.len();
         self.guards
             .retain(|(guard, _, until)| now < *until && guard.is_held());
+        if self.eager.is_some() && self.guards.len() < held {
+            self.acts_at = Some(now);
+        }
         let mailbox = &self.mailbox;
         self.waiting.retain(|it| {
             let waits = it.gives_up.is_none_or(|at| now < at);
@@ -112,13 +145,12 @@ impl Client {
             let requests = self.operations.requests();
             let mut idle = requests.is_empty();
             for request in requests {
-                self.queue.submit(now, request);
+                match &mut self.coordinator {
+                    Some(coordinator) => coordinator.submit(now, request),
+                    None => self.links[0].queue.submit(now, request),
+                }
             }
-            self.queue.tick(now);
-            while let Some(outcome) = self.queue.next_outcome() {
-                idle = false;
-                self.operations.settle(now, outcome);
-            }
+            idle &= !self.settle(now);
             self.operations.deliver();
             self.collect(now);
             if idle {
@@ -127,12 +159,46 @@ impl Client {
         }
     }
 
+    /// What the backend does in a poll; `false` if nothing has come of it.
+    fn settle(&mut self, now: Moment) -> bool {
+        let mut heard = false;
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.tick(now);
+            for (server, order) in coordinator.orders() {
+                heard = true;
+                self.links[server].queue.obey(now, order);
+            }
+        }
+        for (server, link) in self.links.iter_mut().enumerate() {
+            link.queue.tick(now);
+            while let Some(outcome) = link.queue.next_outcome() {
+                heard = true;
+                match &mut self.coordinator {
+                    Some(coordinator) => coordinator.settle(now, server, outcome),
+                    None => self.operations.settle(now, outcome),
+                }
+            }
+        }
+        while let Some(outcome) = self
+            .coordinator
+            .as_mut()
+            .and_then(Coordinator::next_outcome)
+        {
+            heard = true;
+            self.operations.settle(now, outcome);
+        }
+        heard
+    }
+
     pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let queues = self.links.iter().filter_map(|it| it.queue.next_wakeup());
+        let coordinator = self.coordinator.as_ref().and_then(Coordinator::next_wakeup);
         let plans = self.waiting.iter().filter_map(|it| it.gives_up);
         let holds = self.guards.iter().map(|(_, _, until)| *until);
-        [self.operations.next_wakeup(), self.queue.next_wakeup()]
+        [self.operations.next_wakeup(), coordinator]
             .into_iter()
             .flatten()
+            .chain(queues)
             .chain(plans)
             .chain(holds)
             .chain(self.acts_at)
@@ -156,6 +222,12 @@ impl Client {
     }
 
     fn ask(&mut self, now: Moment) {
+        if self.eager.is_some() {
+            self.acts_at = None;
+            self.asked += 1;
+            let id = LeaseId(self.asked);
+            return self.send(Terms::of(id, "a", LONGEST_TTL), None);
+        }
         let pick = self.rng.u8(..);
         self.acts_at = Some(now.after(Duration::from_millis(self.rng.u64(1..1200))));
         self.asked += 1;
@@ -166,11 +238,12 @@ impl Client {
             _ => Wait::Forever,
         };
         let key = ["a", "b"][self.rng.usize(..2)];
-        let ttl = Duration::from_millis(self.rng.u64(100..10_000));
+        let longest = u64::try_from(LONGEST_TTL.as_millis()).unwrap_or(u64::MAX);
+        let ttl = Duration::from_millis(self.rng.u64(100..longest));
         let kind = match self.rng.u8(..10) {
             0..5 => Kind::Exclusive,
-            5..8 => Kind::Read,
-            _ => Kind::Permits(2),
+            8.. if self.coordinator.is_none() => Kind::Permits(2),
+            _ => Kind::Read,
         };
         let mut hold =
             |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
@@ -183,9 +256,14 @@ impl Client {
             max_hold,
             ..Terms::of(id, key, ttl)
         };
-        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
         let gives_up =
             (self.rng.u8(..) < 60).then(|| now.after(Duration::from_millis(self.rng.u64(0..3000))));
+        self.send(terms, gives_up);
+    }
+
+    fn send(&mut self, terms: Terms, gives_up: Option<Moment>) {
+        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
+        let (id, kind) = (terms.id, terms.kind);
         let terms = terms.into();
         let _ = self.mailbox.send(Op::Acquire { terms, reply });
         self.waiting.push(Waiting {
@@ -206,7 +284,12 @@ impl Client {
                     if let Ok(Ok(guard)) = answer {
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };
-                        let until = now.after(Duration::from_millis(self.rng.u64(0..most)));
+                        let mut hold = Duration::from_millis(self.rng.u64(0..most));
+                        if let Some(count) = &mut self.eager {
+                            *count += 1;
+                            hold = Duration::from_millis(1);
+                        }
+                        let until = now.after(hold);
                         self.guards.push((guard, kind, until));
                     }
                 }

@@ -4,13 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::client::LONGEST_TTL;
 use super::server::Server;
-use super::{CLIENTS, Event, World};
+use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
-
-/// No client asks for more.
-const LONGEST_TTL: Duration = Duration::from_secs(10);
 
 /// What the clients do about failovers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,10 +29,10 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    pub(super) fn new(safeguard: Safeguard) -> Self {
+    pub(super) fn new(safeguard: Safeguard, now: Moment) -> Self {
         Self {
             safeguard,
-            known: Server::default(),
+            known: Server::new(now),
             coming: VecDeque::new(),
             noticed: None,
             promoted: false,
@@ -56,11 +54,9 @@ impl Replica {
     /// What it knows now.
     fn take_over(&mut self, now: Moment) -> Server {
         while self.coming.front().is_some_and(|(at, _)| *at <= now) {
-            self.known = self
-                .coming
-                .pop_front()
-                .map(|(_, state)| state)
-                .unwrap_or_default();
+            if let Some((_, state)) = self.coming.pop_front() {
+                self.known = state;
+            }
         }
         self.coming.clear();
         self.promoted = true;
@@ -89,7 +85,7 @@ impl World {
             self.latency()
         };
         if let Some(replica) = &mut self.replica {
-            replica.follow(self.now.after(delay), &self.server);
+            replica.follow(self.now.after(delay), &self.servers[0]);
         }
     }
 
@@ -99,66 +95,60 @@ impl World {
             return;
         };
         // The counter is raised to the server's clock.
-        let fence = self.server.fence;
-        self.server = replica.take_over(self.now);
-        self.server.fence = fence;
-        self.server.listeners.clear();
-        self.server.published.clear();
+        let server = &mut self.servers[0];
+        let fence = server.fence;
+        *server = replica.take_over(self.now);
+        server.fence = fence;
+        server.listeners.clear();
+        server.published.clear();
         self.say(|| "a replica takes over".into());
         for client in 0..CLIENTS {
-            self.disconnect(client);
+            self.disconnect(client, 0);
         }
-        let travels = |event: &Event| matches!(event, Event::Request { .. } | Event::Wait { .. });
+        let travels = |event: &Event| matches!(event, Event::Request(..) | Event::Wait(..));
         self.pending.retain(|_, event| !travels(event));
     }
 
     /// What a client learns about the server when it connects.
-    pub(super) fn meet(&mut self, client: usize) {
+    pub(super) fn meet(&mut self, client: usize, server: usize) {
         let now = self.now;
         let replica = self.replica.as_mut();
-        let left = replica.and_then(|replica| replica.quarantine(now));
-        self.clients[client].queue.quarantined(now, left);
+        let promoted = replica.and_then(|replica| replica.quarantine(now));
+        let restarted = self.servers[server].quarantined_until.since(now);
+        let left = promoted.or(Some(restarted).filter(|left| !left.is_zero()));
+        let queue = &mut self.clients[client].links[server].queue;
+        queue.quarantined(now, left);
     }
 
     /// A client asks whether the replica has what it was told.
-    pub(super) fn ask_replica(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        if it.up
-            && let Some((time, _)) = it.queue.ask_replicas()
+    pub(super) fn ask_replica(&mut self, wire: Wire) {
+        let link = self.link(wire);
+        if link.up
+            && let Some((time, _)) = link.queue.ask_replicas()
         {
-            let generation = it.generation;
-            let wait = Event::Wait {
-                client,
-                generation,
-                time,
-            };
             let delay = self.latency();
-            self.after(delay, wait);
+            self.after(delay, Event::Wait(wire, time));
         }
     }
 
     /// The server answers once the replica has everything, or the time is over.
-    pub(super) fn wait(&mut self, client: usize, generation: u64, time: Duration) {
+    pub(super) fn wait(&mut self, wire: Wire, time: Duration) {
         let (now, replica) = (self.now, self.replica.as_ref());
         let known = replica.and_then(Replica::up_to_date).unwrap_or(now);
         let ends = now.after(time);
-        let answer = Event::Replicated {
-            client,
-            generation,
-            enough: known <= ends,
-        };
+        let answer = Event::Replicated(wire, known <= ends);
         let at = known.max(now).min(ends).after(self.latency());
         self.at(at, answer);
     }
 
     /// A client hears whether the replica has it.
-    pub(super) fn replicated(&mut self, client: usize, generation: u64, enough: bool) {
-        if self.hears(client, generation) {
+    pub(super) fn replicated(&mut self, wire: Wire, enough: bool) {
+        if self.hears(wire) {
             let few = || Trouble::said("the replica is late");
             let answer = enough.then_some(()).ok_or_else(few);
             let now = self.now;
-            self.clients[client].queue.replicas_answered(now, &answer);
-            self.turn(client);
+            self.link(wire).queue.replicas_answered(now, &answer);
+            self.turn(wire.client);
         }
     }
 }

@@ -3,71 +3,74 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CLIENTS, Event, World};
+use super::client::LONGEST_TTL;
+use super::server::Server;
+use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 
 impl World {
-    pub(super) fn connect(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        if it.dead || it.up {
+    pub(super) fn connect(&mut self, client: usize, server: usize) {
+        let now = self.now;
+        let link = &mut self.clients[client].links[server];
+        if link.up || self.clients[client].dead {
             return;
         }
-        it.up = true;
-        it.generation += 1;
-        self.server.listeners.insert(client);
-        let now = self.now;
-        self.meet(client);
-        self.clients[client].queue.connected(now);
-        self.say(|| format!("client {client} connects"));
+        let link = &mut self.clients[client].links[server];
+        link.up = true;
+        link.generation += 1;
+        self.servers[server].listeners.insert(client);
+        self.meet(client, server);
+        let link = &mut self.clients[client].links[server];
+        link.queue.connected(now);
+        self.say(|| format!("client {client} connects to server {server}"));
         self.turn(client);
     }
 
-    pub(super) fn disconnect(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        if !it.up {
+    pub(super) fn disconnect(&mut self, client: usize, server: usize) {
+        let now = self.now;
+        let link = &mut self.clients[client].links[server];
+        if !link.up {
             return;
         }
-        it.up = false;
-        let now = self.now;
-        let generation = it.generation;
-        self.server.listeners.remove(&client);
-        self.say(|| format!("client {client} loses its connection"));
-        let mut lost = self.cut(client, generation);
+        link.up = false;
+        let wire = Wire {
+            client,
+            server,
+            generation: link.generation,
+        };
+        self.servers[server].listeners.remove(&client);
+        self.say(|| format!("client {client} loses its connection to server {server}"));
+        let mut lost = self.cut(wire);
         let trouble = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
-        let it = &mut self.clients[client];
-        lost.extend(it.queue.calls());
+        let queue = &mut self.link(wire).queue;
+        lost.extend(queue.calls());
         for sent in lost {
-            it.queue.replied(now, sent, Err(trouble.clone()));
+            queue.replied(now, sent, Err(trouble.clone()));
         }
-        it.queue.disconnected(trouble);
+        queue.disconnected(trouble);
         let delay = Duration::from_millis(self.rng.u64(1..2000));
-        self.after(delay, Event::Connect(client));
+        self.after(delay, Event::Connect { client, server });
         self.turn(client);
     }
 
     /// Takes what travels over a connection off the wire. Some requests come
     /// through all the same, late; nobody hears the answers.
-    fn cut(&mut self, client: usize, generation: u64) -> Vec<Sent> {
-        let travels = |event: &Event| event.connection() == Some((client, generation));
+    fn cut(&mut self, wire: Wire) -> Vec<Sent> {
         let pending = self.pending.iter();
         let mut numbers: Vec<_> = pending
-            .filter(|(_, event)| travels(event))
+            .filter(|(_, event)| event.connection() == Some(wire))
             .map(|(number, _)| *number)
             .collect();
         numbers.sort_unstable();
         let mut lost = Vec::new();
         for number in numbers {
             match self.pending.remove(&number) {
-                Some(Event::Answer { sent, .. }) => lost.push(sent),
-                Some(Event::Request { sent, .. }) => {
+                Some(Event::Answer(_, sent, _)) => lost.push(sent),
+                Some(Event::Request(_, sent)) => {
                     if self.rng.u8(..) < 40 {
                         let (call, at) = (sent.call.clone(), sent.at);
-                        let late = Event::Request {
-                            client,
-                            generation,
-                            sent: Sent::new(call, at),
-                        };
+                        let late = Event::Request(wire, Sent::new(call, at));
                         let delay = Duration::from_millis(self.rng.u64(1..3000));
                         self.after(delay, late);
                     }
@@ -84,8 +87,9 @@ impl World {
             return;
         }
         let client = self.rng.usize(..CLIENTS);
+        let server = self.rng.usize(..self.servers.len());
         match self.rng.u8(..8) {
-            0..3 => self.disconnect(client),
+            0..3 => self.disconnect(client, server),
             3..6 => {
                 let pause = Duration::from_millis(self.rng.u64(1..12_000));
                 self.say(|| format!("client {client} stops for {pause:?}"));
@@ -94,28 +98,50 @@ impl World {
             }
             6 if self.clients.iter().filter(|it| !it.dead).count() > 2 => {
                 self.say(|| format!("client {client} dies"));
-                self.disconnect(client);
+                for server in 0..self.servers.len() {
+                    self.disconnect(client, server);
+                }
                 self.clients[client].die();
             }
+            7 if self.servers.len() > 1 => self.server_fails(server),
             7 => self.fail_over(),
             _ => {}
         }
         let pause = Duration::from_millis(self.rng.u64(10..1500));
         self.after(pause, Event::Fault);
     }
+
+    /// One of several servers stops for a while, or starts again without its data; a
+    /// minority has forgotten locks that may still be held.
+    fn server_fails(&mut self, server: usize) {
+        let now = self.now;
+        let away = self
+            .servers
+            .iter()
+            .filter(|it| now < it.quarantined_until)
+            .count();
+        if self.rng.bool() || away >= (self.servers.len() - 1) / 2 {
+            let pause = Duration::from_millis(self.rng.u64(1..900));
+            self.say(|| format!("server {server} stops for {pause:?}"));
+            self.servers[server].paused_until = now.after(pause);
+            return;
+        }
+        self.say(|| format!("server {server} starts again, empty"));
+        let clients = self.clients.len();
+        self.servers[server] = Server::new(now);
+        self.servers[server].quarantined_until = now.after(LONGEST_TTL);
+        for client in 0..clients {
+            self.disconnect(client, server);
+        }
+    }
 }
 
 impl Event {
     /// The connection over which a call or its answer travels. Messages that
     /// were published may still be heard.
-    fn connection(&self) -> Option<(usize, u64)> {
+    fn connection(&self) -> Option<Wire> {
         match self {
-            Self::Request {
-                client, generation, ..
-            }
-            | Self::Answer {
-                client, generation, ..
-            } => Some((*client, *generation)),
+            Self::Request(wire, _) | Self::Answer(wire, ..) => Some(*wire),
             _ => None,
         }
     }

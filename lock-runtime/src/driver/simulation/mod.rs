@@ -1,4 +1,4 @@
-//! Drivers, watchdogs and a model server on one clock, with delays, broken
+//! Drivers, watchdogs and model servers on one clock, with delays, broken
 //! connections, pauses, crashes and cancellations drawn from a seed: at most one
 //! holder within its deadline, and everybody who lives is served.
 //!
@@ -8,10 +8,12 @@
 mod client;
 mod failover;
 mod faults;
+mod hot;
 mod server;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -23,7 +25,7 @@ use crate::base::clock::{Clock, Moment};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
-use client::Client;
+use client::{Client, Link};
 use failover::{Replica, Safeguard};
 use server::Server;
 
@@ -38,93 +40,110 @@ struct World {
     now: Moment,
     start: Moment,
     rng: Rng,
-    server: Server,
-    /// One that may take the server's place.
+    servers: Vec<Server>,
+    /// One that may take the place of the first.
     replica: Option<Replica>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
     pending: HashMap<u64, Event>,
     count: u64,
     highest: BTreeMap<LockKey, u64>,
+    /// Whether nothing goes wrong, and no way is long.
+    calm: bool,
     loud: bool,
 }
 
+/// Where the locks are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Store {
+    One,
+    /// One whose place a replica may take.
+    Failing(Safeguard),
+    /// Five, of which a majority decides.
+    Majority,
+}
+
+impl Store {
+    fn servers(self) -> usize {
+        match self {
+            Self::One | Self::Failing(_) => 1,
+            Self::Majority => 5,
+        }
+    }
+}
+
 enum Event {
-    Request {
-        client: usize,
-        generation: u64,
-        sent: Sent,
-    },
-    Answer {
-        client: usize,
-        generation: u64,
-        sent: Sent,
-        reply: Reply,
-    },
-    Push {
-        client: usize,
-        generation: u64,
-        grant: Grant,
-    },
-    /// A question whether the replica has everything.
-    Wait {
-        client: usize,
-        generation: u64,
-        time: Duration,
-    },
-    Replicated {
-        client: usize,
-        generation: u64,
-        enough: bool,
-    },
+    Request(Wire, Sent),
+    Answer(Wire, Sent, Reply),
+    Push(Wire, Grant),
+    /// A question whether the replica has everything, for this time.
+    Wait(Wire, Duration),
+    /// Whether it has.
+    Replicated(Wire, bool),
     Wake(usize),
-    Connect(usize),
+    Connect {
+        client: usize,
+        server: usize,
+    },
     Fault,
 }
 
+/// A connection of a client to a server, and which one in a row it is.
+#[derive(Clone, Copy, PartialEq)]
+struct Wire {
+    client: usize,
+    server: usize,
+    generation: u64,
+}
+
 impl World {
-    fn new(seed: u64, replica: Option<Replica>, loud: bool) -> Self {
+    fn new(seed: u64, store: Store, loud: bool) -> Self {
+        let mut world = Self::of(seed, store, CLIENTS);
+        world.loud = loud;
+        world.after(Duration::from_millis(100), Event::Fault);
+        world
+    }
+
+    /// One in which nothing goes wrong.
+    fn of(seed: u64, store: Store, clients: usize) -> Self {
         fastrand::seed(seed);
         let clock = Clock::manual();
         clock.advance(Duration::from_secs(1));
         let now = clock.now();
         let mut rng = Rng::with_seed(seed);
-        let safeguard = replica.as_ref().map(|it| it.safeguard);
-        let replicated = safeguard == Some(Safeguard::Replicas);
-        let clients = (0..CLIENTS)
-            .map(|_| Client::new(clock.clone(), rng.fork(), replicated))
+        let servers = store.servers();
+        let clients: Vec<_> = (0..clients)
+            .map(|_| Client::new(clock.clone(), rng.fork(), store))
             .collect();
         let mut world = Self {
             clock,
             now,
             start: now,
             rng,
-            server: Server::default(),
-            replica,
+            servers: (0..servers).map(|_| Server::new(now)).collect(),
+            replica: match store {
+                Store::Failing(safeguard) => Some(Replica::new(safeguard, now)),
+                _ => None,
+            },
             clients,
             events: BinaryHeap::new(),
             pending: HashMap::new(),
             count: 0,
             highest: BTreeMap::new(),
-            loud,
+            calm: false,
+            loud: false,
         };
-        for client in 0..CLIENTS {
-            world.after(Duration::ZERO, Event::Connect(client));
+        for client in 0..world.clients.len() {
+            for server in 0..servers {
+                world.after(Duration::ZERO, Event::Connect { client, server });
+            }
             world.after(Duration::ZERO, Event::Wake(client));
         }
-        world.after(Duration::from_millis(100), Event::Fault);
         world
     }
 
     fn run(&mut self) -> Result<(), String> {
-        while let Some(Reverse((at, number))) = self.events.pop() {
-            let Some(event) = self.pending.remove(&number) else {
-                continue;
-            };
-            if at > self.now {
-                self.clock.advance(at.since(self.now));
-                self.now = at;
-            }
+        while let Some(event) = self.next_event() {
             if self.now.since(self.start) > HEALED {
                 return Err("somebody was never served".into());
             }
@@ -137,47 +156,52 @@ impl World {
         Err("nothing more happens, though somebody waits".into())
     }
 
+    /// The next thing that happens; it is that late now.
+    fn next_event(&mut self) -> Option<Event> {
+        while let Some(Reverse((at, number))) = self.events.pop() {
+            if let Some(event) = self.pending.remove(&number) {
+                if at > self.now {
+                    self.clock.advance(at.since(self.now));
+                    self.now = at;
+                }
+                return Some(event);
+            }
+        }
+        None
+    }
+
     fn happen(&mut self, event: Event) {
-        if let Event::Answer { client, .. }
-        | Event::Push { client, .. }
-        | Event::Replicated { client, .. } = &event
+        if let Event::Answer(wire, ..) | Event::Push(wire, _) | Event::Replicated(wire, _) = &event
         {
-            let resumes = self.clients[*client].paused_until;
+            let resumes = self.clients[wire.client].paused_until;
             if self.now < resumes {
                 // It lies in the socket's buffer.
                 return self.at(resumes, event);
             }
         }
         match event {
-            Event::Request {
-                client,
-                generation,
-                sent,
-            } => self.execute(client, generation, sent),
-            Event::Answer {
-                client,
-                generation,
-                sent,
-                reply,
-            } => {
-                if self.hears(client, generation) {
+            Event::Request(wire, sent) => {
+                let resumes = self.servers[wire.server].paused_until;
+                if self.now < resumes {
+                    return self.at(resumes, Event::Request(wire, sent));
+                }
+                self.execute(wire, sent);
+            }
+            Event::Answer(wire, sent, reply) => {
+                if self.hears(wire) {
                     let now = self.now;
-                    self.say(|| format!("client {client} reads {reply:?}"));
-                    self.clients[client].queue.replied(now, sent, Ok(reply));
-                    self.turn(client);
+                    self.say(|| format!("{wire} reads {reply:?}"));
+                    self.link(wire).queue.replied(now, sent, Ok(reply));
+                    self.turn(wire.client);
                 }
             }
-            Event::Push {
-                client,
-                generation,
-                grant,
-            } => {
-                if self.hears(client, generation) {
-                    self.say(|| format!("client {client} hears of {grant:?}"));
+            Event::Push(wire, grant) => {
+                if self.hears(wire) {
+                    self.say(|| format!("{wire} hears of {grant:?}"));
                     let now = self.now;
-                    let queue = &mut self.clients[client].queue;
+                    let queue = &mut self.link(wire).queue;
                     queue.heard(now, Message::Granted(grant));
-                    self.turn(client);
+                    self.turn(wire.client);
                 }
             }
             Event::Wake(client) => {
@@ -185,37 +209,32 @@ impl World {
                 wakes_at.take_if(|at| *at <= self.now);
                 self.turn(client);
             }
-            Event::Wait {
-                client,
-                generation,
-                time,
-            } => self.wait(client, generation, time),
-            Event::Replicated {
-                client,
-                generation,
-                enough,
-            } => self.replicated(client, generation, enough),
-            Event::Connect(client) => self.connect(client),
+            Event::Wait(wire, time) => self.wait(wire, time),
+            Event::Replicated(wire, enough) => self.replicated(wire, enough),
+            Event::Connect { client, server } => self.connect(client, server),
             Event::Fault => self.fault(),
         }
     }
 
     /// A late command of an old connection runs too: its answer is not heard.
-    fn execute(&mut self, client: usize, generation: u64, sent: Sent) {
-        let reply = self.server.execute(self.now, client, &sent.call);
-        self.say(|| format!("server: client {client} {:?} -> {reply:?}", sent.call));
+    fn execute(&mut self, wire: Wire, sent: Sent) {
+        let server = &mut self.servers[wire.server];
+        let reply = server.execute(self.now, wire.client, &sent.call);
+        let published = std::mem::take(&mut server.published);
+        self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
         if self.replica.is_some() {
             self.replicate();
         }
-        for (to, grant) in std::mem::take(&mut self.server.published) {
-            let generation = self.clients[to].generation;
+        for (client, grant) in published {
+            let generation = self.clients[client].links[wire.server].generation;
+            let to = Wire {
+                client,
+                generation,
+                ..wire
+            };
             // Push and reply take different ways through the client.
             let delay = self.latency() * self.rng.u32(1..4);
-            let push = Event::Push {
-                client: to,
-                generation,
-                grant,
-            };
+            let push = Event::Push(to, grant);
             if self.faulty() && self.rng.u8(..) < 10 {
                 continue;
             }
@@ -223,24 +242,15 @@ impl World {
         }
         // Answers keep their order.
         let delay = self.latency();
-        let at = self
-            .now
-            .after(delay)
-            .max(self.clients[client].answers_until);
-        self.clients[client].answers_until = at;
-        let answer = Event::Answer {
-            client,
-            generation,
-            sent,
-            reply,
-        };
-        self.at(at, answer);
+        let at = self.now.after(delay).max(self.link(wire).answers_until);
+        self.link(wire).answers_until = at;
+        self.at(at, Event::Answer(wire, sent, reply));
     }
 
     /// One turn of a client's driver, as `Driver::drain` does it.
     fn turn(&mut self, client: usize) {
         let now = self.now;
-        let faulty = self.faulty();
+        let asks = self.calm || self.faulty();
         let it = &mut self.clients[client];
         if it.dead {
             return;
@@ -250,24 +260,31 @@ impl World {
             self.at(resumes, Event::Wake(client));
             return;
         }
-        it.act(now, faulty);
+        it.act(now, asks);
         it.drive(now);
-        let (generation, wakeup) = (it.generation, it.next_wakeup());
-        let calls = if it.up { it.queue.calls() } else { Vec::new() };
-        for sent in calls {
-            let delay = self.latency();
-            let it = &mut self.clients[client];
-            // Requests keep their order.
-            let at = now.after(delay).max(it.requests_until);
-            it.requests_until = at;
-            let request = Event::Request {
+        let wakeup = it.next_wakeup();
+        for server in 0..self.servers.len() {
+            let link = &mut self.clients[client].links[server];
+            let generation = link.generation;
+            let wire = Wire {
                 client,
+                server,
                 generation,
-                sent,
             };
-            self.at(at, request);
+            let calls = if link.up {
+                link.queue.calls()
+            } else {
+                Vec::new()
+            };
+            for sent in calls {
+                let delay = self.latency();
+                // Requests keep their order.
+                let at = now.after(delay).max(self.link(wire).requests_until);
+                self.link(wire).requests_until = at;
+                self.at(at, Event::Request(wire, sent));
+            }
+            self.ask_replica(wire);
         }
-        self.ask_replica(client);
         if let Some(at) = wakeup.map(|at| at.max(now.after(Duration::from_micros(1)))) {
             let known = &mut self.clients[client].wakes_at;
             if known.is_none_or(|known| at < known) {
@@ -306,15 +323,23 @@ impl World {
     }
 
     fn faulty(&self) -> bool {
-        self.now.since(self.start) < FAULTS
+        !self.calm && self.now.since(self.start) < FAULTS
     }
 
-    fn hears(&self, client: usize, generation: u64) -> bool {
-        let it = &self.clients[client];
-        it.up && it.generation == generation && !it.dead
+    fn hears(&self, wire: Wire) -> bool {
+        let client = &self.clients[wire.client];
+        let link = &client.links[wire.server];
+        link.up && link.generation == wire.generation && !client.dead
+    }
+
+    fn link(&mut self, wire: Wire) -> &mut Link {
+        &mut self.clients[wire.client].links[wire.server]
     }
 
     fn latency(&mut self) -> Duration {
+        if self.calm {
+            return Duration::from_micros(self.rng.u64(50..150));
+        }
         let slow = self.rng.u8(..) < 4;
         Duration::from_micros(self.rng.u64(if slow { 1..400_000 } else { 50..2_000 }))
     }
@@ -336,42 +361,51 @@ impl World {
     }
 }
 
-fn simulate(seed: u64, safeguard: Option<Safeguard>, loud: bool) {
-    let replica = safeguard.map(Replica::new);
-    if let Err(fault) = World::new(seed, replica, loud).run() {
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {} at server {}", self.client, self.server)
+    }
+}
+
+fn simulate(seed: u64, store: Store, loud: bool) {
+    if let Err(fault) = World::new(seed, store, loud).run() {
         panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
     }
 }
 
 #[test]
 fn one_holder_at_a_time_and_everybody_is_served() {
-    simulate_all("0..2000", None);
+    simulate_all("0..2000", Store::One);
+}
+
+#[test]
+fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
+    simulate_all("0..200", Store::Majority);
 }
 
 #[test]
 fn a_failover_makes_no_second_holder_where_replicas_confirm() {
-    simulate_all("0..500", Some(Safeguard::Replicas));
+    simulate_all("0..500", Store::Failing(Safeguard::Replicas));
 }
 
 #[test]
 fn a_failover_makes_no_second_holder_with_a_quarantine() {
-    simulate_all("0..500", Some(Safeguard::Quarantine));
+    simulate_all("0..500", Store::Failing(Safeguard::Quarantine));
 }
 
 #[test]
 fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
     let two_hold = |seed| {
-        let replica = Some(Replica::new(Safeguard::Nothing));
-        let outcome = World::new(seed, replica, false).run();
+        let outcome = World::new(seed, Store::Failing(Safeguard::Nothing), false).run();
         outcome.is_err_and(|fault| fault.contains("beside"))
     };
     assert!((0..200).any(two_hold));
 }
 
-fn simulate_all(default: &str, safeguard: Option<Safeguard>) {
+fn simulate_all(default: &str, store: Store) {
     if let Ok(seed) = std::env::var("LOCK_SEED") {
         let seed = seed.parse().expect("LOCK_SEED is a number");
-        return simulate(seed, safeguard, true);
+        return simulate(seed, store, true);
     }
     let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
     let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
@@ -379,10 +413,10 @@ fn simulate_all(default: &str, safeguard: Option<Safeguard>) {
     let to: u64 = to.parse().expect("a number");
     let started = Instant::now();
     for seed in from..to {
-        simulate(seed, safeguard, false);
+        simulate(seed, store, false);
     }
     let seconds = started.elapsed().as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = (to - from) as f64 / seconds;
-    println!("simulated seeds {from}..{to}: {rate:.0} a second");
+    println!("simulated seeds {from}..{to} of {store:?}: {rate:.0} a second");
 }

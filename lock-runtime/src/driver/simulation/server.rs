@@ -18,7 +18,7 @@ const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// One server and its locks.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Server {
     pub(super) fence: u64,
     locks: BTreeMap<LockKey, Lock>,
@@ -26,6 +26,10 @@ pub(super) struct Server {
     pub(super) listeners: HashSet<usize>,
     /// Messages to be delivered, and to whom.
     pub(super) published: Vec<(usize, Grant)>,
+    /// Until when it does nothing.
+    pub(super) paused_until: Moment,
+    /// Until when it grants nothing, since it has forgotten locks.
+    pub(super) quarantined_until: Moment,
 }
 
 #[derive(Clone, Default)]
@@ -52,12 +56,31 @@ struct Member {
 }
 
 impl Server {
+    /// One without data, whose counter is raised to its clock.
+    pub(super) fn new(now: Moment) -> Self {
+        Self {
+            fence: now.as_nanos() / 1000 + fastrand::u64(..1000),
+            locks: BTreeMap::new(),
+            listeners: HashSet::new(),
+            published: Vec::new(),
+            paused_until: now,
+            quarantined_until: now,
+        }
+    }
+
     /// Executes one call of a client's.
     pub(super) fn execute(&mut self, now: Moment, client: usize, call: &Call) -> Reply {
         match call {
             Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Raise { ticket, fence } => {
+                let ours = self.lock(now, ticket).extend(now, ticket);
+                if ours {
+                    self.fence = self.fence.max(*fence);
+                }
+                Reply::Ours(ours)
+            }
             Call::Shorten { ticket, left } => {
                 Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
             }

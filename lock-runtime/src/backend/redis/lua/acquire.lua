@@ -6,9 +6,8 @@
 --         waiter, if there is one
 -- reply   name, a new line, fence: it is granted
 --         {name, 'waiting', place, ms left of a holder, its name, how many others
---          wait}
---         {name, 'busy', '', and the same from there, ms for which the first of them
---          has waited}
+--          wait, and if it is not in the fast path, ms for which the first has waited}
+--         {name, 'busy', '', and the same from there}
 --         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
 local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
@@ -42,7 +41,7 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   end
   if place or not may_enter(owner, kind) or redis.call('EXISTS', QUEUE) == 1 then
     local left, who = served(owner)
-    if place then return {name, 'waiting', digits(place), left, who, (crowd(1))} end
+    if place then return {name, 'waiting', digits(place), left, who, crowd(1)} end
     return {name, 'busy', '', left, who, crowd(0)}
   end
 end

@@ -46,6 +46,7 @@ pub(crate) const ACQUIRE: &str = whole!(acquire!());
 pub(crate) const ASK: &str = whole!(script!("ask.lua"));
 pub(crate) const RELEASE: &str = whole!(release!());
 pub(crate) const RENEW: &str = whole!(script!("renew_fast.lua", or "renew.lua"));
+pub(crate) const RAISE: &str = whole!(script!("raise.lua"));
 pub(crate) const STATUS: &str = whole!(script!("status.lua"));
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = include_str!("rights.lua");

@@ -10,6 +10,7 @@ use super::kind::KindCode;
 use super::message::{Grant, Message};
 use super::scripts::{self, Script};
 use crate::backend::name;
+use crate::backend::setup::Setup;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::key::LockKey;
@@ -46,6 +47,11 @@ pub(crate) enum Call {
     Ask(Vec<Ticket>),
     Leave(Ticket),
     Renew(Ticket),
+    /// Renews, and lets the counter of acquisitions be no smaller than this.
+    Raise {
+        ticket: Ticket,
+        fence: u64,
+    },
     Release {
         ticket: Ticket,
         /// How long the lock rests.
@@ -175,6 +181,14 @@ impl KeyNames {
         })
     }
 
+    /// Those of all connections of a pool.
+    pub(crate) fn of_pool(setup: &Setup, layout: Layout) -> Result<Vec<Self>, getrandom::Error> {
+        let connections = 0..setup.pool_size;
+        connections
+            .map(|_| Self::new(&setup.prefix, layout))
+            .collect()
+    }
+
     /// The same, for a connection to this node of a cluster.
     pub(crate) fn at_node(&self, id: &str) -> Self {
         Self {
@@ -284,6 +298,7 @@ impl Call {
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
+            Self::Raise { .. } => &scripts::RAISE,
             Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
             Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
             Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
@@ -304,6 +319,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
@@ -338,6 +354,7 @@ impl Call {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => Some(&ticket.terms.key),
             Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
@@ -413,6 +430,15 @@ impl Call {
             }
             Self::Renew(ticket) => renew(ticket, ticket.terms.ttl),
             Self::Shorten { ticket, left } => renew(ticket, *left),
+            Self::Raise { ticket, fence } => {
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::RAISE, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(Text(KindCode(terms.kind)))
+                    .arg(fence);
+                cmd
+            }
             Self::Topology => words(&["CLUSTER", "SLOTS"]),
             Self::Inspect(_, step) => step.encode(names, by_text),
             Self::Report {

@@ -95,6 +95,7 @@ impl Call {
             (
                 Self::Leave(ticket)
                 | Self::Renew(ticket)
+                | Self::Raise { ticket, .. }
                 | Self::Release { ticket, .. }
                 | Self::Shorten { ticket, .. },
                 value,

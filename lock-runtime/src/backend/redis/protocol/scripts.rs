@@ -22,14 +22,15 @@ macro_rules! scripts {
 }
 
 scripts!(
-    ACQUIRE, ASK, RELEASE, RENEW, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN, QUARANTINE
+    ACQUIRE, ASK, RELEASE, RENEW, RAISE, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN, QUARANTINE
 );
 
-static ALL: [&Script; 11] = [
+static ALL: [&Script; 12] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
     &RENEW,
+    &RAISE,
     &MANY,
     &STATUS,
     &OVERVIEW,

@@ -13,6 +13,8 @@ pub(super) struct Claim {
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
     pub(super) place: Option<u64>,
+    /// Whether it is one server's part of an acquisition on several.
+    pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
     pub(super) crowded: bool,
     /// If the server forbids the release, until when it is tried again.
@@ -64,6 +66,7 @@ impl Claim {
             stage: Stage::Unsent,
             since: now,
             place: None,
+            is_part: false,
             crowded: false,
             forbidden: None,
             told: false,

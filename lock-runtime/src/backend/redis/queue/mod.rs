@@ -7,6 +7,7 @@ mod gathering;
 mod inspect;
 mod messages;
 mod next;
+pub(crate) mod order;
 mod quarantine;
 mod quarantined;
 mod replicated;
@@ -307,7 +308,12 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Ok(token) = self.tokens.next() else {
+        let token = if claim.is_part {
+            Ok(claim.ticket.token.sibling())
+        } else {
+            self.tokens.next()
+        };
+        let Ok(token) = token else {
             self.retries.insert((now.after(PAUSE), id));
             return;
         };

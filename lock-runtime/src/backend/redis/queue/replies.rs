@@ -17,6 +17,7 @@ impl Queue {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
             Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
@@ -166,6 +167,20 @@ impl Queue {
             }
             _ => {}
         }
+    }
+
+    fn raise_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: Ticket,
+        fence: u64,
+        result: Result<Reply, Trouble>,
+    ) {
+        if let Err(Trouble::NotRun) = result {
+            return self.send(now, Call::Raise { ticket, fence });
+        }
+        self.renew_replied(now, at, &ticket, result);
     }
 
     fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply, Trouble>) {

@@ -32,8 +32,12 @@ impl Queue {
                 return;
             }
         };
-        self.ids.insert(ticket.token, id);
-        let claim = Claim::new(ticket, now);
+        self.begin(now, Claim::new(ticket, now));
+    }
+
+    pub(super) fn begin(&mut self, now: Moment, claim: Claim) {
+        let id = claim.ticket.terms.id;
+        self.ids.insert(claim.ticket.token, id);
         self.claims.insert(id, claim);
         match self.obstacle().cloned() {
             None => self.retry(now, id),

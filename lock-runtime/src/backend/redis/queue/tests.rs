@@ -155,6 +155,7 @@ fn token(sent: &Sent) -> Token {
     match &sent.call {
         Call::Acquire { ticket, .. }
         | Call::Renew(ticket)
+        | Call::Raise { ticket, .. }
         | Call::Release { ticket, .. }
         | Call::Shorten { ticket, .. }
         | Call::Leave(ticket) => ticket.token,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{
@@ -55,6 +55,8 @@ pub(crate) struct Identity {
     run: String,
     /// The server's number for the connection. Numbers begin anew with each start.
     number: i64,
+    /// What its clock showed, in µs since 1970, and when that was asked.
+    pub(super) clock: Option<(u64, Instant)>,
 }
 
 /// The link that asks for a connection.
@@ -299,6 +301,7 @@ async fn prepare(
     }
 
     let count = first.len();
+    let asked = Instant::now();
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
     if !names.is_declared() {
         if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
@@ -314,6 +317,9 @@ async fn prepare(
         [Value::Int(number), info, ..] => told(info, "run_id:").map(|run| Identity {
             run: run.to_owned(),
             number: *number,
+            clock: told(info, "server_time_usec:")
+                .and_then(|it| it.parse().ok())
+                .map(|it| (it, asked)),
         }),
         _ => None,
     };

@@ -24,6 +24,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
+use crate::backend::redis::redlock::clocks::ahead;
 use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
@@ -55,6 +56,8 @@ pub(crate) struct Link<D = Queue> {
     proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
+    /// By how many µs the server's clock was ahead of ours when it opened.
+    clock_ahead: Option<i64>,
     /// The server of this one, or of the last one, if sentinels have named it.
     master: Option<Master>,
     /// In the order of sending, which is that of the answers.
@@ -118,6 +121,7 @@ impl<D: Desk> Link<D> {
             ended: false,
             proven: false,
             identity: None,
+            clock_ahead: None,
             master: None,
             in_flight: VecDeque::new(),
             last_answer: now,
@@ -131,6 +135,10 @@ impl<D: Desk> Link<D> {
 
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
+    }
+
+    pub(crate) fn clock_ahead(&self) -> Option<i64> {
+        self.clock_ahead
     }
 
     /// Whether it is open and few pipelines are in flight.
@@ -347,6 +355,12 @@ impl<D: Desk> Link<D> {
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
+        let clock = opened.identity.and_then(|it| it.clock);
+        self.clock_ahead = clock.map(|(theirs, asked)| {
+            // As it would be now.
+            let theirs = Duration::from_micros(theirs) + asked.elapsed();
+            ahead(theirs, now)
+        });
         if let Some(names) = &opened.names {
             self.names = Arc::new(names.clone());
         }

@@ -1,0 +1,108 @@
+//! What a majority of servers asks of the queue of one, beside what the driver asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Queue;
+use super::claim::{Claim, Stage};
+use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::token::Token;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::{LeaseId, Terms};
+
+/// One server's part of something that several of them decide.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Take the lock, or stand in the line at this place. The tokens of all parts of an
+    /// acquisition are siblings.
+    Acquire {
+        terms: Arc<Terms>,
+        token: Token,
+        place: u64,
+    },
+    /// Let go of what was granted, and stand in the line at this place. It may be granted
+    /// again, or else it goes to who stands before.
+    Yield { id: LeaseId, place: u64 },
+    /// Extend the lease, and let the counter of acquisitions be no smaller than this.
+    /// Answered with [`Outcome::Renewed`], as a renewal is.
+    Raise { id: LeaseId, fence: u64 },
+    /// It is held under this fence, of which whoever asks is told.
+    Number { id: LeaseId, fence: u64 },
+    /// Release the lock, which rests until then.
+    Release { id: LeaseId, rests: Moment },
+    /// What the driver asks.
+    Plain(Request),
+}
+
+impl Queue {
+    pub(crate) fn obey(&mut self, now: Moment, order: Order) {
+        match order {
+            Order::Acquire {
+                terms,
+                token,
+                place,
+            } => {
+                let mut claim = Claim::new(Ticket::new(token, terms), now);
+                claim.is_part = true;
+                claim.place = Some(place);
+                self.begin(now, claim);
+            }
+            Order::Yield { id, place } => self.give_way(now, id, place),
+            Order::Raise { id, fence } => self.raise(now, id, fence),
+            Order::Number { id, fence: ours } => {
+                if let Some(claim) = self.claims.get_mut(&id)
+                    && let Stage::Held { fence, .. } = &mut claim.stage
+                {
+                    *fence = ours;
+                }
+            }
+            Order::Release { id, rests } => {
+                if let Some(claim) = self.claims.get_mut(&id) {
+                    let until = now.after(claim.ticket.terms.ttl);
+                    claim.stage = Stage::Releasing { until, rests };
+                }
+                self.retry(now, id);
+            }
+            Order::Plain(request) => self.submit(now, request),
+        }
+    }
+
+    /// Both calls go in one pipeline, so that it stands in the line when it lets go.
+    fn give_way(&mut self, now: Moment, id: LeaseId, place: u64) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        claim.place = Some(place);
+        let ticket = claim.ticket.clone();
+        self.start_over(now, id);
+        if let Some(trouble) = self.obstacle().cloned() {
+            // The server forgets the old token when its lease ends.
+            return self.trouble(id, &trouble);
+        }
+        self.retry(now, id);
+        let rest = Duration::ZERO;
+        self.send(
+            now,
+            Call::Release {
+                ticket,
+                rest,
+                crowded: false,
+            },
+        );
+    }
+
+    fn raise(&mut self, now: Moment, id: LeaseId, fence: u64) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+            return;
+        };
+        let ticket = claim.ticket.clone();
+        match &self.down {
+            None => self.send(now, Call::Raise { ticket, fence }),
+            Some(trouble) => {
+                let cause = trouble.cause();
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            }
+        }
+    }
+}

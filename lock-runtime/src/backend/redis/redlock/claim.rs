@@ -1,0 +1,195 @@
+//! One acquisition on several servers: what each has said of its part, and what follows
+//! from all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::terms::Terms;
+
+/// How many of all servers have to agree, whether they answer or not.
+pub(super) fn majority(servers: usize) -> usize {
+    servers / 2 + 1
+}
+
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) terms: Arc<Terms>,
+    /// One of the tokens, which begin alike on all servers.
+    token: Token,
+    /// Where it stands in each line.
+    pub(super) place: u64,
+    pub(super) parts: Vec<Part>,
+    pub(super) stage: Stage,
+    /// When it yields what it has, or looks again.
+    pub(super) due: Option<Moment>,
+    /// How often it has yielded or looked again.
+    pub(super) rounds: u32,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    Acquiring,
+    /// Granted by a majority, which is brought to this fence.
+    Raising {
+        fence: u64,
+    },
+    Held {
+        fence: u64,
+        granted: Moment,
+        /// Since when a renewal is on its way.
+        renewing: Option<Moment>,
+    },
+    /// Nobody wants it any more; until enough servers know.
+    Leaving,
+}
+
+/// What one server has said last.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Nothing since it was asked.
+    Asked,
+    /// Somebody else has the lock there.
+    Waiting(Option<Box<Holder>>),
+    /// It cannot be asked at the moment.
+    Trouble,
+    Granted(Grant),
+    /// What was granted is gone.
+    Lost,
+    /// It will never grant it.
+    Failed,
+    /// It was told to let go: whether it was ours, or `None` before it has answered.
+    Left(Option<Result<bool, Cause>>),
+}
+
+/// The lock is ours on a server for `ttl` from `since`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub(super) fence: u64,
+    pub(super) since: Moment,
+    pub(super) ttl: Duration,
+    /// Whether a renewal is on its way.
+    pub(super) asked: bool,
+}
+
+impl Grant {
+    pub(super) fn deadline(&self) -> Moment {
+        deadline(self.since, self.ttl)
+    }
+}
+
+impl Claim {
+    pub(super) fn new(terms: Arc<Terms>, token: Token, place: u64, servers: usize) -> Self {
+        Self {
+            terms,
+            token,
+            place,
+            parts: (0..servers).map(|_| Part::Asked).collect(),
+            stage: Stage::Acquiring,
+            due: None,
+            rounds: 0,
+        }
+    }
+
+    pub(super) fn majority(&self) -> usize {
+        majority(self.parts.len())
+    }
+
+    /// How many servers are enough to be in the way of a majority.
+    pub(super) fn minority(&self) -> usize {
+        self.parts.len() - self.majority() + 1
+    }
+
+    pub(super) fn count(&self, is: impl Fn(&Part) -> bool) -> usize {
+        self.parts.iter().filter(|part| is(part)).count()
+    }
+
+    pub(super) fn grants(&self) -> impl Iterator<Item = (usize, &Grant)> {
+        let parts = self.parts.iter().enumerate();
+        parts.filter_map(|(server, part)| match part {
+            Part::Granted(grant) => Some((server, grant)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn grant(&mut self, server: usize) -> Option<&mut Grant> {
+        match &mut self.parts[server] {
+            Part::Granted(grant) => Some(grant),
+            _ => None,
+        }
+    }
+
+    /// Those that are surely ours.
+    pub(super) fn valid(&self, now: Moment) -> impl Iterator<Item = (usize, &Grant)> {
+        self.grants().filter(move |(_, it)| now < it.deadline())
+    }
+
+    /// The grant with which a majority ends: until its deadline, so many servers have the
+    /// lock for us. `None` if they are too few, or those that gave out `fence` or more are.
+    pub(super) fn last_of_majority(&self, now: Moment, fence: u64) -> Option<Grant> {
+        let valid = self.valid(now).filter(|(_, it)| it.fence >= fence);
+        let mut grants: Vec<_> = valid.map(|(_, grant)| *grant).collect();
+        grants.sort_by_key(|it| std::cmp::Reverse(it.deadline()));
+        grants.get(self.majority() - 1).copied()
+    }
+
+    /// Whether all that may still be granted, as far as is known, is too little.
+    pub(super) fn is_short(&self) -> bool {
+        self.count(|it| matches!(it, Part::Asked | Part::Granted(_))) < self.majority()
+    }
+
+    /// How many servers have said that it is not ours.
+    pub(super) fn denied(&self) -> usize {
+        self.count(|it| matches!(it, Part::Waiting(_) | Part::Lost | Part::Failed))
+    }
+
+    /// The holder whom most servers name, and how many do.
+    pub(super) fn holder(&self) -> (Option<&Holder>, usize) {
+        let ours = self.token.to_string();
+        let named = self.parts.iter().filter_map(|part| match part {
+            Part::Waiting(Some(holder)) => Some(&**holder),
+            _ => None,
+        });
+        let others = named.filter(|it| Token::family(&it.id) != Token::family(&ours));
+        let others: Vec<_> = others.collect();
+        let votes = |it: &Holder| {
+            let same = |other: &&&Holder| Token::family(&other.id) == Token::family(&it.id);
+            others.iter().filter(same).count()
+        };
+        let most = others.iter().max_by_key(|it| votes(it));
+        (most.copied(), most.map_or(0, |it| votes(it)))
+    }
+}
+
+impl Claim {
+    /// How its release ends, as soon as that is known: whether a majority had it for us.
+    pub(super) fn ending(&self) -> Option<Result<bool, Cause>> {
+        let ours = self.count(|it| matches!(it, Part::Left(Some(Ok(true)))));
+        let others = self.count(|it| matches!(it, Part::Left(Some(Ok(false)))));
+        let open = self.count(|it| matches!(it, Part::Left(None)));
+        if ours >= self.majority() {
+            return Some(Ok(true));
+        }
+        let may_be_ours = ours + open >= self.majority();
+        if ours + others >= self.majority() && !may_be_ours {
+            return Some(Ok(false));
+        }
+        if open > 0 {
+            return None;
+        }
+        self.parts.iter().find_map(|part| match part {
+            Part::Left(Some(Err(cause))) => Some(Err(cause.clone())),
+            _ => None,
+        })
+    }
+
+    /// Why there is no majority, where nobody has said it.
+    pub(super) fn too_few() -> Trouble {
+        Trouble::said("fewer than a majority of the servers have answered")
+    }
+}

@@ -1,0 +1,68 @@
+//! The places of newcomers, by a clock that the servers share.
+
+use std::time::Duration;
+
+use crate::base::clock::Moment;
+
+/// By how many µs a clock that shows this time since 1970 is ahead of ours.
+pub(crate) fn ahead(shows: Duration, now: Moment) -> i64 {
+    let shows = i64::try_from(shows.as_micros()).unwrap_or(i64::MAX);
+    shows.saturating_sub_unsigned(now.as_nanos() / 1000)
+}
+
+/// What is known of the servers' clocks. The places of different processes follow the order
+/// in which they came as long as a majority of these clocks agree.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    /// By how many µs each is ahead of ours.
+    ahead: Vec<Option<i64>>,
+    /// The same of the machine's clock, which counts before any server has told.
+    machine: i64,
+    last: u64,
+}
+
+impl Clocks {
+    pub(crate) fn new(servers: usize, machine: i64) -> Self {
+        Self {
+            ahead: vec![None; servers],
+            machine,
+            last: 0,
+        }
+    }
+
+    pub(super) fn servers(&self) -> usize {
+        self.ahead.len()
+    }
+
+    pub(super) fn learn(&mut self, server: usize, ahead: i64) {
+        self.ahead[server] = Some(ahead);
+    }
+
+    /// The place of somebody who comes now: in µs, and behind those who came before.
+    pub(super) fn place(&mut self, now: Moment) -> u64 {
+        let mut known: Vec<_> = self.ahead.iter().flatten().copied().collect();
+        known.sort_unstable();
+        let median = known.get(known.len() / 2).copied();
+        let ours = now.as_nanos() / 1000;
+        let shared = ours.saturating_add_signed(median.unwrap_or(self.machine));
+        self.last = shared.max(self.last + 1);
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_clock_that_is_wrong_moves_nobody() {
+        let mut clocks = Clocks::new(3, 5);
+        let now = |micros: u64| Moment::from_nanos(micros * 1000);
+        assert_eq!(clocks.place(now(100)), 105, "nobody has told yet");
+        for (server, ahead) in [1_000, 9_000_000, 1_002].into_iter().enumerate() {
+            clocks.learn(server, ahead);
+        }
+        assert_eq!(clocks.place(now(200)), 1_202);
+        assert_eq!(clocks.place(now(200)), 1_203, "no two have one place");
+    }
+}

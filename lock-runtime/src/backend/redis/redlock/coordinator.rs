@@ -1,0 +1,353 @@
+//! Decides by majority: which servers are asked for what, and what their answers mean for
+//! an acquisition. A state machine without I/O.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::{Claim, Grant, Part, Stage};
+use super::clocks::Clocks;
+use super::inspections::Inspections;
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::queue::order::Order;
+use crate::backend::token::Tokens;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+
+/// How long those that have not answered may keep others from what was granted.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The pause before what came back is yielded again; it doubles from time to time.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// How often a single try looks who has the lock, before it counts as held.
+const LOOKS: u32 = 4;
+
+/// Everything that goes to the servers together.
+#[derive(Debug)]
+pub(crate) struct Coordinator {
+    pub(super) claims: Numbered<LeaseId, Claim>,
+    pub(super) orders: Vec<(usize, Order)>,
+    pub(super) outcomes: VecDeque<Outcome>,
+    pub(super) clocks: Clocks,
+    agenda: BTreeSet<(Moment, LeaseId)>,
+    inspections: Inspections,
+    tokens: Tokens,
+    servers: usize,
+}
+
+impl Coordinator {
+    pub(crate) fn new(clocks: Clocks) -> Self {
+        let servers = clocks.servers();
+        Self {
+            claims: Numbered::default(),
+            orders: Vec::new(),
+            outcomes: VecDeque::new(),
+            clocks,
+            agenda: BTreeSet::new(),
+            inspections: Inspections::new(servers),
+            tokens: Tokens::default(),
+            servers,
+        }
+    }
+
+    /// What to ask of which server now.
+    pub(crate) fn orders(&mut self) -> Vec<(usize, Order)> {
+        std::mem::take(&mut self.orders)
+    }
+
+    pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    /// When [`tick`](Self::tick) will next have something to do.
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    /// The clock of a server is ahead of ours by so many µs.
+    pub(crate) fn learn(&mut self, server: usize, ahead: i64) {
+        self.clocks.learn(server, ahead);
+    }
+
+    /// Takes in what the driver asks.
+    pub(crate) fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            Request::Acquire(terms) => self.acquire(now, terms),
+            Request::Abandon(id) => self.leave(id, None),
+            Request::Release(id) => self.release(now, id),
+            Request::Renew(id) => self.renew(now, id),
+            Request::Query(id, query) => {
+                for server in 0..self.servers {
+                    let request = Request::Query(id, query.clone());
+                    self.orders.push((server, Order::Plain(request)));
+                }
+            }
+        }
+    }
+
+    /// Takes in what one server has answered.
+    pub(crate) fn settle(&mut self, now: Moment, server: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Granted {
+                id,
+                fence,
+                since,
+                ttl,
+            } => {
+                let asked = false;
+                let grant = Grant {
+                    fence,
+                    since,
+                    ttl,
+                    asked,
+                };
+                self.note(now, server, id, Part::Granted(grant));
+            }
+            Outcome::Waiting { id, holder } | Outcome::Busy { id, holder } => {
+                self.note(now, server, id, Part::Waiting(holder));
+            }
+            Outcome::Trouble { id, cause, soon } => {
+                self.note(now, server, id, Part::Trouble);
+                self.obstructed(id, cause, soon);
+            }
+            Outcome::Failed { id, cause } => {
+                self.note(now, server, id, Part::Failed);
+                self.obstructed(id, cause, false);
+            }
+            Outcome::Invalid { id, .. } => {
+                self.give_up(id);
+                self.outcomes.push_back(outcome);
+            }
+            Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
+            Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
+            Outcome::NotHeld { id } => self.not_held(now, server, id),
+            Outcome::Released { id, result } => self.left(server, id, result),
+            Outcome::Answered { id, result } => {
+                let answer = self.inspections.answered(server, id, result);
+                self.outcomes.extend(answer);
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Moment) {
+        while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
+            self.agenda.remove(&(at, id));
+            let Some(claim) = self.claims.get_mut(&id) else {
+                continue;
+            };
+            claim.due = None;
+            claim.rounds += 1;
+            if claim.terms.wait.is_try() && claim.rounds > LOOKS {
+                self.busy(id);
+            } else {
+                self.yield_all(id);
+                self.contend(now, id);
+            }
+        }
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let id = terms.id;
+        let token = match self.tokens.next() {
+            Ok(token) => token,
+            Err(error) => {
+                let cause = Trouble::said(&format!("no random numbers: {error}")).cause();
+                return self.outcomes.push_back(Outcome::Failed { id, cause });
+            }
+        };
+        let place = self.clocks.place(now);
+        // One that tries once stands in the lines too, until it is known who has the lock.
+        let waits = if terms.wait.is_try() {
+            Arc::new(Terms {
+                wait: Wait::Forever,
+                ..Terms::clone(&terms)
+            })
+        } else {
+            Arc::clone(&terms)
+        };
+        for server in 0..self.servers {
+            let terms = Arc::clone(&waits);
+            let order = Order::Acquire {
+                terms,
+                token,
+                place,
+            };
+            self.orders.push((server, order));
+        }
+        let claim = Claim::new(terms, token, place, self.servers);
+        self.claims.insert(id, claim);
+    }
+
+    /// Notes where an acquisition stands on a server.
+    fn note(&mut self, now: Moment, server: usize, id: LeaseId, says: Part) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if matches!(claim.parts[server], Part::Left(_)) {
+            return;
+        }
+        claim.parts[server] = says;
+        match claim.stage {
+            Stage::Acquiring => self.contend(now, id),
+            Stage::Raising { .. } => self.number(now, id),
+            Stage::Held { fence, .. } => self.joined(now, server, id, fence),
+            Stage::Leaving => {}
+        }
+    }
+
+    /// Whether a majority is ours, may become ours, or has to be left to others.
+    pub(super) fn contend(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let majority = claim.majority();
+        if claim.valid(now).count() >= majority {
+            return self.number(now, id);
+        }
+        let reached = claim.count(|it| !matches!(it, Part::Asked | Part::Trouble | Part::Failed));
+        let (holder, named) = claim.holder();
+        let holder = holder.cloned().map(Box::new);
+        let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
+        let short = claim.is_short();
+        if short && reached >= majority {
+            if is_try && named >= majority {
+                return self.busy(id);
+            }
+            // One that tries once would be told that it is held.
+            if !is_try {
+                self.outcomes.push_back(Outcome::Waiting { id, holder });
+            }
+        }
+        if partial > 0 || (is_try && short) {
+            self.contest(now, id, short);
+        }
+    }
+
+    /// What is too little for a majority goes to who stands before us: at once when it is
+    /// known to be too little, and later and later when it keeps coming back, since then
+    /// nobody stands before us.
+    fn contest(&mut self, now: Moment, id: LeaseId, short: bool) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let is_first = claim.rounds == 0 && claim.grants().count() > 0;
+        let longest = LONGEST_PAUSE.min(claim.terms.ttl / 3);
+        let pause = match short {
+            true if is_first => Duration::ZERO,
+            true => (FIRST_PAUSE * 2_u32.pow(claim.rounds.min(6))).min(longest),
+            false => PATIENCE,
+        };
+        let at = now.after(pause);
+        if claim.due.is_none_or(|due| at < due) {
+            if let Some(due) = claim.due.replace(at) {
+                self.agenda.remove(&(due, id));
+            }
+            self.agenda.insert((at, id));
+        }
+    }
+
+    fn yield_all(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let place = claim.place;
+        for (server, part) in claim.parts.iter_mut().enumerate() {
+            if let Part::Granted(_) = part {
+                *part = Part::Asked;
+                self.orders.push((server, Order::Yield { id, place }));
+            }
+        }
+    }
+
+    /// Brings a majority to the largest of its fences, so that every later majority meets a
+    /// server that has gone on from there.
+    pub(super) fn number(&mut self, now: Moment, id: LeaseId) {
+        self.no_longer_due(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let fence = match claim.stage {
+            Stage::Raising { fence } => fence,
+            _ => claim.valid(now).map(|(_, it)| it.fence).max().unwrap_or(0),
+        };
+        if let Some(last) = claim.last_of_majority(now, fence) {
+            claim.stage = Stage::Held {
+                fence,
+                granted: now,
+                renewing: None,
+            };
+            let (since, ttl) = (last.since, last.ttl);
+            let numbered = claim.grants().map(|(server, _)| server);
+            let numbered = numbered.map(|server| (server, Order::Number { id, fence }));
+            self.orders.extend(numbered);
+            return self.outcomes.push_back(Outcome::Granted {
+                id,
+                fence,
+                since,
+                ttl,
+            });
+        }
+        if claim.valid(now).count() < claim.majority() {
+            claim.stage = Stage::Acquiring;
+            return self.contend(now, id);
+        }
+        claim.stage = Stage::Raising { fence };
+        for server in 0..self.servers {
+            self.raise(server, id, fence);
+        }
+    }
+
+    /// Brings a server to a fence, if it has granted us the lock with a smaller one.
+    pub(super) fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
+        let claim = self.claims.get_mut(&id);
+        let grant = claim.and_then(|claim| claim.grant(server));
+        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
+            grant.asked = true;
+            self.orders.push((server, Order::Raise { id, fence }));
+        }
+    }
+
+    /// So many servers cannot be asked that there is no majority.
+    fn obstructed(&mut self, id: LeaseId, cause: Cause, soon: bool) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if !matches!(claim.stage, Stage::Acquiring) {
+            return;
+        }
+        let failed = claim.count(|it| matches!(it, Part::Failed));
+        let troubled = claim.count(|it| matches!(it, Part::Trouble));
+        if failed >= claim.minority() {
+            self.give_up(id);
+            self.outcomes.push_back(Outcome::Failed { id, cause });
+        } else if failed + troubled >= claim.minority() {
+            let trouble = Outcome::Trouble { id, cause, soon };
+            self.outcomes.push_back(trouble);
+        }
+    }
+
+    /// A single try has found the lock held.
+    fn busy(&mut self, id: LeaseId) {
+        let claim = self.claims.get(&id);
+        let holder = claim.and_then(|it| it.holder().0.cloned().map(Box::new));
+        self.give_up(id);
+        self.outcomes.push_back(Outcome::Busy { id, holder });
+    }
+
+    /// Ends an acquisition of which the driver hears no more.
+    fn give_up(&mut self, id: LeaseId) {
+        self.leave(id, None);
+        self.claims.remove(&id);
+    }
+
+    pub(super) fn no_longer_due(&mut self, id: LeaseId) {
+        let claim = self.claims.get_mut(&id);
+        if let Some(due) = claim.and_then(|claim| claim.due.take()) {
+            self.agenda.remove(&(due, id));
+        }
+    }
+}

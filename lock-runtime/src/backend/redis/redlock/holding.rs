@@ -1,0 +1,198 @@
+//! What happens to a lock that a majority has granted: it is renewed, and let go of.
+
+use std::time::Duration;
+
+use super::claim::{Claim, Part, Stage};
+use super::coordinator::Coordinator;
+use crate::backend::redis::queue::order::Order;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::terms::LeaseId;
+
+impl Coordinator {
+    /// A server has granted what is held already.
+    pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
+        self.raise(server, id, fence);
+        self.orders.push((server, Order::Number { id, fence }));
+        self.watch(now, id, None);
+    }
+
+    pub(super) fn renew(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Stage::Held { renewing, .. } = &mut claim.stage else {
+            return;
+        };
+        *renewing = Some(now);
+        for (server, part) in claim.parts.iter_mut().enumerate() {
+            if let Part::Granted(grant) = part {
+                grant.asked = true;
+                let order = Order::Plain(Request::Renew(id));
+                self.orders.push((server, order));
+            }
+        }
+    }
+
+    pub(super) fn renewed(
+        &mut self,
+        now: Moment,
+        server: usize,
+        id: LeaseId,
+        since: Moment,
+        ttl: Duration,
+    ) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let raised = match claim.stage {
+            Stage::Raising { fence } => fence,
+            _ => 0,
+        };
+        if let Some(grant) = claim.grant(server) {
+            grant.asked = false;
+            (grant.since, grant.ttl) = (since, ttl);
+            grant.fence = grant.fence.max(raised);
+        }
+        self.go_on(now, id, None);
+    }
+
+    pub(super) fn renew_failed(&mut self, now: Moment, server: usize, id: LeaseId, cause: Cause) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if let Some(grant) = claim.grant(server) {
+            grant.asked = false;
+            if let Stage::Raising { .. } = claim.stage {
+                self.yield_part(server, id);
+            }
+        }
+        self.go_on(now, id, Some(cause));
+    }
+
+    /// A server says that it is not ours there any more.
+    pub(super) fn not_held(&mut self, now: Moment, server: usize, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.grant(server).is_none() {
+            return;
+        }
+        match claim.stage {
+            Stage::Held { .. } => claim.parts[server] = Part::Lost,
+            _ => self.yield_part(server, id),
+        }
+        self.go_on(now, id, None);
+    }
+
+    fn go_on(&mut self, now: Moment, id: LeaseId, cause: Option<Cause>) {
+        match self.claims.get(&id).map(|claim| &claim.stage) {
+            Some(Stage::Acquiring) => self.contend(now, id),
+            Some(Stage::Raising { .. }) => self.number(now, id),
+            Some(Stage::Held { .. }) => self.watch(now, id, cause),
+            Some(Stage::Leaving) | None => {}
+        }
+    }
+
+    /// Whether a renewal, if one is on its way, has reached a majority of all servers, and
+    /// whether so many have denied it that none is left.
+    fn watch(&mut self, now: Moment, id: LeaseId, cause: Option<Cause>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.denied() >= claim.minority() {
+            return self.outcomes.push_back(Outcome::NotHeld { id });
+        }
+        let (majority, last) = (claim.majority(), claim.last_of_majority(now, 0));
+        let Stage::Held { renewing, .. } = &mut claim.stage else {
+            return;
+        };
+        let Some(started) = *renewing else {
+            return;
+        };
+        let fresh = |part: &Part| matches!(part, Part::Granted(it) if it.since >= started);
+        let asked = |part: &Part| matches!(part, Part::Granted(it) if it.asked);
+        let renewed = claim.parts.iter().filter(|it| fresh(it)).count() >= majority;
+        match last {
+            Some(last) if renewed => {
+                *renewing = None;
+                let (since, ttl) = (last.since, last.ttl);
+                self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+                self.rejoin(now, id);
+            }
+            _ if !claim.parts.iter().any(asked) => {
+                *renewing = None;
+                let cause = cause.unwrap_or_else(|| Claim::too_few().cause());
+                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            }
+            _ => {}
+        }
+    }
+
+    /// Stands in line again where the lock was lost, as a server does that was restarted.
+    fn rejoin(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        for (server, part) in claim.parts.iter_mut().enumerate() {
+            if let Part::Lost = part {
+                *part = Part::Asked;
+                let place = self.clocks.place(now);
+                self.orders.push((server, Order::Yield { id, place }));
+            }
+        }
+    }
+
+    fn yield_part(&mut self, server: usize, id: LeaseId) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.parts[server] = Part::Asked;
+            let place = claim.place;
+            self.orders.push((server, Order::Yield { id, place }));
+        }
+    }
+
+    pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
+        let rests = self.claims.get(&id).map(|claim| match claim.stage {
+            Stage::Held { granted, .. } => now.after(claim.terms.rest(granted, now)),
+            _ => now,
+        });
+        self.leave(id, rests);
+    }
+
+    /// Tells all servers that nobody wants it any more.
+    pub(super) fn leave(&mut self, id: LeaseId, rests: Option<Moment>) {
+        self.no_longer_due(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            let result = Ok(false);
+            return self.outcomes.push_back(Outcome::Released { id, result });
+        };
+        claim.stage = Stage::Leaving;
+        for (server, part) in claim.parts.iter_mut().enumerate() {
+            let order = match (&part, rests) {
+                // The server's queue has ended it.
+                (Part::Failed, _) => {
+                    *part = Part::Left(Some(Ok(false)));
+                    continue;
+                }
+                (Part::Granted(_), Some(rests)) => Order::Release { id, rests },
+                _ => Order::Plain(Request::Abandon(id)),
+            };
+            *part = Part::Left(None);
+            self.orders.push((server, order));
+        }
+    }
+
+    pub(super) fn left(&mut self, server: usize, id: LeaseId, result: Result<bool, Cause>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if let Part::Left(answer) = &mut claim.parts[server] {
+            *answer = Some(result);
+        }
+        if let Some(result) = claim.ending() {
+            self.claims.remove(&id);
+            self.outcomes.push_back(Outcome::Released { id, result });
+        }
+    }
+}

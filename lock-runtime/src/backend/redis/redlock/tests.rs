@@ -1,0 +1,170 @@
+//! Promise: a majority of all servers decides, whatever the others say.
+
+use std::time::Duration;
+
+use super::clocks::Clocks;
+use super::coordinator::Coordinator;
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::queue::order::Order;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::{LeaseId, Terms};
+
+const ID: LeaseId = LeaseId(1);
+const TTL: Duration = Duration::from_secs(10);
+
+fn at(millis: u64) -> Moment {
+    Moment::from_nanos(1_000_000_000 + millis * 1_000_000)
+}
+
+/// Five servers that have been asked for a lock.
+fn asked() -> Coordinator {
+    let mut coordinator = Coordinator::new(Clocks::new(5, 0));
+    let terms = Terms::of(ID, "k", TTL);
+    coordinator.submit(at(0), Request::Acquire(terms.into()));
+    assert_eq!(coordinator.orders().len(), 5);
+    coordinator
+}
+
+fn grants(coordinator: &mut Coordinator, server: usize, sent: u64, fence: u64) {
+    let granted = Outcome::Granted {
+        id: ID,
+        fence,
+        since: at(sent),
+        ttl: TTL,
+    };
+    coordinator.settle(at(sent + 5), server, granted);
+}
+
+fn renews(coordinator: &mut Coordinator, server: usize, sent: u64) {
+    let renewed = Outcome::Renewed {
+        id: ID,
+        since: at(sent),
+        ttl: TTL,
+    };
+    coordinator.settle(at(sent + 5), server, renewed);
+}
+
+/// The servers that are to raise their counters.
+fn raised(coordinator: &mut Coordinator) -> Vec<usize> {
+    let orders = coordinator.orders().into_iter();
+    let raises = orders.filter(|(_, order)| matches!(order, Order::Raise { fence: 9, .. }));
+    raises.map(|(server, _)| server).collect()
+}
+
+#[test]
+fn validity_counts_from_the_earliest_of_the_majority() {
+    let mut coordinator = asked();
+    for (server, sent) in [(0, 30), (1, 10), (2, 20)] {
+        assert!(coordinator.next_outcome().is_none());
+        grants(&mut coordinator, server, sent, 9);
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Granted { since, fence: 9, .. }) if since == at(10)),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn the_largest_fence_counts_once_a_majority_has_it() {
+    let mut coordinator = asked();
+    for (server, fence) in [(0, 3), (1, 9), (2, 5)] {
+        grants(&mut coordinator, server, 0, fence);
+    }
+    assert!(coordinator.next_outcome().is_none());
+    assert_eq!(raised(&mut coordinator), [0, 2]);
+    renews(&mut coordinator, 0, 10);
+    assert!(coordinator.next_outcome().is_none(), "two have it");
+    renews(&mut coordinator, 2, 20);
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Granted { fence: 9, .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn servers_that_do_not_answer_count_as_against_it() {
+    let mut coordinator = asked();
+    for server in 2..5 {
+        let trouble = Outcome::Trouble {
+            id: ID,
+            cause: Trouble::said("down").cause(),
+            soon: false,
+        };
+        coordinator.settle(at(1), server, trouble);
+    }
+    for server in 0..2 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    while let Some(outcome) = coordinator.next_outcome() {
+        assert!(matches!(outcome, Outcome::Trouble { .. }), "{outcome:?}");
+    }
+}
+
+#[test]
+fn what_is_too_little_is_yielded_with_the_same_place() {
+    let mut coordinator = Coordinator::new(Clocks::new(5, 0));
+    let terms = Terms::of(ID, "k", TTL);
+    coordinator.submit(at(0), Request::Acquire(terms.into()));
+    let first = coordinator
+        .orders()
+        .into_iter()
+        .find_map(|(_, it)| match it {
+            Order::Acquire { place, .. } => Some(place),
+            _ => None,
+        });
+    for server in 0..2 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    for server in 2..5 {
+        let waiting = Outcome::Waiting {
+            id: ID,
+            holder: None,
+        };
+        coordinator.settle(at(5), server, waiting);
+    }
+    coordinator.tick(at(5));
+    let yields = coordinator
+        .orders()
+        .into_iter()
+        .map(|(server, it)| match it {
+            Order::Yield { place, .. } => (server, Some(place)),
+            other => panic!("{other:?}"),
+        });
+    assert_eq!(yields.collect::<Vec<_>>(), [(0, first), (1, first)]);
+}
+
+#[test]
+fn a_majority_renews_and_the_rest_of_all_lose() {
+    let mut coordinator = asked();
+    for server in 0..5 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    assert!(coordinator.next_outcome().is_some());
+    coordinator.submit(at(100), Request::Renew(ID));
+    for server in 0..2 {
+        coordinator.settle(at(110), server, Outcome::NotHeld { id: ID });
+    }
+    for server in 2..5 {
+        assert!(coordinator.next_outcome().is_none());
+        renews(&mut coordinator, server, 100);
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Renewed { .. })),
+        "{outcome:?}"
+    );
+    coordinator.submit(at(200), Request::Renew(ID));
+    coordinator.settle(at(210), 2, Outcome::NotHeld { id: ID });
+    assert!(coordinator.next_outcome().is_none(), "two are asked again");
+    for server in 3..5 {
+        coordinator.settle(at(210), server, Outcome::NotHeld { id: ID });
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::NotHeld { .. })),
+        "{outcome:?}"
+    );
+}
