@@ -7,6 +7,8 @@ SHELL := /bin/bash
 
 REDIS_SERVER ?= redis-server
 REDIS_PY := 5.2.1
+# Tests mostly wait for servers and clocks: more of them run at once than there are processors.
+TEST_THREADS ?= 4
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # $(call limited,SECONDS) COMMAND: ends the command after that time, where the system can.
@@ -82,7 +84,7 @@ features: ## Builds the runtime with fewer features
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
-	$(call timed,tests,cargo test --workspace)
+	$(call timed,tests,RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace)
 
 # The network may be out of reach: what needs it is skipped then, with a notice, and the rest is checked.
 .PHONY: deny

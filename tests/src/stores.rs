@@ -47,7 +47,7 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) redlock, starts: async { Some($crate::RedlockFleet::start().await) },
-            can: [read several_keys min_hold list force_release fencing fair],
+            can: [read several_keys min_hold list force_release fencing],
             $($tests)*
         }
     };

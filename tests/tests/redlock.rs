@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{Direction, PATIENCE, Proxy, RedisServer, RedlockFleet, connect, take, unique, within};
+use tests::{PATIENCE, Proxy, RedisServer, RedlockFleet, connect, take, unique, within};
 use tokio::task::JoinSet;
 
 const TTL: Duration = Duration::from_secs(3);

@@ -176,6 +176,8 @@ impl Target for Servers {
         Capabilities {
             // A majority could let in more than there are permits.
             permits: false,
+            // Only as far as the clocks of the servers agree.
+            fair: false,
             ..Capabilities::all("Redlock")
         }
     }
