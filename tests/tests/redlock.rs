@@ -29,14 +29,14 @@ async fn share(url: &str, key: &str, trouble: impl Future<Output = ()>) {
                 };
                 let fence = guard.fencing_token().get();
                 {
-                    let mut entered = entered.lock().unwrap();
+                    let mut entered = entered.lock().expect("nobody panics with it");
                     assert!(!entered.0, "somebody else is in");
                     assert!(fence > entered.1, "fence {fence} after {}", entered.1);
                     *entered = (true, fence);
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 if guard.is_held() {
-                    entered.lock().unwrap().0 = false;
+                    entered.lock().expect("nobody panics with it").0 = false;
                 } else {
                     panic!("lost");
                 }
@@ -46,7 +46,7 @@ async fn share(url: &str, key: &str, trouble: impl Future<Output = ()>) {
     }
     let all = async {
         while let Some(ended) = workers.join_next().await {
-            ended.unwrap()
+            ended.expect("no turn overlaps another");
         }
     };
     within(3 * PATIENCE, async { tokio::join!(all, trouble) }).await;
