@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tests::{
-    LONG, PATIENCE, SentinelFleet, connect, granted, queue, release, settled, take, take_turn,
-    unique, within,
+    LONG, PATIENCE, SentinelFleet, connect, eventually, granted, queue, release, settled, take,
+    take_turn, unique, within,
 };
 
 use crate::{FAILED_OVER, config, left, master, replicated, watchful};
@@ -46,8 +46,11 @@ async fn waiters_keep_their_places() {
         waiters.push((other, waiter));
     }
     replicated(&fleet).await;
-    fleet.failover().await;
+    let second = fleet.failover().await;
     left(first).await;
+    // A waiter that does not listen there yet when its turn comes is passed over.
+    let everybody = async || fleet.nodes()[second].listeners().await == waiters.len() + 1;
+    eventually(FAILED_OVER, everybody).await;
     release(guard).await;
     let mut fences = Vec::new();
     for (_locks, waiter) in waiters {
