@@ -65,7 +65,7 @@ impl Coordinator {
         if let Some(grant) = claim.grant(server) {
             grant.asked = false;
             if let Stage::Raising { .. } = claim.stage {
-                self.yield_part(server, id);
+                self.yield_part(now, server, id);
             }
         }
         self.go_on(now, id, Some(cause));
@@ -81,7 +81,7 @@ impl Coordinator {
         }
         match claim.stage {
             Stage::Held { .. } => claim.parts[server] = Part::Lost,
-            _ => self.yield_part(server, id),
+            _ => self.yield_part(now, server, id),
         }
         self.go_on(now, id, None);
     }
@@ -137,16 +137,16 @@ impl Coordinator {
         };
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Lost = part {
-                *part = Part::Asked;
+                *part = Part::Asked(now);
                 let place = self.clocks.place(now);
                 self.orders.push((server, Order::Yield { id, place }));
             }
         }
     }
 
-    fn yield_part(&mut self, server: usize, id: LeaseId) {
+    fn yield_part(&mut self, now: Moment, server: usize, id: LeaseId) {
         if let Some(claim) = self.claims.get_mut(&id) {
-            claim.parts[server] = Part::Asked;
+            claim.parts[server] = Part::Asked(now);
             let place = claim.place;
             self.orders.push((server, Order::Yield { id, place }));
         }

@@ -2,6 +2,7 @@
 
 mod claim;
 pub(crate) mod clocks;
+mod contending;
 pub(crate) mod coordinator;
 mod holding;
 mod inspections;
