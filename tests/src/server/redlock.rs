@@ -1,8 +1,12 @@
 //! Independent servers of which a majority decides.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
-use super::RedisServer;
+use super::{RedisServer, clock::Clocks};
+use crate::{PATIENCE, eventually};
 
 /// How many there are.
 const SERVERS: usize = 5;
@@ -12,16 +16,44 @@ const SERVERS: usize = 5;
 pub struct RedlockFleet {
     /// In the order in which the URL names them.
     pub servers: Vec<RedisServer>,
+    clocks: Option<Clocks>,
 }
 
 impl RedlockFleet {
     /// Servers that keep nothing on disk.
     pub async fn start() -> Self {
+        Self::with(None).await
+    }
+
+    /// Such servers with clocks that can be moved. `None` where there are no such clocks; a notice says then that `test`
+    /// is skipped.
+    pub async fn with_clocks(test: &str) -> Option<Self> {
+        let clocks = Clocks::new(SERVERS, test)?;
+        Some(Self::with(Some(clocks)).await)
+    }
+
+    async fn with(clocks: Option<Clocks>) -> Self {
         let mut servers = Vec::new();
-        for _ in 0..SERVERS {
-            servers.push(RedisServer::start().await);
+        for number in 0..SERVERS {
+            let mut builder = RedisServer::builder();
+            if let Some(clocks) = &clocks {
+                builder = builder.environment(clocks.environment(number));
+            }
+            servers.push(builder.start().await);
         }
-        Self { servers }
+        Self { servers, clocks }
+    }
+
+    /// The clock of a server jumps: it is ahead of the machine's by so much from now on.
+    pub async fn set_clock(&self, server: usize, ahead: Duration) {
+        let clocks = self.clocks.as_ref().expect("clocks that can be moved");
+        clocks.set(server, ahead);
+        let jumped = async || {
+            let [seconds, _]: [u64; 2] = self.servers[server].read(&["TIME"]).await;
+            let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
+            Duration::from_secs(seconds).abs_diff(machine + ahead) < PATIENCE
+        };
+        eventually(PATIENCE, jumped).await;
     }
 
     /// The URL of all. New servers have forgotten no locks, so that nobody has to wait for the end of their quarantine.

@@ -84,6 +84,38 @@ pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, true)?))
 }
 
+/// Reads the URLs of independent servers.
+pub(crate) fn independent<U: AsRef<str>>(
+    urls: impl IntoIterator<Item = U>,
+) -> Result<Arc<dyn Target>, LockError> {
+    let servers: Result<_, _> = urls.into_iter().map(|url| one(url.as_ref())).collect();
+    let servers = Servers::of(servers?).map_err(|wrong| LockError::invalid("url", wrong))?;
+    Ok(Arc::new(servers))
+}
+
+/// Reads the URL of one of them.
+fn one(text: &str) -> Result<Address, LockError> {
+    let mut url = Url::parse(text)?;
+    let server = match &*url.scheme {
+        "redis" | "valkey" => Address::tcp(&mut url)?,
+        #[cfg(feature = "tls")]
+        "rediss" | "valkeys" => Address::tls(&mut url)?,
+        #[cfg(unix)]
+        "redis+unix" => Address::unix(&mut url)?,
+        _ => {
+            let reason = "an independent server is named by `redis://`, `redis+unix://` or, with the feature `tls`, \
+                          `rediss://`";
+            return Err(LockError::invalid("url", reason));
+        }
+    };
+    if server.layout != Layout::Shared || url.has_parameters() {
+        let reason = "it names one of several servers: give settings to the configuration, as in \
+                      `LockConfig::redlock(…)?.ttl(…)`";
+        return Err(LockError::invalid("url", reason));
+    }
+    Ok(server)
+}
+
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities::all("Redis")
@@ -184,10 +216,15 @@ impl Target for Servers {
 
     #[cfg(feature = "tls")]
     fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        if !self.encrypted {
+        let hosts = self.places().filter_map(|place| match place {
+            Place::Tls { host, .. } => Some(host),
+            _ => None,
+        });
+        let mut hosts = hosts.peekable();
+        if hosts.peek().is_none() {
             return not_encrypted(tls);
         }
-        check(tls, self.hosts.iter().map(|host| &host.name))
+        check(tls, hosts)
     }
 
     fn has_quarantine(&self) -> bool {

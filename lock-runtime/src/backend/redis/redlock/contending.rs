@@ -26,7 +26,8 @@ impl Coordinator {
         if claim.valid(now).count() >= majority {
             return self.number(now, id);
         }
-        let reached = claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
+        let reached =
+            claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
         let (holder, named) = claim.holder();
         let holder = holder.cloned().map(Box::new);
         let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());

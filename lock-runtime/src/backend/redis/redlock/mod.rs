@@ -87,7 +87,7 @@ impl Redlock {
                 "no connection to a majority of the servers within {waited:?}"
             ))
         });
-        Err(connect_failed(&trouble, &name, all.database))
+        Err(connect_failed(&trouble, &name, all.database()))
     }
 
     /// Ready when so many are connected to. Fails where too few are left for that;
