@@ -44,6 +44,11 @@ impl RedlockFleet {
         Self { servers, clocks }
     }
 
+    /// Whether the clocks can be moved.
+    pub(crate) fn has_clocks(&self) -> bool {
+        self.clocks.is_some()
+    }
+
     /// The clock of a server jumps: it is ahead of the machine's by so much from now on.
     pub async fn set_clock(&self, server: usize, ahead: Duration) {
         let clocks = self.clocks.as_ref().expect("clocks that can be moved");
@@ -61,10 +66,14 @@ impl RedlockFleet {
         Self::url_of(self.servers.iter().map(RedisServer::addr))
     }
 
-    /// The same for these addresses.
+    /// The URL without settings.
+    pub(crate) fn place(&self) -> String {
+        place(self.servers.iter().map(RedisServer::addr))
+    }
+
+    /// The URL of servers at these addresses.
     pub fn url_of(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
-        let hosts: Vec<_> = addresses.into_iter().map(|it| it.to_string()).collect();
-        format!("redis+redlock://{}?quarantine=0s", hosts.join(","))
+        place(addresses) + "?quarantine=0s"
     }
 
     /// What all of them keep of locks.
@@ -75,4 +84,9 @@ impl RedlockFleet {
         }
         keys
     }
+}
+
+fn place(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
+    let hosts: Vec<_> = addresses.into_iter().map(|it| it.to_string()).collect();
+    format!("redis+redlock://{}", hosts.join(","))
 }
