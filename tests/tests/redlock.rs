@@ -169,6 +169,7 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
     let (locks, others) = (manager(&url).await, manager(&url).await);
     let first = within(PATIENCE, locks.lock("key").ttl(20 * TTL).acquire()).await;
     let first = first.expect("it is free");
+    eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
     for server in [0, 2, 4] {
         fleet.set_clock(server, HOUR).await;
     }

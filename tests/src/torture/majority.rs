@@ -13,7 +13,7 @@ use super::{
 use crate::RedlockFleet;
 
 /// For how long a server that has started grants nothing at the most: it tells whole seconds.
-const QUARANTINE: Duration = TTL.saturating_add(Duration::from_secs(1));
+const QUARANTINE: Duration = TTL.saturating_add(Duration::from_secs(2));
 
 /// Two of five stop or start again empty, sometimes beside processes that stop.
 pub(super) async fn minority(crew: &mut Crew) -> &'static str {

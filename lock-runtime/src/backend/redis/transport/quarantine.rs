@@ -63,10 +63,16 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
     let lag: Option<(String, u64)> = from_redis_value(lag.clone()).ok();
     Ok(Origin {
         run: field(&server, "run_id").ok_or_else(mismatch)?.to_owned(),
-        uptime: Duration::from_secs(uptime.ok_or_else(mismatch)?),
+        uptime: uptime.map(self::uptime).ok_or_else(mismatch)?,
         promoted: field(&replication, "master_replid2").is_some_and(|it| it.contains(|c| c != '0')),
         max_lag: lag.map_or(MAX_LAG, |(_, seconds)| Duration::from_secs(seconds)),
     })
+}
+
+/// How long a server has run at the least that says so many seconds: it subtracts the second
+/// in which it started, and may have started at the end of that one.
+fn uptime(seconds: u64) -> Duration {
+    Duration::from_secs(seconds.saturating_sub(1))
 }
 
 /// Notes the run with the data. A lease that was granted before the server started, or
@@ -83,11 +89,17 @@ async fn note(
     let noted: Result<(u64, u64), _> = call.query_async(connection).await;
     let (now, noticed) = noted.map_err(|error| Trouble::from_connecting(error, names))?;
     let since_noticed = Duration::from_millis(now.saturating_sub(noticed));
-    let after_start = longest.checked_sub(origin.uptime);
-    let after_change = (longest + origin.max_lag).checked_sub(since_noticed);
-    let after_change = after_change.filter(|_| noticed > 0);
-    let left = after_start.max(after_change);
-    Ok(left.filter(|left| !left.is_zero()))
+    Ok(origin.left(longest, (noticed > 0).then_some(since_noticed)))
+}
+
+impl Origin {
+    /// For how long nothing must be granted yet, if another run was noticed so long ago.
+    fn left(&self, longest: Duration, since_noticed: Option<Duration>) -> Option<Duration> {
+        let after_start = longest.checked_sub(self.uptime);
+        let after_change = since_noticed.and_then(|it| (longest + self.max_lag).checked_sub(it));
+        let left = after_start.max(after_change);
+        left.filter(|left| !left.is_zero())
+    }
 }
 
 fn info(answer: &Value) -> Result<String, Trouble> {
@@ -112,4 +124,21 @@ fn mismatch() -> Trouble {
 
 fn broken(error: RedisError) -> Trouble {
     Trouble::NotNow(Arc::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_says_one_second_may_have_started_just_now() {
+        let server = Origin {
+            run: "run".into(),
+            uptime: uptime(1),
+            promoted: false,
+            max_lag: MAX_LAG,
+        };
+        let longest = Duration::from_millis(1_500);
+        assert_eq!(server.left(longest, None), Some(longest));
+    }
 }
