@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::LONGEST_TTL;
-use super::server::Server;
+use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
@@ -21,6 +21,10 @@ impl World {
         link.generation += 1;
         self.servers[server].listeners.insert(client);
         self.meet(client, server);
+        let ahead = self.servers[server].ahead.as_micros();
+        if let Some(coordinator) = &mut self.clients[client].coordinator {
+            coordinator.learn(server, i64::try_from(ahead).unwrap_or(i64::MAX));
+        }
         let link = &mut self.clients[client].links[server];
         link.queue.connected(now);
         self.say(|| format!("client {client} connects to server {server}"));
@@ -88,7 +92,7 @@ impl World {
         }
         let client = self.rng.usize(..CLIENTS);
         let server = self.rng.usize(..self.servers.len());
-        match self.rng.u8(..8) {
+        match self.rng.u8(..if self.servers.len() > 1 { 9 } else { 8 }) {
             0..3 => self.disconnect(client, server),
             3..6 => {
                 let pause = Duration::from_millis(self.rng.u64(1..12_000));
@@ -105,14 +109,48 @@ impl World {
             }
             7 if self.servers.len() > 1 => self.server_fails(server),
             7 => self.fail_over(),
+            8 => self.clock_jumps(server),
             _ => {}
         }
         let pause = Duration::from_millis(self.rng.u64(10..1500));
         self.after(pause, Event::Fault);
     }
 
-    /// One of several servers stops for a while, or starts again without its data; a
-    /// minority has forgotten locks that may still be held.
+    /// The clock of one of several servers jumps, backward or forward: it ends every lease
+    /// late or early. It does not jump forward where that makes a second holder, as it may
+    /// where no more than a majority has granted a lock.
+    fn clock_jumps(&mut self, server: usize) {
+        let jump = Duration::from_millis(self.rng.u64(1..20_000));
+        let before = self.servers[server].ahead;
+        let after = AHEAD + jump - Duration::from_secs(10);
+        if after > before && !self.others_suffice(server) {
+            return;
+        }
+        self.say(|| format!("the clock of server {server} jumps from {before:?} to {after:?}"));
+        if after > before {
+            self.servers[server].hasty_until = self.now.after(LONGEST_TTL);
+        }
+        self.servers[server].ahead = after;
+    }
+
+    /// Whether whatever a server has granted is granted by a majority without it, and without
+    /// those that may end it early too.
+    fn others_suffice(&self, server: usize) -> bool {
+        let sure = |other: &usize| self.servers[*other].hasty_until <= self.now;
+        let others = (0..self.servers.len()).filter(|other| *other != server);
+        let others: Vec<_> = others
+            .filter(sure)
+            .map(|other| self.servers[other].grants(self.now))
+            .collect();
+        let granted = self.servers[server].grants(self.now);
+        granted.iter().all(|grant| {
+            let count = others.iter().filter(|other| other.contains(grant)).count();
+            count > self.servers.len() / 2
+        })
+    }
+
+    /// One of several servers stops for a while, or starts again without its data and with
+    /// its clock set right; a minority has forgotten locks that may still be held.
     fn server_fails(&mut self, server: usize) {
         let now = self.now;
         let away = self
