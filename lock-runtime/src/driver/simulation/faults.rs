@@ -1,5 +1,6 @@
 //! What goes wrong in the simulation: connections break, processes stop and die.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,10 @@ use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::vocabulary::key::LockKey;
+
+/// Nobody works until the last moment of a lease.
+const MARGIN: Duration = Duration::from_millis(20);
 
 impl World {
     pub(super) fn connect(&mut self, client: usize, server: usize) {
@@ -133,19 +138,22 @@ impl World {
         self.servers[server].ahead = after;
     }
 
-    /// Whether whatever a server has granted is granted by a majority without it, and without
-    /// those that may end it early too.
+    /// Whether those who have a lease on a server have it for as long from a majority without
+    /// it, and without those that may end it early too.
     fn others_suffice(&self, server: usize) -> bool {
-        let sure = |other: &usize| self.servers[*other].hasty_until <= self.now;
-        let others = (0..self.servers.len()).filter(|other| *other != server);
-        let others: Vec<_> = others
-            .filter(sure)
-            .map(|other| self.servers[other].grants(self.now))
-            .collect();
-        let granted = self.servers[server].grants(self.now);
-        granted.iter().all(|grant| {
-            let count = others.iter().filter(|other| other.contains(grant)).count();
-            count > self.servers.len() / 2
+        let all: Vec<_> = self.servers.iter().map(|it| it.leases(self.now)).collect();
+        let ends = |key: &LockKey, family: &str, with: &dyn Fn(usize) -> bool| {
+            let servers = (0..all.len()).filter(|number| with(*number));
+            let leases = servers.flat_map(|number| &all[number]);
+            let same = leases.filter(|(of, whose, _)| of == key && whose == family);
+            let mut ends: Vec<_> = same.map(|(_, _, ends)| *ends).collect();
+            ends.sort_by_key(|it| Reverse(*it));
+            ends.get(self.servers.len() / 2).copied()
+        };
+        let sure = |other: usize| other != server && self.servers[other].hasty_until <= self.now;
+        all[server].iter().all(|(key, family, _)| {
+            let without = ends(key, family, &sure).map(|it| it.after(MARGIN));
+            without.is_some() && without >= ends(key, family, &|_| true)
         })
     }
 

@@ -82,18 +82,21 @@ impl Server {
         now.after(self.ahead)
     }
 
-    /// Who has a lease there, by key and by what the tokens of an acquisition have in common.
-    pub(super) fn grants(&self, now: Moment) -> Vec<(LockKey, String)> {
-        let now = self.shows(now);
-        let mut grants = Vec::new();
+    /// Who has a lease there, by key and by what the tokens of an acquisition have in common,
+    /// and when it ends, by the clients' clock.
+    pub(super) fn leases(&self, now: Moment) -> Vec<(LockKey, String, Moment)> {
+        let ahead = u64::try_from(self.ahead.as_nanos()).unwrap_or(u64::MAX);
+        let mut leases = Vec::new();
         for (key, lock) in &self.locks {
-            let holders = lock.holders.iter().filter(|it| now < it.until);
-            for token in holders.filter_map(|it| it.token) {
-                let token = token.to_string();
-                grants.push((key.clone(), Token::family(&token).to_owned()));
+            for Holder { token, until, .. } in &lock.holders {
+                let ends = Moment::from_nanos(until.as_nanos().saturating_sub(ahead));
+                if let Some(token) = token.filter(|_| now < ends) {
+                    let token = token.to_string();
+                    leases.push((key.clone(), Token::family(&token).to_owned(), ends));
+                }
             }
         }
-        grants
+        leases
     }
 
     /// Executes one call of a client's.

@@ -135,7 +135,7 @@ impl Coordinator {
     }
 
     /// Brings a server to a fence, if it has granted us the lock with a smaller one.
-    pub(super) fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
+    fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
         let claim = self.claims.get_mut(&id);
         let grant = claim.and_then(|claim| claim.grant(server));
         if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {

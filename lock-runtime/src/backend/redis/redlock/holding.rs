@@ -11,9 +11,20 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::LeaseId;
 
 impl Coordinator {
-    /// A server has granted what is held already.
+    /// A server has granted what is held already, and may end it earlier than the others.
     pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
-        self.raise(server, id, fence);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let lasts = claim.last_of_majority(now, 0);
+        let lasts = lasts.map_or(Duration::ZERO, |it| it.deadline().since(now));
+        if let Some(grant) = claim.grant(server)
+            && !grant.asked
+            && (grant.fence < fence || grant.deadline().since(now) < lasts / 2)
+        {
+            grant.asked = true;
+            self.orders.push((server, Order::Raise { id, fence }));
+        }
         self.orders.push((server, Order::Number { id, fence }));
         self.watch(now, id, None);
     }

@@ -174,6 +174,25 @@ fn a_server_that_hangs_keeps_nobody_from_what_was_granted_for_long() {
 }
 
 #[test]
+fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
+    let mut coordinator = asked();
+    for server in 0..3 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    coordinator.orders();
+    for (server, seconds) in [(3, 3), (4, 8)] {
+        let pushed = Outcome::Granted {
+            id: ID,
+            fence: 9,
+            since: at(0),
+            ttl: Duration::from_secs(seconds),
+        };
+        coordinator.settle(at(5), server, pushed);
+    }
+    assert_eq!(raised(&mut coordinator), [3]);
+}
+
+#[test]
 fn a_majority_renews_and_the_rest_of_all_lose() {
     let mut coordinator = asked();
     for server in 0..5 {
