@@ -32,7 +32,7 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
-use protocol::call::{KeyNames, Layout};
+use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
 use queue::order::Order;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use super::protocol::call::{KeyNames, Layout};
+use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use super::{Redis, connect_failed};
 use crate::backend::setup::Setup;
