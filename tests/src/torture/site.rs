@@ -63,7 +63,7 @@ impl Blow {
 /// Such servers, running.
 #[derive(Debug)]
 pub(crate) enum Site {
-    One(RedisServer),
+    One(Box<RedisServer>),
     Sentinel(SentinelFleet),
     Cluster(ClusterFleet),
     Redlock(RedlockFleet),
@@ -73,7 +73,7 @@ impl Site {
     /// Starts them, those that fail over with these options.
     pub(crate) async fn start(servers: Servers, options: &[(&str, &str)]) -> Self {
         match servers {
-            Servers::Redis => Self::One(RedisServer::start().await),
+            Servers::Redis => Self::One(Box::new(RedisServer::start().await)),
             Servers::Sentinel => {
                 let mut fleet = SentinelFleet::builder();
                 for (name, value) in options {

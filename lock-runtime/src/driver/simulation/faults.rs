@@ -127,7 +127,7 @@ impl World {
     fn clock_jumps(&mut self, server: usize) {
         let jump = Duration::from_millis(self.rng.u64(1..20_000));
         let before = self.servers[server].ahead;
-        let after = AHEAD + jump - Duration::from_secs(10);
+        let after = AHEAD.saturating_sub(Duration::from_secs(10)) + jump;
         if after > before && !self.others_suffice(server) {
             return;
         }

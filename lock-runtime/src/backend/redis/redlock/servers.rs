@@ -5,7 +5,7 @@ use std::fmt;
 use redis::RedisConnectionInfo;
 
 use crate::backend::redis::address::{Address, DEFAULT_PORT, Login, Place, database};
-use crate::backend::redis::protocol::call::Layout;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
