@@ -74,13 +74,13 @@ lint: ## Checks format, lints, documents and the direction of imports
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
 .PHONY: features
-features: ## Builds the runtime with fewer features
-	cargo build -p lock-runtime --no-default-features
-	cargo build -p lock-runtime --no-default-features --features redis
-	cargo build -p lock-runtime --features metrics
-	cargo build -p lock-runtime --features tls
-	cargo build -p lock-runtime --no-default-features --features etcd
-	cargo build -p lock-runtime --no-default-features --features zookeeper
+features: ## Checks the runtime with fewer features
+	cargo check -p lock-runtime --no-default-features
+	cargo check -p lock-runtime --no-default-features --features redis
+	cargo check -p lock-runtime --features metrics
+	cargo check -p lock-runtime --features tls
+	cargo check -p lock-runtime --no-default-features --features etcd
+	cargo check -p lock-runtime --no-default-features --features zookeeper
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
