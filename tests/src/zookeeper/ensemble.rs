@@ -49,6 +49,7 @@ impl ZooKeeperEnsemble {
             servers.push(ZooKeeperServer {
                 process: launch::process(&directory).await,
                 port: *port,
+                secure_port: 0,
                 directory,
             });
             ways.push(to_others);
