@@ -32,6 +32,12 @@ async fn encrypted_connections_work_end_to_end_between_those_who_trust_each_othe
     let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
     release(guard).await;
     release(within(PATIENCE, waiter).await.unwrap()).await;
+    // What the server says of itself comes over such a connection too.
+    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    assert!(
+        findings.iter().any(|it| it.check == "ticks"),
+        "{findings:?}"
+    );
 
     let other = Authority::new();
     let text = refused(config(&server, Tls::new().ca_pem(other.pem()))).await;

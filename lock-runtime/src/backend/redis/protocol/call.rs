@@ -93,6 +93,12 @@ pub(crate) enum Inspect {
     },
     /// The basic facts about these locks.
     Overview(Box<[LockKey]>),
+    /// One page of all keys under the prefix.
+    Keys {
+        cursor: u64,
+    },
+    /// How much time a key has left.
+    Left(Box<str>),
     /// Something that locks depend on.
     Fact(Fact),
     ForceRelease(LockKey),
@@ -210,6 +216,12 @@ impl KeyNames {
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
     /// other keys too.
     fn owners(&self, glob: &str, others: bool) -> String {
+        let all = self.escaped_prefix();
+        format!("{all}:{{{glob}}}{}", if others { "*" } else { "" })
+    }
+
+    /// The prefix as a part of a pattern.
+    fn escaped_prefix(&self) -> String {
         let mut all = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
@@ -217,7 +229,7 @@ impl KeyNames {
             }
             all.push(c);
         }
-        format!("{all}:{{{glob}}}{}", if others { "*" } else { "" })
+        all
     }
 
     /// A call of a script about a key.
@@ -467,12 +479,9 @@ impl Inspect {
                 glob,
                 lines,
                 cursor,
-            } => {
-                let mut cmd = redis::cmd("SCAN");
-                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
-                cmd.arg("COUNT").arg(500);
-                cmd
-            }
+            } => scan(*cursor, &names.owners(glob, *lines)),
+            Self::Keys { cursor } => scan(*cursor, &format!("{}:*", names.escaped_prefix())),
+            Self::Left(key) => words(&["PTTL", key]),
             Self::Overview(keys) => {
                 let mut cmd = scripts::OVERVIEW.call(by_text);
                 if names.is_declared() {
@@ -526,6 +535,13 @@ impl Fact {
             Self::Useful(command) => words(command),
         }
     }
+}
+
+fn scan(cursor: u64, pattern: &str) -> Cmd {
+    let mut cmd = redis::cmd("SCAN");
+    cmd.arg(cursor).arg("MATCH").arg(pattern);
+    cmd.arg("COUNT").arg(500);
+    cmd
 }
 
 fn words(words: &[&str]) -> Cmd {
