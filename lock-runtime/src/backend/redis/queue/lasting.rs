@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::next::Next;
 use crate::backend::redis::findings::Lasting;
-use crate::backend::redis::protocol::call::Inspect;
+use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::reply::text;
 
 /// How many pages are read, of 500 keys of the database each.

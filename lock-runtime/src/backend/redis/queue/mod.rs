@@ -24,8 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
