@@ -9,6 +9,7 @@ use tests::{
     release, settled, take_turn, within,
 };
 
+mod diagnosis;
 mod force_release;
 mod list;
 mod overview;
