@@ -6,7 +6,6 @@ mod fault;
 mod history;
 mod load;
 mod majority;
-mod namespace;
 mod network;
 mod probe;
 mod site;
