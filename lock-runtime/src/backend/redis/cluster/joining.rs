@@ -2,7 +2,6 @@
 //! those that come.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +13,7 @@ use super::lane::{Lane, Node};
 use super::mail::Mail;
 use super::routes::Routes;
 use super::{Cluster, ClusterAddress, ConnectionId};
+use crate::backend::redis::connected::{self, in_time, late};
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::transport::connect::Dialer;
@@ -64,15 +64,12 @@ impl Cluster {
             return Ok(this);
         }
         let all_up = poll_fn(|cx| this.poll_all_up(cx));
-        match tokio::time::timeout(setup.connect_timeout, all_up).await {
-            Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, &server)),
-            Err(_) => {
-                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
-                let cause: Box<dyn Error + Send + Sync> = this
-                    .latest_trouble()
-                    .map_or_else(none, |it| it.cause().into());
-                Err(LockError::unavailable_at(&server, cause))
+        match in_time(setup, all_up).await {
+            Ok(()) => Ok(this),
+            Err(failed) => {
+                let trouble = failed.or_else(|| this.latest_trouble());
+                let trouble = trouble.unwrap_or_else(|| late(setup));
+                Err(connect_failed(&trouble, &server))
             }
         }
     }
@@ -148,5 +145,5 @@ fn connect_failed(trouble: &Trouble, server: &Arc<str>) -> LockError {
         let reason = "the server is not part of a cluster: name it with `redis://`";
         return LockError::invalid("url", reason);
     }
-    crate::backend::redis::connect_failed(trouble, server, 0)
+    connected::connect_failed(trouble, server, 0)
 }
