@@ -111,8 +111,7 @@ async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
     eventually(PATIENCE, async || is_synced(&server).await).await;
     server.cmd(&["REPLICAOF", "NO", "ONE"]).await;
     // The connection has been open and silent all the time.
-    let said = refused(&locks).await;
-    assert!(said.contains("no lock is granted until"), "{said}");
+    refused(&locks).await;
     let next = take_when_granted(&locks, LONGEST).await;
     assert!(!guard.is_held(), "two holders");
     release(next).await;
