@@ -199,7 +199,8 @@ impl LockConfig {
     /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default, except
     /// for Redlock, where the [`ttl`](Self::ttl) is taken and zero switches it off.
     ///
-    /// It has to be set alike for everybody who uses the server. A longer ttl is refused.
+    /// In a cluster it is the slots of that master which are not granted. It has to be set
+    /// alike for everybody who uses the server. A longer ttl is refused.
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
         self.quarantine = Some(longest_ttl);
         self

@@ -153,6 +153,10 @@ impl Target for ClusterAddress {
         true
     }
 
+    fn has_quarantine(&self) -> bool {
+        true
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
             let cluster = Cluster::connect(setup, self).await?;

@@ -10,3 +10,4 @@ pub(crate) mod names;
 pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;
+pub(crate) mod slot;
