@@ -24,9 +24,13 @@ use crate::backend::setup::Setup;
 use crate::backend::transport::tls::Encryption;
 use crate::backend::{Backend, Connecting, Target};
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::events;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
+
+/// What the timestamp protocol lacks.
+const WITHOUT: &str = "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
 /// Reads `redis://`.
 pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
@@ -73,6 +77,17 @@ pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(ClusterAddress::parse(url, true)?))
 }
 
+/// Reads `redis+setnx://`.
+pub(crate) fn setnx(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, false)?))
+}
+
+/// Reads `rediss+setnx://`.
+#[cfg(feature = "tls")]
+pub(crate) fn setnx_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, true)?))
+}
+
 /// Reads `redis+redlock://`.
 pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, false)?))
@@ -86,7 +101,25 @@ pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("Redis")
+        match self.layout {
+            Layout::Shared | Layout::Declared => Capabilities::all("Redis"),
+            Layout::Plain => Capabilities {
+                // Nothing tells the keys of locks from others.
+                list: false,
+                ..Capabilities::all("Redis with plain keys")
+            },
+            Layout::Stamps(_) => Capabilities {
+                store: "Redis with timestamps",
+                read: false,
+                permits: false,
+                several_keys: true,
+                min_hold: false,
+                list: false,
+                force_release: true,
+                fencing: false,
+                fair: false,
+            },
+        }
     }
 
     #[cfg(feature = "tls")]
@@ -98,15 +131,18 @@ impl Target for Address {
     }
 
     fn has_replicas(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn has_quarantine(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
+        if self.layout.is_polled() {
+            events::weak_store(&name, WITHOUT);
+        }
         let way = Way::Known(Route::new(&self.place, setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }

@@ -1,5 +1,6 @@
 //! Calls to the server, as values and as commands.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use redis::{Cmd, RedisWrite, ToRedisArgs};
 use super::kind::KindCode;
 use super::message::{Grant, Message};
 use super::scripts::{self, Script};
+use super::stamps::Stamps;
 use crate::backend::name;
 use crate::backend::setup::Setup;
 use crate::backend::token::Token;
@@ -140,8 +142,33 @@ impl Sent {
 pub(crate) enum Layout {
     /// The owner of the lock and the counter of all locks, for one server.
     Shared,
+    /// The same, where the name of the lock is its owner key.
+    Plain,
     /// Every key of the lock, with a counter of its own: all are in one slot.
     Declared,
+    /// Not the owner, but the time at which the lock ends, under the name of the lock, and
+    /// a note about a holder of ours.
+    Stamps(Stamps),
+}
+
+impl Layout {
+    /// Whether nobody tells waiters that a lock is free.
+    pub(crate) fn is_polled(self) -> bool {
+        matches!(self, Self::Stamps(_))
+    }
+
+    /// Whether there is a counter of all acquisitions.
+    pub(crate) fn has_counter(self) -> bool {
+        matches!(self, Self::Shared | Self::Plain)
+    }
+
+    /// What it calls where others call this script.
+    pub(crate) fn script(self, script: &'static Script) -> &'static Script {
+        match self {
+            Self::Stamps(_) => script.in_stamps(),
+            Self::Shared | Self::Plain | Self::Declared => script,
+        }
+    }
 }
 
 /// The other keys of a lock, named after its owner: fence, queue, seen and holders.
@@ -207,6 +234,11 @@ impl KeyNames {
         self.layout == Layout::Declared
     }
 
+    /// Whether several calls can go together as one.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.layout.has_counter()
+    }
+
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
     /// other keys too.
     fn owners(&self, glob: &str, others: bool) -> String {
@@ -221,15 +253,19 @@ impl KeyNames {
     }
 
     /// A call of a script about a key.
-    fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+    fn call(&self, script: &'static Script, key: &LockKey, by_text: bool) -> Cmd {
         self.call_on(script, &self.owner_key(key), by_text)
     }
 
     /// The same, about the lock with this owner key.
-    fn call_on(&self, script: &Script, owner: &impl Display, by_text: bool) -> Cmd {
-        let mut cmd = script.call(by_text);
+    fn call_on(&self, script: &'static Script, owner: &impl Display, by_text: bool) -> Cmd {
+        let mut cmd = self.layout.script(script).call(by_text);
         match self.layout {
-            Layout::Shared => {
+            Layout::Stamps(_) => {
+                let note = Text(format_args!("{}:{{{owner}}}:note", self.prefix));
+                cmd.arg("2").arg(Text(owner)).arg(note);
+            }
+            Layout::Shared | Layout::Plain => {
                 cmd.arg("2").arg(Text(owner)).arg(&*self.fence);
             }
             Layout::Declared => {
@@ -247,14 +283,17 @@ impl KeyNames {
     pub(crate) fn mark(&self, key: &LockKey) -> String {
         let (prefix, key) = (&*self.prefix, key.as_str());
         match self.layout {
-            Layout::Shared => format!("{prefix}:replicas"),
+            Layout::Shared | Layout::Plain | Layout::Stamps(_) => format!("{prefix}:replicas"),
             Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
         }
     }
 
     /// The owner key of a lock.
     fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
-        OwnerKey(&self.prefix, key.as_str())
+        match self.layout {
+            Layout::Shared | Layout::Declared => OwnerKey::InBraces(&self.prefix, key.as_str()),
+            Layout::Plain | Layout::Stamps(_) => OwnerKey::Plain(key.text()),
+        }
     }
 
     /// The same, as an argument.
@@ -270,12 +309,17 @@ impl KeyNames {
     }
 }
 
-struct OwnerKey<'a>(&'a str, &'a str);
+enum OwnerKey<'a> {
+    InBraces(&'a str, &'a str),
+    Plain(Cow<'a, str>),
+}
 
 impl Display for OwnerKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(prefix, key) = self;
-        write!(f, "{prefix}:{{{key}}}")
+        match self {
+            Self::InBraces(prefix, key) => write!(f, "{prefix}:{{{key}}}"),
+            Self::Plain(key) => f.write_str(key),
+        }
     }
 }
 
@@ -333,8 +377,18 @@ impl Call {
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let mut cmd = self.encode_for(names, by_text);
-        if names.is_declared() && self.script().is_some() && !self.needs_owner_alone() {
-            cmd.arg(&*names.at);
+        if self.script().is_none() {
+            return cmd;
+        }
+        match names.layout {
+            Layout::Declared if !self.needs_owner_alone() => {
+                cmd.arg(&*names.at);
+            }
+            Layout::Stamps(stamps) => {
+                let (unit, offset) = stamps.arguments();
+                cmd.arg(unit).arg(Text(offset));
+            }
+            Layout::Shared | Layout::Plain | Layout::Declared => {}
         }
         cmd
     }
@@ -365,7 +419,7 @@ impl Call {
     }
 
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
-        let script = |script, key| names.call(script, key, by_text);
+        let script = |script: &'static Script, key| names.call(script, key, by_text);
         let renew = |ticket: &Ticket, ttl| {
             let key = &ticket.terms.key;
             let mut cmd = if names.is_declared() && self.needs_owner_alone() {

@@ -8,3 +8,4 @@ pub(crate) mod message;
 pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;
+pub(crate) mod stamps;

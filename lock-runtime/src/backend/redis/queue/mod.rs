@@ -8,6 +8,7 @@ mod inspect;
 mod messages;
 mod next;
 pub(crate) mod order;
+mod pace;
 mod quarantine;
 mod quarantined;
 mod replicated;
@@ -76,7 +77,7 @@ impl Queue {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
-            rooms: Rooms::default(),
+            rooms: Rooms::new(layout.is_polled()),
             retries: BTreeSet::new(),
             inspections: Inspections::new(layout),
             tokens: Tokens::default(),

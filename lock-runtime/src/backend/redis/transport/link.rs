@@ -213,7 +213,7 @@ impl<D: Desk> Link<D> {
                 break;
             };
             if let Some(Err(Trouble::NotRun)) = replies.first() {
-                self.forgotten.extend(batch::script(calls));
+                self.forgotten.extend(batch::script(calls, &self.names));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
                 replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
@@ -292,7 +292,7 @@ impl<D: Desk> Link<D> {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart) || self.names.is_declared();
+        let apart = std::mem::take(&mut self.apart) || !self.names.has_batches();
         let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
