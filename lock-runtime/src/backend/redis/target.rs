@@ -30,7 +30,8 @@ use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 /// What the timestamp protocol lacks.
-const WITHOUT: &str = "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
+const WITHOUT: &str =
+    "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
 /// Reads `redis://`.
 pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {

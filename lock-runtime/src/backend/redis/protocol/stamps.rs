@@ -73,7 +73,10 @@ mod tests {
         ] {
             assert_eq!(read(query).expect(query).arguments(), arguments);
         }
-        for (query, says) in [("stamp=seconds", "invalid stamp"), ("offset=10", "invalid offset")] {
+        for (query, says) in [
+            ("stamp=seconds", "invalid stamp"),
+            ("offset=10", "invalid offset"),
+        ] {
             let error = read(query).expect_err(query).to_string();
             assert!(error.starts_with(says), "{error}");
         }

@@ -55,7 +55,11 @@ impl Gathering {
                 new.push(key);
             }
         }
-        let at_once = if self.layout.has_counter() { AT_ONCE } else { 1 };
+        let at_once = if self.layout.has_counter() {
+            AT_ONCE
+        } else {
+            1
+        };
         let asks = new.chunks(at_once);
         let asks: Vec<_> = asks.map(|keys| Inspect::Overview(keys.into())).collect();
         self.awaited += asks.len() + usize::from(cursor != 0);

@@ -1,0 +1,97 @@
+"""Clients that know nothing of queues, as services ran them before: they enter critical sections, each of which the
+register sees. Speaks in lines.
+
+    version                   says which redis-py this is
+    stamps URL REGISTER KEY UNIT OFFSET TTL
+                              the loop of SETNX, GET and GETSET; times are written in UNIT (`ms`, `s` or `float`) and OFFSET
+                              ms before the end
+    redis-py URL REGISTER KEY TTL
+                              the Lock of redis-py
+
+Says `ready`, begins at the first order, and ends at `stop` with `ENTERED TAKEN`: how often it entered, and how often it
+took over an expired lock. At `forget` it takes the lock and leaves it behind, as a crash does; at `die` it takes the
+lock, says `held`, and waits to be killed. Times are in milliseconds.
+"""
+
+import random
+import sys
+import time
+
+import redis
+
+from section import Register, listen, say
+
+PAUSE = 0.005
+
+
+class StampLock:
+    """The loop as it stands in many services, on the clock of its own machine."""
+
+    def __init__(self, server, key, unit, offset, ttl):
+        self.server, self.key, self.unit, self.taken = server, key, unit, 0
+        self.offset, self.ttl = int(offset) / 1000, int(ttl) / 1000
+
+    def write(self, ends):
+        start = ends - self.offset
+        return {"ms": int(start * 1000), "s": int(start) + 1, "float": start}[self.unit]
+
+    def is_over(self, value):
+        start = float(value) / (1000 if self.unit == "ms" else 1)
+        return start + self.offset < time.time()
+
+    def acquire(self):
+        while True:
+            self.ends = time.time() + self.ttl
+            if self.server.setnx(self.key, self.write(self.ends)):
+                return
+            value = self.server.get(self.key)
+            if value is not None and self.is_over(value):
+                self.ends = time.time() + self.ttl
+                before = self.server.getset(self.key, self.write(self.ends))
+                # Another one may have been faster, and has our time now.
+                if before is not None and self.is_over(before):
+                    self.taken += 1
+                    return
+            time.sleep(random.uniform(0, 2 * PAUSE))
+
+    def release(self):
+        if time.time() < self.ends:
+            self.server.delete(self.key)
+
+
+def redis_py(server, key, ttl):
+    return redis.lock.Lock(server, key, timeout=int(ttl) / 1000, sleep=PAUSE)
+
+
+def load(lock, register):
+    sections, orders = Register(*register), listen()
+    say("ready")
+    orders.get()
+    entered = 0
+    while True:
+        order = None if orders.empty() else orders.get()
+        if order == "stop":
+            break
+        lock.acquire()
+        if order == "forget":
+            continue
+        if order == "die":
+            say("held")
+            time.sleep(3600)
+        sections.pass_through()
+        lock.release()
+        entered += 1
+        # As others work between two sections.
+        time.sleep(random.uniform(0, PAUSE))
+    say(entered, getattr(lock, "taken", 0))
+
+
+def main(command, *arguments):
+    if command == "version":
+        return say("redis-py", redis.__version__)
+    url, register, key, *settings = arguments
+    make = {"stamps": StampLock, "redis-py": redis_py}[command]
+    load(make(redis.Redis.from_url(url), key, *settings), (register, key))
+
+
+main(*sys.argv[1:])
