@@ -22,6 +22,7 @@ import redis
 from section import Register, listen, say
 
 PAUSE = 0.005
+SHORT = 0.150
 
 
 class StampLock:
@@ -54,6 +55,10 @@ class StampLock:
                     return
             time.sleep(random.uniform(0, 2 * PAUSE))
 
+    def forget(self):
+        """What a crash leaves behind, when most of the time is over."""
+        self.server.set(self.key, self.write(time.time() + SHORT))
+
     def release(self):
         if time.time() < self.ends:
             self.server.delete(self.key)
@@ -74,8 +79,10 @@ def load(lock, register):
             break
         lock.acquire()
         if order == "forget":
+            lock.forget()
             continue
         if order == "die":
+            lock.forget()
             say("held")
             time.sleep(3600)
         sections.pass_through()

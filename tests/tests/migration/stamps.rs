@@ -6,8 +6,8 @@ use crate::beside::Beside;
 
 const KEY: &str = "orders";
 
-/// The time for which the loop takes the lock, so short that some of its locks are taken over.
-const TTL: &str = "150";
+/// The ms for which the loop takes the lock: longer than a busy machine keeps a program from its section.
+const TTL: &str = "5000";
 
 async fn loops(
     url: &str,
