@@ -10,7 +10,6 @@ mod slot;
 mod topology;
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,6 +21,7 @@ use self::gather::Gathering;
 use self::lane::{Lane, Node};
 use self::mail::Mail;
 use self::routes::{NodeId, Routes};
+use super::connected::{self, in_time, late};
 use super::protocol::call::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use super::transport::connect::{Dialer, Push};
@@ -111,15 +111,12 @@ impl Cluster {
             return Ok(this);
         }
         let all_up = poll_fn(|cx| this.poll_all_up(cx));
-        match tokio::time::timeout(setup.connect_timeout, all_up).await {
-            Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, &server)),
-            Err(_) => {
-                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
-                let cause: Box<dyn Error + Send + Sync> = this
-                    .latest_trouble()
-                    .map_or_else(none, |it| it.cause().into());
-                Err(LockError::unavailable_at(&server, cause))
+        match in_time(setup, all_up).await {
+            Ok(()) => Ok(this),
+            Err(failed) => {
+                let trouble = failed.or_else(|| this.latest_trouble());
+                let trouble = trouble.unwrap_or_else(|| late(setup));
+                Err(connect_failed(&trouble, &server))
             }
         }
     }
@@ -384,5 +381,5 @@ fn connect_failed(trouble: &Trouble, server: &Arc<str>) -> LockError {
         let reason = "the server is not part of a cluster: name it with `redis://`";
         return LockError::invalid("url", reason);
     }
-    super::connect_failed(trouble, server, 0)
+    connected::connect_failed(trouble, server, 0)
 }
