@@ -7,6 +7,10 @@ register sees. Speaks in lines.
                               ms before the end
     redis-py URL REGISTER KEY TTL
                               the Lock of redis-py
+    by-hand URL REGISTER KEY TTL
+                              SET NX PX, and a script that compares before it deletes
+    polite URL REGISTER KEY TTL
+                              the same, and it looks at the queue first
 
 Says `ready`, begins at the first order, and ends at `stop` with `ENTERED TAKEN`: how often it entered, and how often it
 took over an expired lock. At `forget` it takes the lock and leaves it behind, as a crash does; at `die` it takes the
@@ -14,6 +18,7 @@ lock, says `held`, and waits to be killed. Times are in milliseconds.
 """
 
 import random
+import secrets
 import sys
 import time
 
@@ -64,6 +69,31 @@ class StampLock:
             self.server.delete(self.key)
 
 
+class ByHand:
+    """SET NX PX with a value of one's own."""
+
+    DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+    def __init__(self, server, key, ttl, polite=False):
+        self.server, self.key, self.ttl, self.polite = server, key, int(ttl), polite
+        self.delete = server.register_script(self.DELETE)
+
+    def acquire(self):
+        self.value = secrets.token_hex(16)
+        while self.must_wait() or not self.server.set(self.key, self.value, nx=True, px=self.ttl):
+            time.sleep(random.uniform(0, 2 * PAUSE))
+
+    def must_wait(self):
+        return self.polite and self.server.exists(f"{self.key}:q")
+
+    def release(self):
+        self.delete(keys=[self.key], args=[self.value])
+
+
+def polite(server, key, ttl):
+    return ByHand(server, key, ttl, polite=True)
+
+
 def redis_py(server, key, ttl):
     return redis.lock.Lock(server, key, timeout=int(ttl) / 1000, sleep=PAUSE)
 
@@ -97,7 +127,7 @@ def main(command, *arguments):
     if command == "version":
         return say("redis-py", redis.__version__)
     url, register, key, *settings = arguments
-    make = {"stamps": StampLock, "redis-py": redis_py}[command]
+    make = {"stamps": StampLock, "redis-py": redis_py, "by-hand": ByHand, "polite": polite}[command]
     load(make(redis.Redis.from_url(url), key, *settings), (register, key))
 
 

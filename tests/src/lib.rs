@@ -22,6 +22,7 @@ mod lua;
 pub mod model;
 mod monitor;
 mod net;
+mod node;
 mod peer;
 mod process;
 mod protocol;

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub(crate) struct Beside {
     pub(crate) register: Arc<Register>,
     /// Those of the other side.
     pub(crate) others: Vec<Worker>,
-    ours: JoinSet<u64>,
+    ours: JoinSet<Vec<u64>>,
+    entered: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct Beside {
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) ours: u64,
+    /// How many of theirs were entered while one of ours waited, from the fewest to the most.
+    pub(crate) overtaken: Vec<u64>,
     pub(crate) theirs: Vec<u64>,
     pub(crate) taken: u64,
     pub(crate) overlaps: Vec<String>,
@@ -43,23 +46,32 @@ impl Beside {
         mut others: Vec<Worker>,
     ) -> Self {
         let (register, stop) = (Arc::new(register), Arc::new(AtomicBool::new(false)));
+        let entered = Arc::new(AtomicU64::new(0));
         for worker in &mut others {
             assert_eq!(worker.line().await, "ready");
         }
         let mut ours = JoinSet::new();
         for _ in 0..tasks {
             let (locks, register, stop) = (connect(url).await, register.clone(), stop.clone());
+            let entered = entered.clone();
             ours.spawn(async move {
-                let mut entered = 0;
+                let mut overtaken = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
+                    let theirs = async || {
+                        let all = register.sections().await;
+                        all.saturating_sub(entered.load(Ordering::Relaxed))
+                    };
+                    let before = theirs().await;
                     let guard = take(&locks, key, LEASE).await;
-                    register.enter_unfenced(key).await.leave().await;
+                    overtaken.push(theirs().await.saturating_sub(before));
+                    let section = register.enter_unfenced(key).await;
+                    entered.fetch_add(1, Ordering::Relaxed);
+                    section.leave().await;
                     guard.release();
-                    entered += 1;
                     // As others work between two sections.
                     tokio::time::sleep(Duration::from_millis(fastrand::u64(0..5))).await;
                 }
-                entered
+                overtaken
             });
         }
         for worker in &mut others {
@@ -69,6 +81,7 @@ impl Beside {
             register,
             others,
             ours,
+            entered,
             stop,
         }
     }
@@ -92,10 +105,11 @@ impl Beside {
             theirs.push(numbers[0]);
             taken += numbers.get(1).copied().unwrap_or(0);
         }
-        let ours = within(PATIENCE, self.ours.join_all()).await;
-        let ours = ours.into_iter().sum();
+        let mut overtaken = within(PATIENCE, self.ours.join_all()).await.concat();
+        overtaken.sort_unstable();
         Entries {
-            ours,
+            ours: self.entered.load(Ordering::Relaxed),
+            overtaken,
             theirs,
             taken,
             overlaps: self.register.violations().await,
@@ -108,16 +122,20 @@ impl Entries {
     pub(crate) fn print(&self, others: &str) {
         let Self {
             ours,
+            overtaken,
             theirs,
             taken,
             overlaps,
         } = self;
+        let half = overtaken[overtaken.len() / 2];
+        let most = overtaken.last().unwrap();
         let taken = match taken {
             0 => String::new(),
             taken => format!(", {taken} of them after a take-over"),
         };
         println!(
-            "lock-runtime {} beside {others}: entries {ours} of ours, {theirs:?} of theirs{taken}; {} overlaps",
+            "lock-runtime {} beside {others}: entries {ours} of ours, {theirs:?} of theirs{taken}; \
+             a waiter of ours was overtaken {half} times (median), {most} at the most; {} overlaps",
             env!("CARGO_PKG_VERSION"),
             overlaps.len()
         );

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod beside;
+mod plain;
 mod stamp_values;
 mod stamps;
