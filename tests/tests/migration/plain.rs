@@ -49,7 +49,9 @@ async fn take_turns(program: Program, what: &str) {
     beside.passed(400).await;
     let entries = beside.end().await;
     entries.print(&format!("{EACH} of {what} ({})", program.version().await));
-    assert!(entries.ours > 0 && entries.theirs.iter().all(|it| *it > 0), "{entries:?}");
+    let all = entries.ours + entries.theirs.iter().sum::<u64>();
+    assert!(entries.ours >= all / 5, "ours starve: {entries:?}");
+    assert!(entries.theirs.iter().all(|it| *it > 0), "{entries:?}");
 }
 
 #[tokio::test]
@@ -69,7 +71,11 @@ async fn set_nx_px_by_hand_takes_turns_with_ours() {
 #[tokio::test]
 async fn one_that_looks_at_the_queue_takes_turns_with_ours() {
     if Worker::has_python("migration: one_that_looks_at_the_queue_takes_turns_with_ours") {
-        take_turns(Program::Python("polite"), "SET NX PX that looks at the queue").await;
+        take_turns(
+            Program::Python("polite"),
+            "SET NX PX that looks at the queue",
+        )
+        .await;
     }
 }
 

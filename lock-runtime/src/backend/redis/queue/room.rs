@@ -21,7 +21,7 @@ const MOST: usize = 200;
 /// The waiters of one connection, by key.
 #[derive(Debug)]
 pub(crate) struct Rooms {
-    /// Whether nobody tells us that a lock is free.
+    /// Whether nobody ever tells us that a lock is free.
     polled: bool,
     by_key: BTreeMap<LockKey, Room>,
     agenda: BTreeSet<(Moment, LockKey)>,
@@ -47,11 +47,12 @@ impl Rooms {
         }
     }
 
-    /// When to ask about a key next, given the current holder.
+    /// When to ask about a key next, given the current holder. A foreign one tells nobody
+    /// when it lets go, and others like it are quick to take the lock.
     pub(crate) fn next(&mut self, key: &LockKey, now: Moment, line: &Line) -> Moment {
         let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
         let ends = line.left.map_or(ASK_EVERY, |left| left + jitter);
-        let usual = if self.polled {
+        let usual = if self.polled || line.is_foreign() {
             let mut first = Pace::default();
             let room = self.by_key.get_mut(key);
             let pace = room.map_or(&mut first, |room| &mut room.pace);
