@@ -31,7 +31,7 @@ use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
 use connected::{connect_failed, in_time, late};
-use protocol::call::{KeyNames, Layout};
+use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
 use queue::order::Order;

@@ -10,7 +10,7 @@ use super::address::Address;
 #[cfg(feature = "tls")]
 use super::address::Place;
 use super::cluster::{Cluster, ClusterAddress};
-use super::protocol::call::Layout;
+use super::protocol::names::Layout;
 use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};

@@ -8,7 +8,9 @@ use std::task::Context;
 use super::mail::{Event, Mail};
 use super::routes::{Changed, NodeId, Routes};
 use super::{slot, topology};
-use crate::backend::redis::protocol::call::{Call, Inspect, KeyNames, Layout, Sent};
+use crate::backend::redis::protocol::call::{Call, Sent};
+use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
@@ -230,9 +232,14 @@ impl Lane {
         }
         match call {
             Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
-            Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
-                self.pinned.get(id).copied()
-            }
+            Call::Inspect(
+                id,
+                Inspect::Scan { .. }
+                | Inspect::Keys { .. }
+                | Inspect::Left(_)
+                | Inspect::Echo
+                | Inspect::Fact(_),
+            ) => self.pinned.get(id).copied(),
             _ => self.up().next(),
         }
     }

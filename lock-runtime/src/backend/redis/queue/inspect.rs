@@ -10,8 +10,10 @@ use super::gathering::{Gathering, Part, lease, read_page};
 use super::next::Next;
 use crate::backend::Outcome;
 use crate::backend::name;
-use crate::backend::redis::protocol::call::{Call, Inspect, Layout};
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::kind;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
@@ -137,7 +139,7 @@ impl Inspections {
             (Err(trouble), Inspection::Diagnose(diagnosis))
                 if !matches!(trouble, Trouble::Unknown(_)) =>
             {
-                diagnosis.refused(&trouble);
+                diagnosis.refused(&step, &trouble);
                 None
             }
             (Err(trouble), _) => {
@@ -190,9 +192,7 @@ impl Inspections {
                 let read = value.and_then(|it| gathering.facts(&keys, &it));
                 read.map(|()| gathering.next(Vec::new()))
             }
-            (Inspection::Diagnose(diagnosis), Inspect::Fact(fact)) => {
-                Some(diagnosis.learned(now, fact, value))
-            }
+            (Inspection::Diagnose(diagnosis), step) => diagnosis.learned(now, step, value),
             (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| Next::Answer)
             }

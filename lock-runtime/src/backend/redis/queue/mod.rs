@@ -5,6 +5,7 @@ mod claim;
 mod diagnosis;
 mod gathering;
 mod inspect;
+mod lasting;
 mod messages;
 mod next;
 pub(crate) mod order;
@@ -24,8 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;

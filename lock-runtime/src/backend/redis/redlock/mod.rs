@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Redis;
 use super::connected::{connect_failed, in_time, late};
-use super::protocol::call::{KeyNames, Layout};
+use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
