@@ -127,7 +127,7 @@ impl Server {
                 Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
             }
             Call::Disown(grant) => {
-                let key = LockKey::from(&*grant.owner);
+                let key = grant.key().expect("it is one of ours");
                 Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
             Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
@@ -240,7 +240,7 @@ impl Server {
             let grant = Grant {
                 token: member.token,
                 fence: *fence,
-                owner: key.as_str().into(),
+                owner: format!("lock:{{{key}}}").into(),
                 name: member.token.to_string().into(),
             };
             self.published.push((member.client, grant));
