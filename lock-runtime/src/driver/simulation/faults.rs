@@ -8,6 +8,7 @@ use super::server::Server;
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::vocabulary::error::Cause;
 
 impl World {
     pub(super) fn connect(&mut self, client: usize, server: usize) {
@@ -21,8 +22,12 @@ impl World {
         link.generation += 1;
         self.servers[server].listeners.insert(client);
         self.meet(client, server);
-        let link = &mut self.clients[client].links[server];
-        link.queue.connected(now);
+        if self.shards.is_some() {
+            self.node_is_up(client, server);
+        } else {
+            let link = &mut self.clients[client].links[server];
+            link.queue.connected(now);
+        }
         self.say(|| format!("client {client} connects to server {server}"));
         self.turn(client);
     }
@@ -42,13 +47,18 @@ impl World {
         self.servers[server].listeners.remove(&client);
         self.say(|| format!("client {client} loses its connection to server {server}"));
         let mut lost = self.cut(wire);
-        let trouble = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
-        let queue = &mut self.link(wire).queue;
-        lost.extend(queue.calls());
-        for sent in lost {
-            queue.replied(now, sent, Err(trouble.clone()));
+        let cause: Cause = Arc::new(ServerSaid("cut".into()));
+        if self.shards.is_some() {
+            self.node_is_down(wire, lost, &cause);
+        } else {
+            let trouble = Trouble::Unknown(cause);
+            let queue = &mut self.link(wire).queue;
+            lost.extend(queue.calls());
+            for sent in lost {
+                queue.replied(now, sent, Err(trouble.clone()));
+            }
+            queue.disconnected(trouble);
         }
-        queue.disconnected(trouble);
         let delay = Duration::from_millis(self.rng.u64(1..2000));
         self.after(delay, Event::Connect { client, server });
         self.turn(client);
@@ -66,7 +76,7 @@ impl World {
         let mut lost = Vec::new();
         for number in numbers {
             match self.pending.remove(&number) {
-                Some(Event::Answer(_, sent, _)) => lost.push(sent),
+                Some(Event::Answer(_, sent, _) | Event::Refused(_, sent, _)) => lost.push(sent),
                 Some(Event::Request(_, sent)) => {
                     if self.rng.u8(..) < 40 {
                         let (call, at) = (sent.call.clone(), sent.at);
@@ -103,6 +113,7 @@ impl World {
                 }
                 self.clients[client].die();
             }
+            7 if self.shards.is_some() => self.begin_move(),
             7 if self.servers.len() > 1 => self.server_fails(server),
             7 => self.fail_over(),
             _ => {}
@@ -141,7 +152,9 @@ impl Event {
     /// were published may still be heard.
     fn connection(&self) -> Option<Wire> {
         match self {
-            Self::Request(wire, _) | Self::Answer(wire, ..) => Some(*wire),
+            Self::Request(wire, _) | Self::Answer(wire, ..) | Self::Refused(wire, ..) => {
+                Some(*wire)
+            }
             _ => None,
         }
     }
