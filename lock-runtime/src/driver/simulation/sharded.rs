@@ -225,12 +225,11 @@ impl World {
 
     fn post(&mut self, client: usize, server: Option<usize>, sent: Sent) {
         let links = &mut self.clients[client].links;
-        match server.filter(|server| links[*server].up) {
-            Some(server) => links[server].outbox.push(sent),
-            None => {
-                let trouble = Trouble::said("not connected");
-                links[0].queue.replied(self.now, sent, Err(trouble));
-            }
+        if let Some(server) = server.filter(|server| links[*server].up) {
+            links[server].outbox.push(sent);
+        } else {
+            let trouble = Trouble::said("not connected");
+            links[0].queue.replied(self.now, sent, Err(trouble));
         }
     }
 
@@ -301,14 +300,11 @@ impl World {
             Some(Stage::Arrived) => None,
         };
         let moved = |stage: Option<Stage>| stage.is_some_and(Stage::has_owner_moved);
-        match after {
-            Some(stage) => {
-                shards.moves.insert(key.clone(), stage);
-            }
-            None => {
-                shards.moves.remove(&key);
-                shards.homes.insert(key.clone(), other(home));
-            }
+        if let Some(stage) = after {
+            shards.moves.insert(key.clone(), stage);
+        } else {
+            shards.moves.remove(&key);
+            shards.homes.insert(key.clone(), other(home));
         }
         if moved(after)
             && !moved(before)
