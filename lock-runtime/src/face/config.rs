@@ -39,6 +39,7 @@ use crate::vocabulary::tls::Tls;
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
+/// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an

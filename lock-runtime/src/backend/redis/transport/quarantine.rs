@@ -131,7 +131,7 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
     let lag: Option<(String, u64)> = from_redis_value(lag.clone()).ok();
     Ok(Origin {
         run: field(&server, "run_id").ok_or_else(mismatch)?.to_owned(),
-        uptime: Duration::from_secs(uptime.ok_or_else(mismatch)?),
+        uptime: uptime.map(self::uptime).ok_or_else(mismatch)?,
         standing: Standing::read(&replication),
         max_lag: lag.map_or(MAX_LAG, |(_, seconds)| Duration::from_secs(seconds)),
     })
@@ -161,6 +161,12 @@ async fn last_slot(
     Ok(ranges.iter().filter_map(last).max())
 }
 
+/// How long a server has run at the least that says so many seconds: it subtracts the second
+/// in which it started, and may have started at the end of that one.
+fn uptime(seconds: u64) -> Duration {
+    Duration::from_secs(seconds.saturating_sub(1))
+}
+
 /// Notes the origin with the data. A lease that was granted before the server started, or
 /// before another origin was noticed, has ended then.
 async fn note(
@@ -176,11 +182,17 @@ async fn note(
     let noted: Result<(u64, u64), _> = call.query_async(connection).await;
     let (now, noticed) = noted.map_err(|error| Trouble::from_connecting(error, names))?;
     let since_noticed = Duration::from_millis(now.saturating_sub(noticed));
-    let after_start = longest.checked_sub(origin.uptime);
-    let after_change = (longest + origin.max_lag).checked_sub(since_noticed);
-    let after_change = after_change.filter(|_| noticed > 0);
-    let left = after_start.max(after_change);
-    Ok(left.filter(|left| !left.is_zero()))
+    Ok(origin.left(longest, (noticed > 0).then_some(since_noticed)))
+}
+
+impl Origin {
+    /// For how long nothing must be granted yet, if another run was noticed so long ago.
+    fn left(&self, longest: Duration, since_noticed: Option<Duration>) -> Option<Duration> {
+        let after_start = longest.checked_sub(self.uptime);
+        let after_change = since_noticed.and_then(|it| (longest + self.max_lag).checked_sub(it));
+        let left = after_start.max(after_change);
+        left.filter(|left| !left.is_zero())
+    }
 }
 
 fn info(answer: &Value) -> Result<String, Trouble> {
@@ -244,5 +256,17 @@ mod tests {
                 "{before:?} {now:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_server_that_says_one_second_may_have_started_just_now() {
+        let server = Origin {
+            run: "run".into(),
+            uptime: uptime(1),
+            standing: Standing::Master { promotion: None },
+            max_lag: MAX_LAG,
+        };
+        let longest = Duration::from_millis(1_500);
+        assert_eq!(server.left(longest, None), Some(longest));
     }
 }
