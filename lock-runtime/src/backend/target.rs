@@ -15,7 +15,7 @@ use crate::backend::redis::target as redis;
 #[cfg(feature = "redis")]
 pub(crate) use crate::backend::redis::target::independent;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, tls};
+use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, setnx_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -37,6 +37,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss+cluster://", cluster_tls),
     ("redis+redlock://", redis::redlock),
     ("rediss+redlock://", redlock_tls),
+    ("redis+setnx://", redis::setnx),
+    ("rediss+setnx://", setnx_tls),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
     ("zookeeper://", zookeeper::tcp),
@@ -83,6 +85,10 @@ mod redis {
     }
 
     pub(super) fn redlock(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
+    pub(super) fn setnx(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
 
@@ -148,6 +154,11 @@ fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn setnx_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -22,7 +22,12 @@ use crate::backend::{Backend, Connecting, Target};
 #[cfg(feature = "tls")]
 use crate::vocabulary::authority::names_if;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::events;
 use crate::vocabulary::url::Url;
+
+/// What the timestamp protocol lacks.
+const WITHOUT: &str =
+    "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
 /// Reads `redis://`.
 pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
@@ -67,6 +72,17 @@ pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 #[cfg(feature = "tls")]
 pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(ClusterAddress::parse(url, true)?))
+}
+
+/// Reads `redis+setnx://`.
+pub(crate) fn setnx(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, false)?))
+}
+
+/// Reads `rediss+setnx://`.
+#[cfg(feature = "tls")]
+pub(crate) fn setnx_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, true)?))
 }
 
 /// Reads `redis+redlock://`.
@@ -114,7 +130,25 @@ fn one(text: &str) -> Result<Address, LockError> {
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("Redis")
+        match self.layout {
+            Layout::Shared | Layout::Declared => Capabilities::all("Redis"),
+            Layout::Plain => Capabilities {
+                // Nothing tells the keys of locks from others.
+                list: false,
+                ..Capabilities::all("Redis with plain keys")
+            },
+            Layout::Stamps(_) => Capabilities {
+                store: "Redis with timestamps",
+                read: false,
+                permits: false,
+                several_keys: true,
+                min_hold: false,
+                list: false,
+                force_release: true,
+                fencing: false,
+                fair: false,
+            },
+        }
     }
 
     #[cfg(feature = "tls")]
@@ -126,15 +160,18 @@ impl Target for Address {
     }
 
     fn has_replicas(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn has_quarantine(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
+        if self.layout.is_polled() {
+            events::weak_store(&name, WITHOUT);
+        }
         let way = Way::Known(Route::new(&self.place, setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }

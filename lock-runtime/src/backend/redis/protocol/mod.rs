@@ -11,3 +11,4 @@ pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;
 pub(crate) mod slot;
+pub(crate) mod stamps;

@@ -9,6 +9,7 @@ mod lasting;
 mod messages;
 mod next;
 pub(crate) mod order;
+mod pace;
 mod quarantine;
 mod quarantined;
 mod replicated;
@@ -78,7 +79,7 @@ impl Queue {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
-            rooms: Rooms::default(),
+            rooms: Rooms::new(layout.is_polled()),
             retries: BTreeSet::new(),
             inspections: Inspections::new(layout),
             tokens: Tokens::default(),

@@ -297,10 +297,11 @@ async fn prepare(
     first.cmd("INFO").arg("server");
     first.cmd("CLIENT").arg("SETNAME").arg(client_name());
     for script in scripts::LOADED {
-        first.add_command(script.load());
+        first.add_command(names.layout.script(script).load());
     }
     first.cmd("PUBLISH").arg(&channels[0]).arg("");
-    if !names.is_declared() {
+    let has_counter = names.layout.has_counter();
+    if has_counter {
         let mut raise = scripts::OPEN.call(true);
         raise.arg(1).arg(&*names.fence);
         first.add_command(raise);
@@ -313,7 +314,9 @@ async fn prepare(
         if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
             return Err(io::Error::other(IN_CLUSTER).into());
         }
-        answers.pop().unwrap_or(Value::Nil).extract_error()?;
+        if has_counter {
+            answers.pop().unwrap_or(Value::Nil).extract_error()?;
+        }
     }
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
         return Err(io::Error::other("the server does not deliver messages").into());

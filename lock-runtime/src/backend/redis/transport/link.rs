@@ -176,7 +176,7 @@ impl<D: Desk> Link<D> {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart) || self.names.is_declared();
+        let apart = std::mem::take(&mut self.apart) || !self.names.has_batches();
         let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
         let signed = standing.is_some() && sent.iter().any(|it| it.call.may_win());
         if signed {

@@ -75,7 +75,7 @@ impl<D: Desk> Link<D> {
                 break;
             };
             if let Some(Err(Trouble::NotRun)) = replies.first() {
-                self.forgotten.extend(batch::script(calls));
+                self.forgotten.extend(batch::script(calls, &self.names));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
                 replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
