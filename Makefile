@@ -154,7 +154,7 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles.
 .PHONY: torture
-torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel or cluster) and checks
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel, cluster or redlock) and checks
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)

@@ -12,6 +12,8 @@ use crate::backend::etcd;
 use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
+#[cfg(feature = "redis")]
+pub(crate) use crate::backend::redis::target::independent;
 #[cfg(feature = "tls")]
 use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, setnx_tls, tls};
 #[cfg(feature = "zookeeper")]

@@ -50,7 +50,10 @@ async fn both_take_turns_while_the_loop_crashes() {
     }
     let entries = beside.end().await;
     entries.print("4 loops in Python that write ms");
-    assert!(entries.ours > 0 && entries.taken > 0, "{entries:?}");
+    assert!(
+        entries.ours > 0 && entries.theirs.iter().any(|it| *it > 0),
+        "{entries:?}"
+    );
 }
 
 #[tokio::test]

@@ -96,6 +96,38 @@ pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, true)?))
 }
 
+/// Reads the URLs of independent servers.
+pub(crate) fn independent<U: AsRef<str>>(
+    urls: impl IntoIterator<Item = U>,
+) -> Result<Arc<dyn Target>, LockError> {
+    let servers: Result<_, _> = urls.into_iter().map(|url| one(url.as_ref())).collect();
+    let servers = Servers::of(servers?).map_err(|wrong| LockError::invalid("url", wrong))?;
+    Ok(Arc::new(servers))
+}
+
+/// Reads the URL of one of them.
+fn one(text: &str) -> Result<Address, LockError> {
+    let mut url = Url::parse(text)?;
+    let server = match &*url.scheme {
+        "redis" | "valkey" => Address::tcp(&mut url)?,
+        #[cfg(feature = "tls")]
+        "rediss" | "valkeys" => Address::tls(&mut url)?,
+        #[cfg(unix)]
+        "redis+unix" => Address::unix(&mut url)?,
+        _ => {
+            let reason = "an independent server is named by `redis://`, `redis+unix://` or, with the feature `tls`, \
+                          `rediss://`";
+            return Err(LockError::invalid("url", reason));
+        }
+    };
+    if server.layout != Layout::Shared || url.has_parameters() {
+        let reason = "it names one of several servers: give settings to the configuration, as in \
+                      `LockConfig::redlock(…)?.ttl(…)`";
+        return Err(LockError::invalid("url", reason));
+    }
+    Ok(server)
+}
+
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         match self.layout {
@@ -190,6 +222,10 @@ impl Target for ClusterAddress {
         true
     }
 
+    fn has_quarantine(&self) -> bool {
+        true
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
             let cluster = Cluster::connect(setup, self).await?;
@@ -211,7 +247,11 @@ impl Target for Servers {
 
     #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        names_if(self.encrypted, &self.hosts)
+        let hosts = self.places().filter_map(|place| match place {
+            Place::Tls { host, .. } => Some(host.as_str()),
+            _ => None,
+        });
+        hosts.collect()
     }
 
     fn has_quarantine(&self) -> bool {

@@ -122,6 +122,27 @@ impl Call {
         matches!(self, Self::Release { crowded: true, .. })
     }
 
+    /// Whether it may grant a lock to somebody.
+    pub(crate) fn may_grant(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. }
+                | Self::Ask(_)
+                | Self::Leave(_)
+                | Self::Release { .. }
+                | Self::Disown(_)
+                | Self::Inspect(_, Inspect::ForceRelease(_))
+        )
+    }
+
+    /// Whether its answer may say that a lock is ours.
+    pub(crate) fn may_win(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. } | Self::Ask(_) | Self::Renew(_) | Self::Raise { .. }
+        )
+    }
+
     /// How long its answer may take.
     pub(crate) fn timeout(&self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::scripts::Script;
+use super::slot::tag_in;
 use super::stamps::Stamps;
 use crate::backend::setup::Setup;
 use crate::backend::token::Token;
@@ -96,6 +97,18 @@ impl KeyNames {
             at: format!(":{id}").into(),
             ..self.clone()
         }
+    }
+
+    /// The id of the node of a cluster to which the connection leads.
+    pub(crate) fn node(&self) -> Option<&str> {
+        self.at.strip_prefix(':')
+    }
+
+    /// The key that says which run of a node of a cluster has the data, in a slot that it
+    /// serves.
+    pub(crate) fn run_of_node(&self, slot: u16) -> String {
+        let (prefix, tag) = (&*self.prefix, tag_in(slot));
+        format!("{prefix}:{{{tag}}}:run{}", self.at)
     }
 
     /// The channels that the connection subscribes to: its own, and that of all.
