@@ -79,3 +79,4 @@ pub(crate) const STAMPS_RELEASE: &str = stamps!("release.lua");
 pub(crate) const STAMPS_RENEW: &str = stamps!("renew.lua");
 pub(crate) const STAMPS_STATUS: &str = stamps!("status.lua");
 pub(crate) const STAMPS_FORCE: &str = stamps!("force.lua");
+pub(crate) const STAMPS_RIGHTS: &str = include_str!("stamps/rights.lua");
