@@ -66,6 +66,19 @@ impl EtcdServer {
         self.http(self.port, &request).await
     }
 
+    /// How many calls of a method it has answered.
+    pub async fn answered(&self, method: &str) -> u64 {
+        let request = "GET /metrics HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
+        let answer = self.http(self.health, request).await.expect("an answer");
+        let method = format!(r#"grpc_code="OK",grpc_method="{method}""#);
+        let lines = answer
+            .lines()
+            .filter(|it| it.contains("grpc_server_handled_total{"));
+        let lines = lines.filter(|it| it.contains(&method));
+        let counts = lines.map(|it| it.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum::<Option<u64>>().expect("numbers")
+    }
+
     /// Whether it knows a leader.
     pub(super) async fn is_healthy(&self) -> bool {
         let request = "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";

@@ -4,6 +4,7 @@ mod claim;
 mod endings;
 mod inspect;
 mod lanes;
+mod lease;
 mod news;
 mod order;
 mod replies;
@@ -29,6 +30,7 @@ pub(crate) use claim::Watch;
 use claim::{Claim, Stage, patience};
 use inspect::Inspections;
 use lanes::Lanes;
+use lease::News;
 use order::PAUSE;
 pub(crate) use order::{About, Order, Seen, Step};
 use session::{Session, Surroundings};
@@ -130,7 +132,7 @@ impl Queue {
         self.watching.clear();
         self.each_session(now, |session, around| {
             session.connected(now, around);
-            session::News::Nothing
+            News::Nothing
         });
         for id in self.in_order() {
             if let Some(watch) = self.claims.get(&id).and_then(|claim| claim.watch.clone()) {
@@ -164,7 +166,7 @@ impl Queue {
     fn each_session(
         &mut self,
         now: Moment,
-        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> session::News,
+        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> News,
     ) {
         let ttls: Vec<_> = self.sessions.keys().copied().collect();
         for ttl in ttls {
@@ -176,7 +178,7 @@ impl Queue {
         &mut self,
         now: Moment,
         ttl: Duration,
-        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> session::News,
+        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> News,
     ) {
         let mut around = Surroundings {
             keys: &self.keys,

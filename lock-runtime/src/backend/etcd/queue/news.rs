@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::Stage;
-use super::session::News;
+use super::lease::News;
 use super::{PAUSE, Queue, Seen};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
