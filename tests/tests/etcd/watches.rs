@@ -40,6 +40,32 @@ async fn a_waiter_whose_events_were_compacted_looks_for_itself() {
 }
 
 #[tokio::test]
+async fn a_turn_whose_revision_was_compacted_itself_is_taken() {
+    let Some(server) = EtcdServer::start("compaction of a turn").await else {
+        return;
+    };
+    let mut proxy = Proxy::start(server.addr());
+    let (locks, others) = (
+        connect(&*server.url()).await,
+        connect(format!("etcd://{}", proxy.addr())).await,
+    );
+    let guard = take(&locks, "key", LONG).await;
+    // Nothing is written between its entry and the release.
+    let waiter = tokio::spawn(others.lock("key").ttl(LONG).wait_forever().acquire());
+    eventually(PATIENCE, async || {
+        locks.status("key").await.unwrap().waiters == 1
+    })
+    .await;
+    proxy.refuse().await;
+    proxy.cut().await;
+    release(guard).await;
+    server.compact().await;
+    proxy.admit();
+    let guard = within(PATIENCE, waiter).await.unwrap().unwrap();
+    release(guard).await;
+}
+
+#[tokio::test]
 async fn a_waiter_hears_of_its_turn_through_compactions_and_snapshots() {
     let Some(mut cluster) = EtcdCluster::start("snapshots", 3).await else {
         return;

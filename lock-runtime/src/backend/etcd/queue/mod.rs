@@ -124,8 +124,12 @@ impl Queue {
         self.majority = majority;
     }
 
-    /// Calls go to another member from here on, and all watches are set again. Calls in
-    /// flight have been [`answered`](Self::answered) before.
+    /// Calls go to another member from here on. Calls in flight have been
+    /// [`answered`](Self::answered) before.
+    ///
+    /// Watches do not go on where they were: a deletion that was compacted at its own
+    /// revision is shown to nobody, and etcd before 3.4.37 and 3.5.19 does not say so.
+    /// Whoever watched looks for itself, and watches from there.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.tokens.forget();
@@ -134,9 +138,10 @@ impl Queue {
             session.connected(now, around);
             News::Nothing
         });
+        self.watches.clear();
         for id in self.in_order() {
-            if let Some(watch) = self.claims.get(&id).and_then(|claim| claim.watch.clone()) {
-                self.watching.push(Order::Watch(watch));
+            if let Some(claim) = self.claims.get_mut(&id) {
+                claim.unwatched |= claim.watch.take().is_some();
             }
             self.go_on(now, id);
         }

@@ -21,7 +21,6 @@ impl Queue {
             return;
         };
         match (seen, claim.stage) {
-            (Seen::Created, _) => self.waits_again(id),
             (Seen::Changed, Stage::Held { .. }) => self.lose(id),
             (Seen::Changed, Stage::Waiting) => {
                 claim.stage = Stage::Looking;

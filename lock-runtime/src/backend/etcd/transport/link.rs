@@ -160,7 +160,7 @@ impl Link {
         }
         while let Some(watching) = &mut self.watching {
             match watching.incoming.poll_next::<WatchResponse>(&mut cx) {
-                Poll::Ready(Ok(response)) => reports.push(seen(&response)),
+                Poll::Ready(Ok(response)) => reports.extend(seen(&response)),
                 Poll::Ready(Err(trouble)) => return Some(trouble),
                 Poll::Pending => break,
             }
@@ -265,15 +265,17 @@ fn create(watch: Watch) -> WatchCreateRequest {
     }
 }
 
-fn seen(response: &WatchResponse) -> Report {
+/// What a watch reports; nothing when it begins.
+fn seen(response: &WatchResponse) -> Option<Report> {
     let seen = if response.canceled {
         Seen::Ended
     } else if response.events.is_empty() {
-        Seen::Created
+        return None;
     } else {
         Seen::Changed
     };
-    Report::Seen(u64::try_from(response.watch_id).unwrap_or(0), seen)
+    let watch = u64::try_from(response.watch_id).unwrap_or(0);
+    Some(Report::Seen(watch, seen))
 }
 
 fn number(watch: u64) -> i64 {
