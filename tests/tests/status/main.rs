@@ -12,8 +12,8 @@ use tests::{
 mod diagnosis;
 mod force_release;
 mod list;
-mod on_redis;
 mod overview;
+mod redis_server;
 
 on_every_store! {
     nobody_holds_a_free_lock,
