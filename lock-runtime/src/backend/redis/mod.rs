@@ -2,7 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
-mod cluster;
+pub(crate) mod cluster;
 mod connected;
 mod findings;
 mod lua;

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
 use super::failover::Safeguard;
+use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
@@ -54,6 +55,10 @@ pub(super) struct Client {
     asked: u64,
     /// Whether it only ever wants one lock, and how often it has got it.
     pub(super) eager: Option<u32>,
+    /// Whether it renews whatever it takes, and how often it has lost a lock that it had
+    /// for itself.
+    pub(super) steady: bool,
+    pub(super) lost: u32,
 }
 
 /// A connection to one server.
@@ -61,6 +66,8 @@ pub(super) struct Link {
     pub(super) queue: Queue,
     pub(super) up: bool,
     pub(super) generation: u64,
+    /// What goes over it next, where another link has the queue.
+    pub(super) outbox: Vec<Sent>,
     pub(super) requests_until: Moment,
     pub(super) answers_until: Moment,
 }
@@ -71,6 +78,7 @@ impl Link {
             queue: Queue::new(replicated, Layout::Shared),
             up: false,
             generation: 0,
+            outbox: Vec::new(),
             requests_until: now,
             answers_until: now,
         }
@@ -94,7 +102,8 @@ impl Client {
         let replicated = store == Store::Failing(Safeguard::Replicas);
         Self {
             links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
-            coordinator: (servers > 1).then(|| Coordinator::new(Clocks::new(servers, 0))),
+            coordinator: (store == Store::Majority)
+                .then(|| Coordinator::new(Clocks::new(servers, 0))),
             dead: false,
             paused_until: now,
             wakes_at: None,
@@ -107,12 +116,18 @@ impl Client {
             acts_at: Some(now),
             asked: 0,
             eager: None,
+            steady: false,
+            lost: 0,
         }
     }
 
     /// What the program does: ask, give up, let go.
     pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
         let held = self.guards.len();
+        let lost = self.guards.iter().filter(|(guard, kind, until)| {
+            *kind == Kind::Exclusive && now < *until && !guard.is_held()
+        });
+        self.lost += u32::try_from(lost.count()).unwrap_or(u32::MAX);
         self.guards
             .retain(|(guard, _, until)| now < *until && guard.is_held());
         if self.eager.is_some() && self.guards.len() < held {
@@ -248,9 +263,10 @@ impl Client {
         let mut hold =
             |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
         let (min_hold, max_hold) = (hold(2_000), hold(20_000));
+        let max_hold = max_hold.filter(|_| !self.steady);
         let terms = Terms {
             wait,
-            renew: self.rng.u8(..) < 220,
+            renew: self.rng.u8(..) < 220 || self.steady,
             kind,
             min_hold,
             max_hold,

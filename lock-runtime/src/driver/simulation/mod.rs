@@ -10,6 +10,7 @@ mod failover;
 mod faults;
 mod hot;
 mod server;
+mod sharded;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -20,7 +21,8 @@ use fastrand::Rng;
 
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::{Grant, Message};
-use crate::backend::redis::protocol::reply::Reply;
+use crate::backend::redis::protocol::reply::{Reply, Trouble};
+use crate::backend::redis::queue::Queue;
 use crate::base::clock::{Clock, Moment};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
@@ -28,6 +30,7 @@ use crate::vocabulary::kind::Kind;
 use client::{Client, Link};
 use failover::{Replica, Safeguard};
 use server::Server;
+use sharded::Shards;
 
 const CLIENTS: usize = 4;
 /// Faults happen in the first part, healing is watched in the second.
@@ -43,6 +46,8 @@ struct World {
     servers: Vec<Server>,
     /// One that may take the place of the first.
     replica: Option<Replica>,
+    /// Where each lock is, if they are divided.
+    shards: Option<Shards>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
     pending: HashMap<u64, Event>,
@@ -61,6 +66,8 @@ enum Store {
     Failing(Safeguard),
     /// Five, of which a majority decides.
     Majority,
+    /// Two that divide the locks.
+    Sharded,
 }
 
 impl Store {
@@ -68,6 +75,7 @@ impl Store {
         match self {
             Self::One | Self::Failing(_) => 1,
             Self::Majority => 5,
+            Self::Sharded => 2,
         }
     }
 }
@@ -76,6 +84,12 @@ enum Event {
     Request(Wire, Sent),
     Answer(Wire, Sent, Reply),
     Push(Wire, Grant),
+    /// Why a call was not carried out.
+    Refused(Wire, Sent, Trouble),
+    /// A client hears which node serves which lock.
+    Topology(usize),
+    /// The next step of a lock to another node.
+    Move(LockKey),
     /// A question whether the replica has everything, for this time.
     Wait(Wire, Duration),
     /// Whether it has.
@@ -125,6 +139,7 @@ impl World {
                 Store::Failing(safeguard) => Some(Replica::new(safeguard, now)),
                 _ => None,
             },
+            shards: (store == Store::Sharded).then(|| Shards::new(clients.len(), now)),
             clients,
             events: BinaryHeap::new(),
             pending: HashMap::new(),
@@ -171,7 +186,10 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
-        if let Event::Answer(wire, ..) | Event::Push(wire, _) | Event::Replicated(wire, _) = &event
+        if let Event::Answer(wire, ..)
+        | Event::Push(wire, _)
+        | Event::Refused(wire, ..)
+        | Event::Replicated(wire, _) = &event
         {
             let resumes = self.clients[wire.client].paused_until;
             if self.now < resumes {
@@ -191,7 +209,7 @@ impl World {
                 if self.hears(wire) {
                     let now = self.now;
                     self.say(|| format!("{wire} reads {reply:?}"));
-                    self.link(wire).queue.replied(now, sent, Ok(reply));
+                    self.queue(wire).replied(now, sent, Ok(reply));
                     self.turn(wire.client);
                 }
             }
@@ -199,8 +217,7 @@ impl World {
                 if self.hears(wire) {
                     self.say(|| format!("{wire} hears of {grant:?}"));
                     let now = self.now;
-                    let queue = &mut self.link(wire).queue;
-                    queue.heard(now, Message::Granted(grant));
+                    self.queue(wire).heard(now, Message::Granted(grant));
                     self.turn(wire.client);
                 }
             }
@@ -213,11 +230,17 @@ impl World {
             Event::Replicated(wire, enough) => self.replicated(wire, enough),
             Event::Connect { client, server } => self.connect(client, server),
             Event::Fault => self.fault(),
+            Event::Refused(wire, sent, trouble) => self.refused(wire, sent, trouble),
+            Event::Topology(client) => self.hear_topology(client),
+            Event::Move(key) => self.move_on(key),
         }
     }
 
     /// A late command of an old connection runs too: its answer is not heard.
     fn execute(&mut self, wire: Wire, sent: Sent) {
+        if self.is_refused(wire, &sent) {
+            return;
+        }
         let server = &mut self.servers[wire.server];
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
@@ -263,6 +286,7 @@ impl World {
         it.act(now, asks);
         it.drive(now);
         let wakeup = it.next_wakeup();
+        self.route(client);
         for server in 0..self.servers.len() {
             let link = &mut self.clients[client].links[server];
             let generation = link.generation;
@@ -271,10 +295,10 @@ impl World {
                 server,
                 generation,
             };
-            let calls = if link.up {
-                link.queue.calls()
-            } else {
-                Vec::new()
+            let calls = match self.shards {
+                Some(_) => std::mem::take(&mut link.outbox),
+                None if link.up => link.queue.calls(),
+                None => Vec::new(),
             };
             for sent in calls {
                 let delay = self.latency();
@@ -334,6 +358,13 @@ impl World {
 
     fn link(&mut self, wire: Wire) -> &mut Link {
         &mut self.clients[wire.client].links[wire.server]
+    }
+
+    /// What takes in what comes over a connection.
+    fn queue(&mut self, wire: Wire) -> &mut Queue {
+        let of_all = self.shards.is_some();
+        let links = &mut self.clients[wire.client].links;
+        &mut links[if of_all { 0 } else { wire.server }].queue
     }
 
     fn latency(&mut self) -> Duration {

@@ -136,6 +136,14 @@ impl Server {
         }
     }
 
+    /// Gives a lock to another node, with all that belongs to it.
+    pub(super) fn hand_over(&mut self, key: &LockKey, to: &mut Self) {
+        if let Some(lock) = self.locks.remove(key) {
+            to.locks.insert(key.clone(), lock);
+        }
+        to.fence = to.fence.max(self.fence);
+    }
+
     fn acquire(
         &mut self,
         now: Moment,

@@ -7,8 +7,8 @@ mod joining;
 mod lane;
 mod mail;
 mod queries;
-mod routes;
-mod topology;
+pub(crate) mod routes;
+pub(crate) mod topology;
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};

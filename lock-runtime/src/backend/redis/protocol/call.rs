@@ -182,7 +182,7 @@ impl Call {
 
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
-    fn needs_owner_alone(&self) -> bool {
+    pub(crate) fn needs_owner_alone(&self) -> bool {
         let (Self::Renew(ticket) | Self::Shorten { ticket, .. }) = self else {
             return false;
         };
