@@ -123,8 +123,12 @@ impl Progress {
     fn ask(shared: Arc<Shared>, terms: Arc<Terms>, several: Option<Box<Several>>) -> Self {
         let (reply, answer) = oneshot::channel();
         let id = terms.id;
+        let op = Op::Acquire {
+            terms: Arc::clone(&terms),
+            reply,
+        };
         // A mailbox that is closed drops the reply, which is an answer.
-        let _ = shared.mailbox.send(Op::Acquire { terms, reply });
+        let _ = shared.mailbox.send_about(Some(&terms.key), op);
         Self::Asked {
             shared,
             id,

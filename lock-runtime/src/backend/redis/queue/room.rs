@@ -41,6 +41,11 @@ impl Rooms {
         now.after(until.min(ASK_EVERY))
     }
 
+    /// Whether somebody waits for it.
+    pub(crate) fn has(&self, key: &LockKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
     /// A waiter has been told that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         self.join_later(ticket, Self::next(now, line));

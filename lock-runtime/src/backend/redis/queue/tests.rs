@@ -104,6 +104,7 @@ impl Peer {
             fence,
             owner,
             name,
+            followers: Vec::new(),
         };
         self.queue.heard(self.now, Message::Granted(grant));
     }
