@@ -7,3 +7,4 @@ local MOST = 1000            -- members of a queue that one call looks at
 local ALONE = '.5'           -- behind a place: is granted alone
 local MORE = '.5'            -- behind when a connection was seen: more of it wait
 local CHAIN = 64             -- acquisitions of one connection that get a lock at once
+local WINDOW = 1000          -- us by which they may have joined after one whom they overtake

@@ -1,5 +1,6 @@
 //! Every order in which answers, pushes and failures can come in, by hand.
 
+mod chains;
 mod endings;
 mod failures;
 mod forbidden;
