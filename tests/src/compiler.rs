@@ -9,7 +9,7 @@ use std::{
 const PINNED: &str = "1.95.";
 
 /// Whether this compiler prints what was written down; where not, a notice says that `what` is not compared.
-pub fn compiler_is_pinned(what: &str) -> bool {
+pub fn is_pinned(what: &str) -> bool {
     let version = version();
     let pinned = version.starts_with(PINNED);
     if !pinned {

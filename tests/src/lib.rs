@@ -41,7 +41,7 @@ mod worker;
 mod zookeeper;
 
 pub use body::{Polls, Pulse, begin, boottime};
-pub use compiler::compiler_is_pinned;
+pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer};
 pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]

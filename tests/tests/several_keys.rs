@@ -362,22 +362,11 @@ async fn they_are_taken_in_order_and_released_in_reverse() {
     assert_eq!(released, ["c", "b", "a"].map(RedisServer::owner_key));
 }
 
-/// How long it takes to take and release so many keys; the least of several times.
-async fn time_of(locks: &LockManager, count: usize) -> Duration {
-    let keys = names((0..count).map(|number| number.to_string()));
-    let mut least = Duration::MAX;
-    for _ in 0..3 {
-        let (took, guard) = timed(locks.lock_all(&keys).ttl(LONG).acquire()).await;
-        release(guard.unwrap()).await;
-        least = least.min(took);
-    }
-    least
-}
-
 #[tokio::test]
-async fn many_keys_take_as_long_each_as_few() {
+async fn a_request_may_name_very_many_keys() {
     let locks = connect("memory:").await;
-    let (few, many) = (time_of(&locks, 250).await, time_of(&locks, 8000).await);
-    // 32 times as many. If each key looked at all before it, they would take 500 times as long.
-    assert!(many < few * 250, "{few:?} and {many:?}");
+    // If each key looked at all before it, this would take far longer than a test may.
+    let keys = names((0..20_000).map(|number| number.to_string()));
+    let acquire = locks.lock_all(&keys).ttl(LONG).acquire();
+    release(within(LONG, acquire).await.unwrap()).await;
 }

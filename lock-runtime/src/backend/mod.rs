@@ -48,10 +48,10 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     /// What its locks support.
     fn capabilities(&self) -> Capabilities;
 
-    /// Checks how connections to it are to be encrypted; may read files.
+    /// The hosts that connections are encrypted to; none where they are not encrypted.
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        not_encrypted(tls)
+    fn encrypted_hosts(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Whether it has replicas that can confirm what counts.
@@ -73,16 +73,19 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }
 
-/// What `tls` is for a store whose connections are not encrypted.
+/// Checks how connections to a store are to be encrypted; reads the files that it names.
 #[cfg(feature = "tls")]
-pub(crate) fn not_encrypted(tls: Option<&Tls>) -> Result<(), LockError> {
-    match tls {
-        None => Ok(()),
-        Some(_) => Err(LockError::invalid(
+pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), LockError> {
+    let hosts = target.encrypted_hosts();
+    if hosts.is_empty() && tls.is_some() {
+        return Err(LockError::invalid(
             "tls",
-            "the URL's scheme does not encrypt: write `rediss://`, `valkeys://` or `etcds://`",
-        )),
+            "the URL's scheme does not encrypt: write `rediss://`, `valkeys://`, `zookeepers://` or `etcds://`",
+        ));
     }
+    #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+    transport::tls::check(&tls.cloned().unwrap_or_default(), &hosts)?;
+    Ok(())
 }
 
 pub(crate) type Connecting<'a> =

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Target;
+#[cfg(feature = "tls")]
+use crate::backend::check_tls;
 use crate::backend::setup::Setup;
 use crate::base::clock::Clock;
 use crate::driver::Limits;
@@ -287,7 +289,7 @@ impl LockConfig {
             return Err(can.lacks("quarantine"));
         }
         #[cfg(feature = "tls")]
-        self.target.check_tls(self.tls.as_ref())?;
+        check_tls(&*self.target, self.tls.as_ref())?;
         Ok(())
     }
 

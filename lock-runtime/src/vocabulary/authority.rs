@@ -44,6 +44,13 @@ impl Authority {
     }
 }
 
+/// The names of servers that connections are encrypted to; none where they are not.
+#[cfg(feature = "tls")]
+pub(crate) fn names_if(encrypted: bool, hosts: &[Host]) -> Vec<&str> {
+    let hosts = if encrypted { hosts } else { &[] };
+    hosts.iter().map(|host| host.name.as_str()).collect()
+}
+
 /// The text, unless it is empty.
 pub(crate) fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())

@@ -54,17 +54,18 @@ pub(crate) fn lockctl(server: &RedisServer, args: &[&str]) -> Command {
     command
 }
 
-/// What has to stand before a command that is to hear interrupts: a test that a shell runs in the background ignores them,
-/// and so does what it starts.
+/// What has to stand before a command that is to hear signals: a test that a shell runs in the background, or `nohup`,
+/// ignores some, and so does what it starts.
 pub(crate) fn hearing() -> Vec<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
-    let interrupt = 1 << (Signal::SIGINT as i32 - 1);
-    if ignored.unwrap_or(0) & interrupt == 0 {
+    let heard = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+    let heard = heard.map(|it| 1 << (it as i32 - 1)).iter().sum::<u64>();
+    if ignored.unwrap_or(0) & heard == 0 {
         return Vec::new();
     }
-    vec!["env", "--default-signal=INT,QUIT"]
+    vec!["env", "--default-signal=HUP,INT,QUIT"]
 }
 
 /// Runs it to its end.

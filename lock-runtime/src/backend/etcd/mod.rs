@@ -12,18 +12,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
-#[cfg(feature = "tls")]
-use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
-use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
+#[cfg(feature = "tls")]
+use crate::vocabulary::authority::names_if;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::{Found, Query, QueryId};
-#[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
 use crate::vocabulary::url::Url;
 
 use address::Address;
@@ -51,13 +49,8 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        if !self.encrypted {
-            return not_encrypted(tls);
-        }
-        let tls = tls.cloned().unwrap_or_default();
-        let mut hosts = self.hosts.iter();
-        hosts.try_for_each(|host| Encryption::new(&tls, &host.name).map(|_| ()))
+    fn encrypted_hosts(&self) -> Vec<&str> {
+        names_if(self.encrypted, &self.hosts)
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {

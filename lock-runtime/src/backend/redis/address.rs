@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::{ProtocolVersion, RedisConnectionInfo};
 
-use crate::backend::redis::protocol::call::Layout;
+use crate::backend::redis::protocol::names::Layout;
 use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};

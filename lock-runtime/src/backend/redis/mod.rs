@@ -3,6 +3,7 @@
 
 mod address;
 mod cluster;
+mod connected;
 mod findings;
 mod lua;
 pub(crate) mod protocol;
@@ -12,7 +13,6 @@ mod sentinel;
 pub(crate) mod target;
 mod transport;
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -22,8 +22,6 @@ use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -32,11 +30,12 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
-use protocol::call::{KeyNames, Layout};
+use connected::{connect_failed, in_time, late};
+use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
 use queue::order::Order;
-use sentinel::{NoMaster, Watch};
+use sentinel::Watch;
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
 use transport::way::Way;
@@ -49,30 +48,6 @@ fn place_of(key: &LockKey, count: usize) -> usize {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
-}
-
-/// Why a manager cannot connect: because of a setting, or of the server.
-fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockError {
-    let cause = trouble.cause();
-    if trouble.is_in_cluster() {
-        let reason = format!("{cause}: name it with `redis+cluster://`");
-        return LockError::invalid("url", reason);
-    }
-    if trouble.is_no_such_database() {
-        let reason = format!("the server has no database {database}");
-        return LockError::invalid("url", reason);
-    }
-    if cause
-        .downcast_ref::<NoMaster>()
-        .is_some_and(NoMaster::is_unknown)
-    {
-        return LockError::invalid("url", cause);
-    }
-    #[cfg(feature = "tls")]
-    if cause.is::<Distrust>() {
-        return LockError::invalid("tls", cause);
-    }
-    LockError::unavailable_at(server, cause)
 }
 
 /// The backend for one server, or for the one that is the master at the time.
@@ -138,14 +113,11 @@ impl Redis {
         }
         let mut last = None;
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
-        match tokio::time::timeout(setup.connect_timeout, all_up).await {
-            Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, server, database)),
-            Err(_) => {
-                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
-                let cause: Box<dyn Error + Send + Sync> =
-                    last.map_or_else(none, |trouble| trouble.cause().into());
-                Err(LockError::unavailable_at(server, cause))
+        match in_time(setup, all_up).await {
+            Ok(()) => Ok(this),
+            Err(failed) => {
+                let trouble = failed.or(last).unwrap_or_else(|| late(setup));
+                Err(connect_failed(&trouble, server, database))
             }
         }
     }

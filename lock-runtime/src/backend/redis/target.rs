@@ -10,22 +10,18 @@ use super::address::Address;
 #[cfg(feature = "tls")]
 use super::address::Place;
 use super::cluster::{Cluster, ClusterAddress};
-use super::protocol::call::Layout;
+use super::protocol::names::Layout;
 use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
-#[cfg(feature = "tls")]
-use crate::backend::not_encrypted;
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Encryption;
 use crate::backend::{Backend, Connecting, Target};
-use crate::vocabulary::error::LockError;
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::vocabulary::authority::names_if;
+use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
 /// Reads `redis://`.
@@ -90,10 +86,10 @@ impl Target for Address {
     }
 
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
+    fn encrypted_hosts(&self) -> Vec<&str> {
         match &self.place {
-            Place::Tls { host, .. } => check(tls, [host]),
-            _ => not_encrypted(tls),
+            Place::Tls { host, .. } => vec![host],
+            _ => Vec::new(),
         }
     }
 
@@ -118,11 +114,8 @@ impl Target for Service {
     }
 
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        if !self.encrypted {
-            return not_encrypted(tls);
-        }
-        check(tls, self.sentinels.iter().map(|host| &host.name))
+    fn encrypted_hosts(&self) -> Vec<&str> {
+        names_if(self.encrypted, &self.sentinels)
     }
 
     fn has_replicas(&self) -> bool {
@@ -152,11 +145,8 @@ impl Target for ClusterAddress {
     }
 
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        if !self.encrypted {
-            return not_encrypted(tls);
-        }
-        check(tls, self.seeds.iter().map(|host| &host.name))
+    fn encrypted_hosts(&self) -> Vec<&str> {
+        names_if(self.encrypted, &self.seeds)
     }
 
     fn has_replicas(&self) -> bool {
@@ -183,11 +173,8 @@ impl Target for Servers {
     }
 
     #[cfg(feature = "tls")]
-    fn check_tls(&self, tls: Option<&Tls>) -> Result<(), LockError> {
-        if !self.encrypted {
-            return not_encrypted(tls);
-        }
-        check(tls, self.hosts.iter().map(|host| &host.name))
+    fn encrypted_hosts(&self) -> Vec<&str> {
+        names_if(self.encrypted, &self.hosts)
     }
 
     fn has_quarantine(&self) -> bool {
@@ -204,18 +191,6 @@ impl Target for Servers {
             Ok(Box::new(redlock) as Box<dyn Backend>)
         })
     }
-}
-
-/// Whether the certificates can be read and used.
-#[cfg(feature = "tls")]
-fn check<'a>(
-    tls: Option<&Tls>,
-    hosts: impl IntoIterator<Item = &'a String>,
-) -> Result<(), LockError> {
-    let default = Tls::new();
-    let tls = tls.unwrap_or(&default);
-    let mut hosts = hosts.into_iter();
-    hosts.try_for_each(|host| Encryption::new(tls, host).map(drop))
 }
 
 fn connect(

@@ -25,6 +25,13 @@ pub(crate) struct Encryption {
 #[error("{0}")]
 pub(crate) struct Distrust(String);
 
+/// Checks that the certificates can be read and used for these servers.
+pub(crate) fn check(tls: &Tls, hosts: &[&str]) -> Result<(), LockError> {
+    hosts
+        .iter()
+        .try_for_each(|host| Encryption::new(tls, host).map(drop))
+}
+
 impl Encryption {
     /// Reads the files, which blocks.
     pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {

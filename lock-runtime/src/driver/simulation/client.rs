@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
 use super::failover::Safeguard;
-use crate::backend::redis::protocol::call::Layout;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;

@@ -3,39 +3,30 @@
 
 mod address;
 mod gather;
+mod joining;
 mod lane;
 mod mail;
+mod queries;
 mod routes;
 mod slot;
 mod topology;
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use self::gather::Gathering;
-use self::lane::{Lane, Node};
-use self::mail::Mail;
+use self::lane::Lane;
 use self::routes::{NodeId, Routes};
-use super::protocol::call::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
-use super::transport::connect::{Dialer, Push};
-use super::transport::link::Link;
-use super::transport::stream::Route;
-use super::transport::way::Way;
+use super::transport::connect::Push;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::error::LockError;
 use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::{Query, QueryId};
 use crate::vocabulary::terms::LeaseId;
 
 pub(super) use self::address::ClusterAddress;
@@ -74,120 +65,6 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Connects to every node, or says why it cannot; a lazy manager leaves that to the
-    /// polls that follow.
-    pub(super) async fn connect(
-        setup: &Setup,
-        address: &ClusterAddress,
-    ) -> Result<Self, LockError> {
-        let server = Arc::from(address.to_string());
-        let (sender, pushes) = mpsc::unbounded_channel();
-        let mut lanes = Vec::with_capacity(setup.pool_size);
-        for _ in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix, Layout::Declared)
-                .map_err(|error| LockError::unavailable_at(&server, error))?;
-            lanes.push(Lane::new(names, setup.replicas > 0));
-        }
-        let now = setup.clock.now();
-        let mut this = Self {
-            address: address.clone(),
-            setup: setup.clone(),
-            lanes,
-            routes: Routes::new(&address.seeds, now),
-            trouble: None,
-            bound: Numbered::default(),
-            gathering: Gathering::default(),
-            connections: BTreeMap::new(),
-            next_connection: 0,
-            asked: 0,
-            is_open: false,
-            sender,
-            pushes,
-            clock: setup.clock.clone(),
-            sleep: Sleep::default(),
-        };
-        this.meet(now);
-        if setup.lazy {
-            return Ok(this);
-        }
-        let all_up = poll_fn(|cx| this.poll_all_up(cx));
-        match tokio::time::timeout(setup.connect_timeout, all_up).await {
-            Ok(Ok(())) => Ok(this),
-            Ok(Err(trouble)) => Err(connect_failed(&trouble, &server)),
-            Err(_) => {
-                let none = || format!("no connection within {:?}", setup.connect_timeout).into();
-                let cause: Box<dyn Error + Send + Sync> = this
-                    .latest_trouble()
-                    .map_or_else(none, |it| it.cause().into());
-                Err(LockError::unavailable_at(&server, cause))
-            }
-        }
-    }
-
-    /// Fails at an error that will not go away by itself.
-    fn poll_all_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
-        loop {
-            let unread = self.take_turn(cx);
-            if self.routes.is_known() && self.lanes.iter().all(Lane::is_up) {
-                return Poll::Ready(Ok(()));
-            }
-            if let Some(trouble @ Trouble::Never(_)) = self.latest_trouble() {
-                return Poll::Ready(Err(trouble));
-            }
-            if !unread && self.poll_sleep(cx).is_pending() {
-                return Poll::Pending;
-            }
-        }
-    }
-
-    /// Why something is not connected; what will not go away by itself comes first.
-    fn latest_trouble(&self) -> Option<Trouble> {
-        let nodes = self.lanes.iter().flat_map(|lane| lane.nodes.values());
-        let down = nodes.filter(|node| !node.link.is_up());
-        let mut all: Vec<_> = down
-            .map(|node| &node.trouble)
-            .chain(&self.trouble)
-            .collect();
-        all.sort_by_key(|trouble| !matches!(trouble, Trouble::Never(_)));
-        all.first().map(|trouble| (*trouble).clone())
-    }
-
-    fn dialer(&self, host: &Host) -> Dialer {
-        let route = Route::new(&self.address.place(host.clone()), &self.setup);
-        let login = self.address.login.to(0);
-        let sender = self.sender.clone();
-        Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster()
-    }
-
-    /// Connects to nodes that are new, and leaves those that are gone.
-    fn meet(&mut self, now: Moment) {
-        for lane in &mut self.lanes {
-            lane.leave(now, &mut self.routes);
-        }
-        let nodes = &self.routes;
-        self.connections
-            .retain(|_, (_, node)| nodes.contains(*node));
-        let known = self.routes.nodes();
-        let hosts: Vec<_> = known.map(|(id, host)| (id, host.clone())).collect();
-        for (id, host) in hosts {
-            for number in 0..self.lanes.len() {
-                if self.lanes[number].nodes.contains_key(&id) {
-                    continue;
-                }
-                let dialer = self.dialer(&host);
-                let connection = self.next_connection;
-                self.next_connection += 1;
-                self.connections
-                    .insert(ConnectionId(connection), (number, id));
-                let lane = &mut self.lanes[number];
-                let names = lane.names.clone();
-                let mail = Mail::new(self.setup.replicas > 0);
-                let link = Link::new(connection, mail, names, dialer, now);
-                lane.nodes.insert(id, Node::new(link));
-            }
-        }
-    }
-
     /// Commands about one key stay in order, since they share a lane.
     fn lane_of(&self, key: &LockKey) -> usize {
         super::place_of(key, self.lanes.len())
@@ -274,44 +151,6 @@ impl Cluster {
         true
     }
 
-    fn submit_query(&mut self, now: Moment, id: QueryId, query: Query) {
-        let lane = match &query {
-            Query::Status(key) | Query::ForceRelease(key) => self.lane_of(key),
-            Query::List(_) | Query::Overview(_) | Query::Diagnose => {
-                let masters = self.routes.masters();
-                for node in masters.iter().filter(|_| self.is_open) {
-                    let part = self.gathering.part(id);
-                    self.lanes[0].pinned.insert(part, *node);
-                    let request = Request::Query(part, query.clone());
-                    self.lanes[0].queue.submit(now, request);
-                }
-                if !masters.is_empty() {
-                    return;
-                }
-                0
-            }
-            Query::Health => {
-                let (lane, node) = self.connection_to_probe(id);
-                self.lanes[lane].pinned.insert(id, node);
-                lane
-            }
-        };
-        self.lanes[lane]
-            .queue
-            .submit(now, Request::Query(id, query));
-    }
-
-    /// One that is broken, or else each in turn.
-    fn connection_to_probe(&self, id: QueryId) -> (usize, NodeId) {
-        let lanes = self.lanes.iter().enumerate();
-        let all = lanes.flat_map(|(number, lane)| lane.nodes.iter().map(move |it| (number, it)));
-        let all: Vec<_> = all.collect();
-        let broken = all.iter().position(|(_, (_, node))| !node.link.is_up());
-        let chosen = broken.unwrap_or_else(|| usize::try_from(id.0).unwrap_or(0) % all.len());
-        let (lane, (node, _)) = all[chosen];
-        (lane, *node)
-    }
-
     fn next_outcome(&mut self) -> Option<Outcome> {
         loop {
             let (number, mut outcome) =
@@ -381,13 +220,4 @@ impl Backend for Cluster {
     fn is_quiet(&self) -> bool {
         self.lanes.iter().all(Lane::is_quiet)
     }
-}
-
-/// Why a manager cannot connect: because of a setting, or of the cluster.
-fn connect_failed(trouble: &Trouble, server: &Arc<str>) -> LockError {
-    if trouble.is_no_cluster() {
-        let reason = "the server is not part of a cluster: name it with `redis://`";
-        return LockError::invalid("url", reason);
-    }
-    super::connect_failed(trouble, server, 0)
 }

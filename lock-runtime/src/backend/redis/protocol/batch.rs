@@ -3,7 +3,8 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Company, KeyNames, Sent, Text, Ticket, millis};
+use super::call::{Call, Company, Sent, Ticket, millis};
+use super::names::{KeyNames, Text};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
 use crate::vocabulary::kind::Kind;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use redis::{FromRedisValue as _, ServerError, Value};
 
-use super::call::{Call, KeyNames, Ticket};
+use super::call::{Call, Ticket};
 use super::kind;
 use super::line::Line;
+use super::names::KeyNames;
 use super::redirect::Redirect;
 use super::scripts;
 use crate::backend::token::Token;

@@ -7,7 +7,8 @@ use redis::{FromRedisValue as _, Value};
 
 use super::next::Next;
 use crate::backend::redis::findings::{Facts, findings};
-use crate::backend::redis::protocol::call::{Fact, Inspect, Layout};
+use crate::backend::redis::protocol::inspection::{Fact, Inspect};
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::vocabulary::finding::Finding;

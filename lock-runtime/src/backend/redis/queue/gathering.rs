@@ -8,8 +8,9 @@ use redis::Value;
 
 use super::next::Next;
 use crate::backend::name;
-use crate::backend::redis::protocol::call::{Inspect, Layout};
+use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::kind;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;

@@ -1,7 +1,7 @@
 //! Our side of the queues on the server: what the acquisitions of one connection wait
 //! for, and what to send next. A state machine without I/O.
 
-mod chain;
+mod chains;
 mod claim;
 mod diagnosis;
 mod gathering;
@@ -9,6 +9,7 @@ mod inspect;
 mod messages;
 mod next;
 pub(crate) mod order;
+mod passing_on;
 mod quarantine;
 mod quarantined;
 mod replicated;
@@ -24,8 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Layout, Sent, Ticket};
+use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
@@ -35,7 +37,7 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
-use chain::Chains;
+use chains::Chains;
 use claim::{Claim, Stage};
 use inspect::Inspections;
 use quarantine::Quarantine;
@@ -174,7 +176,7 @@ impl Queue {
     pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
         // Nobody enters a lock of which the server may not have heard for long. They are sent
         // when it can be reached again.
-        for chain in self.chains_of(&concerns) {
+        for chain in self.chains.of(&concerns) {
             let at = self.ids.get(&chain).and_then(|id| self.claims.get(id));
             if let Some(at) = at.map(|claim| claim.since) {
                 self.break_up(at, chain);

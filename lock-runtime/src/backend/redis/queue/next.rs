@@ -1,6 +1,6 @@
 //! How an inspection goes on.
 
-use crate::backend::redis::protocol::call::Inspect;
+use crate::backend::redis::protocol::inspection::Inspect;
 
 /// What follows from a reply.
 pub(super) enum Next {

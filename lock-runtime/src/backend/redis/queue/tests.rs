@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Queue;
-use crate::backend::redis::protocol::call::{Call, Layout, Sent};
+use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Trouble};
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use super::protocol::call::{KeyNames, Layout};
+use super::Redis;
+use super::connected::{connect_failed, in_time, late};
+use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
-use super::{Redis, connect_failed};
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -69,24 +70,16 @@ impl Redlock {
         last.resize_with(this.servers.len(), || None);
         let majority = majority(this.servers.len());
         let up = poll_fn(|cx| this.poll_up(cx, majority, &mut last));
-        let failed = match tokio::time::timeout(setup.connect_timeout, up).await {
-            Ok(Ok(())) => {
-                let all = this.servers.len();
-                let up = poll_fn(|cx| this.poll_up(cx, all, &mut last));
-                // The others may take as long as they like.
-                let _ = tokio::time::timeout(LINGER, up).await;
-                return Ok(this);
-            }
-            Ok(Err(trouble)) => Some(trouble),
-            Err(_) => last.into_iter().flatten().next(),
-        };
-        let trouble = failed.unwrap_or_else(|| {
-            let waited = setup.connect_timeout;
-            Trouble::said(&format!(
-                "no connection to a majority of the servers within {waited:?}"
-            ))
-        });
-        Err(connect_failed(&trouble, &name, all.database))
+        if let Err(failed) = in_time(setup, up).await {
+            let last = || last.into_iter().flatten().next();
+            let trouble = failed.or_else(last).unwrap_or_else(|| late(setup));
+            return Err(connect_failed(&trouble, &name, all.database));
+        }
+        let all = this.servers.len();
+        let up = poll_fn(|cx| this.poll_up(cx, all, &mut last));
+        // The others may take as long as they like.
+        let _ = tokio::time::timeout(LINGER, up).await;
+        Ok(this)
     }
 
     /// Ready when so many are connected to. Fails where too few are left for that;

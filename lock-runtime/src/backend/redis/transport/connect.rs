@@ -18,7 +18,7 @@ use super::stream::Route;
 use super::stream::distrust;
 use super::way::Way;
 use super::wire::Io;
-use crate::backend::redis::protocol::call::KeyNames;
+use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{IN_CLUSTER, Trouble};
 use crate::backend::redis::protocol::scripts;
 use crate::backend::redis::sentinel::Master;

@@ -1,6 +1,8 @@
 //! One connection of the pool: sends the calls of its queue as pipelines, and connects
 //! again when it breaks.
 
+mod answers;
+mod dialling;
 mod others;
 
 use std::collections::VecDeque;
@@ -8,27 +10,23 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
-use redis::{RedisResult, Value};
-
-use super::connect::{Caller, Dialer, Identity, Opened, PushEvent, closed};
+use super::connect::{Dialer, Identity, Opened};
 use super::desk::Desk;
 use super::login::Login;
 use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
-use crate::backend::redis::protocol::call::{KeyNames, Sent};
-use crate::backend::redis::protocol::message::Message;
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::names::KeyNames;
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
-use crate::backend::redis::redlock::clocks::ahead;
 use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
-use crate::vocabulary::events;
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::Found;
 
@@ -36,7 +34,6 @@ use crate::vocabulary::query::Found;
 const BUSY: usize = 1;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -93,13 +90,6 @@ struct InFlight {
     at: Moment,
     timeout: Duration,
     answers: Answers,
-}
-
-/// The calls of a pipeline, and their answers.
-pub(crate) struct Answered {
-    sent: Vec<Sent>,
-    apart: bool,
-    result: RedisResult<Vec<Value>>,
 }
 
 impl<D: Desk> Link<D> {
@@ -170,117 +160,6 @@ impl<D: Desk> Link<D> {
         }
     }
 
-    /// The next answers, if they have arrived.
-    pub(crate) fn next_answer(&mut self) -> Option<Answered> {
-        let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
-        let pipeline = self.in_flight.pop_front()?;
-        Some(Answered {
-            sent: pipeline.sent,
-            apart: pipeline.apart,
-            result,
-        })
-    }
-
-    /// Gives each call of a pipeline its reply.
-    pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
-        self.last_answer = now;
-        self.grace = None;
-        let Answered {
-            sent,
-            apart,
-            result,
-        } = answered;
-        let values = match result {
-            Ok(values) => values,
-            Err(error) => {
-                let cause: Cause = Arc::new(error);
-                self.unknown(now, sent, &cause);
-                return self.broken(now, cause);
-            }
-        };
-        let mut sent = sent.into_iter();
-        let mut replaced = false;
-        let mut values = values.into_iter();
-        while let Some(value) = values.next() {
-            let calls = batch::next(sent.as_slice(), apart);
-            let value = match calls {
-                // That was the answer to `ASKING`.
-                [one] if one.asking => values.next().unwrap_or(value),
-                _ => value,
-            };
-            self.apart |= batch::is_refused(calls, &value);
-            let Some(replies) = batch::decode(calls, value) else {
-                break;
-            };
-            if let Some(Err(Trouble::NotRun)) = replies.first() {
-                self.forgotten.extend(batch::script(calls));
-            }
-            for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
-                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
-                self.queue.replied(now, call, reply);
-            }
-        }
-        if sent.len() > 0 {
-            self.shifted(now, sent.collect());
-        } else if replaced && self.dialer.may_change() {
-            let cause = ServerSaid("the server has become a replica".into());
-            self.broken(now, Arc::new(cause));
-        }
-    }
-
-    pub(crate) fn pushed(&mut self, now: Moment, generation: u64, event: &PushEvent) {
-        if generation != self.generation {
-            return;
-        }
-        match event {
-            PushEvent::Message(message) => {
-                if let Some(message) = Message::parse(message) {
-                    self.queue.heard(now, message);
-                }
-            }
-            PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
-            // It ended before we knew that it was open.
-            PushEvent::Disconnected => self.ended = true,
-        }
-    }
-
-    /// Connects if there is no connection, and drops one that has gone silent. Returns
-    /// the error of an attempt that has failed.
-    pub(crate) fn poll_connection(
-        &mut self,
-        cx: &mut Context<'_>,
-        now: Moment,
-    ) -> Result<(), Trouble> {
-        if self.silent_at().is_some_and(|at| at <= now) && !self.grant_grace(now) {
-            let cause = ServerSaid("the server does not answer".into());
-            self.broken(now, Arc::new(cause));
-        }
-        if let State::Down { until } = self.state
-            && until <= now
-        {
-            self.dial();
-        }
-        if let State::Connecting(opening) = &mut self.state
-            && let Poll::Ready(result) = opening.as_mut().poll(cx)
-        {
-            match result {
-                Ok(_) if self.ended => {
-                    let trouble = Trouble::from_connecting(closed(), &self.names);
-                    return Err(self.dial_failed(now, trouble));
-                }
-                Ok(opened) => self.opened(now, opened),
-                Err(trouble) => return Err(self.dial_failed(now, trouble)),
-            }
-        }
-        if let State::Up { wire, .. } = &self.state
-            && let Err(cause) = self.login.poll(cx, now, wire)
-        {
-            events::login_failed(self.number, &cause);
-            self.last_error = Some(LastError::now(&cause));
-        }
-        Ok(())
-    }
-
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
@@ -340,84 +219,6 @@ impl<D: Desk> Link<D> {
         let first = self.grace.is_none();
         self.grace = Some(now.after(GRACE));
         first
-    }
-
-    fn dial(&mut self) {
-        self.generation += 1;
-        self.ended = false;
-        let dialer = self.dialer.clone();
-        let caller = Caller {
-            names: Arc::clone(&self.names),
-            number: self.number,
-            generation: self.generation,
-            old: self.identity.clone(),
-            proven: self.proven,
-        };
-        self.state = State::Connecting(Box::pin(async move { dialer.open(&caller).await }));
-    }
-
-    fn opened(&mut self, now: Moment, opened: Opened) {
-        events::connected(self.number);
-        self.identity.clone_from(&opened.identity);
-        let clock = opened.identity.and_then(|it| it.clock);
-        self.clock_ahead = clock.map(|(theirs, asked)| {
-            // As it would be now.
-            let theirs = Duration::from_micros(theirs) + asked.elapsed();
-            ahead(theirs, now)
-        });
-        if let Some(names) = &opened.names {
-            self.names = Arc::new(names.clone());
-        }
-        self.master.clone_from(&opened.master);
-        self.login = Login::new(self.dialer.provider.clone(), now, opened.expires_in);
-        self.proven = true;
-        let needed = self.dialer.replicas;
-        self.state = State::Up {
-            wire: Wire::new(opened.connection, opened.io),
-            replicas: opened
-                .replicas
-                .map(|(connection, io)| Box::new(Replicas::new(Wire::new(connection, io), needed))),
-        };
-        self.pause = FIRST_PAUSE;
-        self.last_answer = now;
-        self.grace = None;
-        self.queue.quarantined(now, opened.quarantine);
-        self.queue.connected(now);
-    }
-
-    fn dial_failed(&mut self, now: Moment, trouble: Trouble) -> Trouble {
-        self.state = State::Down {
-            until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
-        };
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        self.last_error = Some(LastError::now(&trouble.cause()));
-        self.queue.disconnected(trouble.clone());
-        trouble
-    }
-
-    /// The replies no longer match the calls.
-    fn shifted(&mut self, now: Moment, sent: Vec<Sent>) {
-        let said = ServerSaid("an answer belongs to another call".into());
-        let cause: Cause = Arc::new(said);
-        self.unknown(now, sent, &cause);
-        self.broken(now, cause);
-    }
-
-    /// Drops the connection; a new one is dialled at once.
-    pub(crate) fn broken(&mut self, now: Moment, cause: Cause) {
-        if !self.is_up() {
-            return;
-        }
-        events::disconnected(self.number, &cause);
-        self.last_error = Some(LastError::now(&cause));
-        self.state = State::Down { until: now };
-        for pipeline in std::mem::take(&mut self.in_flight) {
-            self.unknown(now, pipeline.sent, &cause);
-        }
-        // Calls that were not sent yet are decided anew.
-        let unsent = self.queue.calls();
-        self.unknown(now, unsent, &cause);
-        self.queue.disconnected(Trouble::Unknown(cause));
     }
 
     fn unknown(&mut self, now: Moment, sent: Vec<Sent>, cause: &Cause) {

@@ -8,7 +8,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value, from_redis_value};
 
 use super::wire::Io;
-use crate::backend::redis::protocol::call::KeyNames;
+use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{Trouble, text};
 use crate::backend::redis::protocol::scripts;
 

@@ -209,7 +209,7 @@ fn a_brief_renewal_does_not_cut_a_longer_one_that_is_on_its_way() {
     let mut crowd = Crowd::chained(3);
     crowd.submit(Request::Renew, 1);
     let long = crowd.peer.call();
-    crowd.peer.now = crowd.peer.now.after(Duration::from_millis(2_000));
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.release(1);
     let confirm = crowd.peer.call();
     for renewal in [&long, &confirm] {

@@ -1,7 +1,8 @@
 //! Waiters that give up, and releases, until the server has answered.
 
 use super::{ID, Peer, token};
-use crate::backend::redis::protocol::call::{Call, Layout};
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::backend::{Outcome, Request};

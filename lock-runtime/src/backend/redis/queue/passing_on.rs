@@ -1,7 +1,6 @@
-//! Chains: acquisitions of one connection to which the server has handed a lock at once,
-//! and which pass it on among themselves.
+//! How a lock is passed on in a chain.
 //!
-//! On the server all of them are the acquisition of the first. Who holds the lock has its
+//! On the server all of it is the acquisition of the first. Who holds the lock has its
 //! token and its name, and renews, asks and is asked under them; the last one releases, and
 //! nobody enters after that. A chain lives on one connection: when that breaks, or the lock
 //! may be somebody else's, those who have not entered line up again in their places.
@@ -16,35 +15,9 @@ use crate::backend::name;
 use crate::backend::redis::protocol::call::{Call, Company, Ticket};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::base::numbers::Numbered;
 use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
-
-/// The chains of one connection, each by the token of its first.
-#[derive(Debug, Default)]
-pub(super) struct Chains(Numbered<Token, Chain>);
-
-/// Those who follow whoever holds the lock.
-#[derive(Debug)]
-struct Chain {
-    key: LockKey,
-    /// Some of them may want the lock no more.
-    followers: VecDeque<LeaseId>,
-}
-
-impl Chains {
-    pub(super) fn has(&self, key: &LockKey) -> bool {
-        self.0.values().any(|chain| chain.key == *key)
-    }
-
-    /// Marks of the keys whose locks are passed on.
-    pub(super) fn marks(&self) -> u64 {
-        let keys = self.0.values().map(|chain| chain.key.mark());
-        keys.fold(0, |marks, mark| marks | mark)
-    }
-}
 
 impl Queue {
     /// Puts those who wait behind `first`, under the numbers behind its own, and returns
@@ -81,11 +54,7 @@ impl Queue {
             ids.push_back(id);
         }
         if !ids.is_empty() {
-            let all = Chain {
-                key,
-                followers: ids,
-            };
-            self.chains.0.insert(chain, all);
+            self.chains.insert(chain, key, ids);
         }
         latest
     }
@@ -106,14 +75,12 @@ impl Queue {
 
     /// The next in a chain that still wants the lock, if there is one.
     fn next_in(&mut self, chain: Token) -> Option<LeaseId> {
-        let all = self.chains.0.get_mut(&chain)?;
-        while let Some(id) = all.followers.pop_front() {
+        while let Some(id) = self.chains.next(chain) {
             let claim = self.claims.get(&id);
             if claim.is_some_and(|it| it.stage == Stage::Chained { chain }) {
                 return Some(id);
             }
         }
-        self.chains.0.remove(&chain);
         None
     }
 
@@ -149,17 +116,11 @@ impl Queue {
         // A fixed lease lasts for all of its ttl: it is made whole by a renewal.
         let ttl = fixed.map_or(ttl, |most| ttl.min(most));
         self.hold(now, next, fence, since, ttl);
-        if left < short / 4 * 3 && renewals == 0 && self.goes_on(token) {
+        if left < short / 4 * 3 && renewals == 0 && self.chains.goes_on(token) {
             // In good time, so that nobody has to wait for it.
             self.renew_for_now(now, next);
         }
         true
-    }
-
-    /// Whether others are to follow.
-    fn goes_on(&self, chain: Token) -> bool {
-        let chain = self.chains.0.get(&chain);
-        chain.is_some_and(|it| !it.followers.is_empty())
     }
 
     /// Renews a lock that is to be passed on for no longer than a grant lasts, which is what
@@ -169,7 +130,7 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let ticket = if claim.renewals == 0 && self.goes_on(claim.ticket.token) {
+        let ticket = if claim.renewals == 0 && self.chains.goes_on(claim.ticket.token) {
             claim.ticket.at_most(CLAIM_TTL)
         } else {
             claim.ticket.clone()
@@ -179,10 +140,7 @@ impl Queue {
 
     /// Ends a chain, and returns those who have not entered; they have fresh tokens.
     pub(super) fn break_up(&mut self, now: Moment, chain: Token) -> Vec<LeaseId> {
-        let Some(all) = self.chains.0.remove(&chain) else {
-            return Vec::new();
-        };
-        let mut ids: Vec<_> = all.followers.into();
+        let mut ids = self.chains.remove(chain);
         ids.retain(|id| {
             let claim = self.claims.get(id);
             claim.is_some_and(|it| it.stage == Stage::Chained { chain })
@@ -202,17 +160,9 @@ impl Queue {
 
     /// How many follow the one that has this token.
     pub(super) fn followers(&self, chain: Token) -> usize {
-        let ids = self.chains.0.get(&chain).map(|it| &it.followers);
-        let claims = ids.into_iter().flatten().map(|id| self.claims.get(id));
+        let claims = self.chains.followers(chain).map(|id| self.claims.get(id));
         let follows = |stage: Stage| stage == Stage::Chained { chain };
         claims.flatten().filter(|it| follows(it.stage)).count()
-    }
-
-    /// The tokens of the chains for these locks.
-    pub(super) fn chains_of(&self, concerns: impl Fn(&LockKey) -> bool) -> Vec<Token> {
-        let chains = self.chains.0.iter();
-        let concerned = chains.filter(|(_, chain)| concerns(&chain.key));
-        concerned.map(|(token, _)| *token).collect()
     }
 
     /// What an acquire says of others here that want the same lock.
@@ -251,6 +201,6 @@ impl Queue {
             Call::Acquire { ticket, .. } => self.chains.has(&ticket.terms.key),
             _ => false,
         };
-        !self.chains.0.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))
+        !self.chains.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))
     }
 }

@@ -4,11 +4,13 @@
 //! `TRYBUILD=overwrite` writes that anew. Two of them read otherwise where the component `rust-src` is installed:
 //! the compiler quotes the standard library there.
 
-use tests::compiler_is_pinned;
+#[allow(unreachable_pub, reason = "it is public where it belongs")]
+#[path = "../../tests/src/compiler.rs"]
+mod compiler;
 
 #[test]
 fn mistakes() {
-    if compiler_is_pinned("messages") {
+    if compiler::is_pinned("messages") {
         trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
     }
 }

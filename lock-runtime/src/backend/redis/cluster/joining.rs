@@ -1,0 +1,149 @@
+//! How a manager connects to the nodes of a cluster: to all of them at first, and later to
+//! those that come.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use super::gather::Gathering;
+use super::lane::{Lane, Node};
+use super::mail::Mail;
+use super::routes::Routes;
+use super::{Cluster, ClusterAddress, ConnectionId};
+use crate::backend::redis::connected::{self, in_time, late};
+use crate::backend::redis::protocol::names::{KeyNames, Layout};
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::transport::connect::Dialer;
+use crate::backend::redis::transport::link::Link;
+use crate::backend::redis::transport::stream::Route;
+use crate::backend::redis::transport::way::Way;
+use crate::backend::setup::Setup;
+use crate::base::clock::{Moment, Sleep};
+use crate::base::numbers::Numbered;
+use crate::vocabulary::authority::Host;
+use crate::vocabulary::error::LockError;
+
+impl Cluster {
+    /// Connects to every node, or says why it cannot; a lazy manager leaves that to the
+    /// polls that follow.
+    pub(in crate::backend::redis) async fn connect(
+        setup: &Setup,
+        address: &ClusterAddress,
+    ) -> Result<Self, LockError> {
+        let server = Arc::from(address.to_string());
+        let (sender, pushes) = mpsc::unbounded_channel();
+        let mut lanes = Vec::with_capacity(setup.pool_size);
+        for _ in 0..setup.pool_size {
+            let names = KeyNames::new(&setup.prefix, Layout::Declared)
+                .map_err(|error| LockError::unavailable_at(&server, error))?;
+            lanes.push(Lane::new(names, setup.replicas > 0));
+        }
+        let now = setup.clock.now();
+        let mut this = Self {
+            address: address.clone(),
+            setup: setup.clone(),
+            lanes,
+            routes: Routes::new(&address.seeds, now),
+            trouble: None,
+            bound: Numbered::default(),
+            gathering: Gathering::default(),
+            connections: BTreeMap::new(),
+            next_connection: 0,
+            asked: 0,
+            is_open: false,
+            sender,
+            pushes,
+            clock: setup.clock.clone(),
+            sleep: Sleep::default(),
+        };
+        this.meet(now);
+        if setup.lazy {
+            return Ok(this);
+        }
+        let all_up = poll_fn(|cx| this.poll_all_up(cx));
+        match in_time(setup, all_up).await {
+            Ok(()) => Ok(this),
+            Err(failed) => {
+                let trouble = failed.or_else(|| this.latest_trouble());
+                let trouble = trouble.unwrap_or_else(|| late(setup));
+                Err(connect_failed(&trouble, &server))
+            }
+        }
+    }
+
+    /// Fails at an error that will not go away by itself.
+    fn poll_all_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
+        loop {
+            let unread = self.take_turn(cx);
+            if self.routes.is_known() && self.lanes.iter().all(Lane::is_up) {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(trouble @ Trouble::Never(_)) = self.latest_trouble() {
+                return Poll::Ready(Err(trouble));
+            }
+            if !unread && self.poll_sleep(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Why something is not connected; what will not go away by itself comes first.
+    fn latest_trouble(&self) -> Option<Trouble> {
+        let nodes = self.lanes.iter().flat_map(|lane| lane.nodes.values());
+        let down = nodes.filter(|node| !node.link.is_up());
+        let mut all: Vec<_> = down
+            .map(|node| &node.trouble)
+            .chain(&self.trouble)
+            .collect();
+        all.sort_by_key(|trouble| !matches!(trouble, Trouble::Never(_)));
+        all.first().map(|trouble| (*trouble).clone())
+    }
+
+    fn dialer(&self, host: &Host) -> Dialer {
+        let route = Route::new(&self.address.place(host.clone()), &self.setup);
+        let login = self.address.login.to(0);
+        let sender = self.sender.clone();
+        Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster()
+    }
+
+    /// Connects to nodes that are new, and leaves those that are gone.
+    pub(super) fn meet(&mut self, now: Moment) {
+        for lane in &mut self.lanes {
+            lane.leave(now, &mut self.routes);
+        }
+        let nodes = &self.routes;
+        self.connections
+            .retain(|_, (_, node)| nodes.contains(*node));
+        let known = self.routes.nodes();
+        let hosts: Vec<_> = known.map(|(id, host)| (id, host.clone())).collect();
+        for (id, host) in hosts {
+            for number in 0..self.lanes.len() {
+                if self.lanes[number].nodes.contains_key(&id) {
+                    continue;
+                }
+                let dialer = self.dialer(&host);
+                let connection = self.next_connection;
+                self.next_connection += 1;
+                self.connections
+                    .insert(ConnectionId(connection), (number, id));
+                let lane = &mut self.lanes[number];
+                let names = lane.names.clone();
+                let mail = Mail::new(self.setup.replicas > 0);
+                let link = Link::new(connection, mail, names, dialer, now);
+                lane.nodes.insert(id, Node::new(link));
+            }
+        }
+    }
+}
+
+/// Why a manager cannot connect: because of a setting, or of the cluster.
+fn connect_failed(trouble: &Trouble, server: &Arc<str>) -> LockError {
+    if trouble.is_no_cluster() {
+        let reason = "the server is not part of a cluster: name it with `redis://`";
+        return LockError::invalid("url", reason);
+    }
+    connected::connect_failed(trouble, server, 0)
+}

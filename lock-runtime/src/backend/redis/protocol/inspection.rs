@@ -1,0 +1,130 @@
+//! The steps of inspections, as values and as commands.
+
+use redis::Cmd;
+
+use super::message::Message;
+use super::names::{KeyNames, Text};
+use super::scripts;
+use crate::backend::token::Token;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::overview::MOST_HOLDERS;
+
+/// A step of an inspection.
+#[derive(Clone, Debug)]
+pub(crate) enum Inspect {
+    Status(LockKey),
+    /// Asks the holders with these tokens to report.
+    Holders(Vec<Token>),
+    /// A page of the owners of locks, and of the queues where `lines` says so.
+    Scan {
+        glob: Box<str>,
+        lines: bool,
+        cursor: u64,
+    },
+    /// The basic facts about these locks.
+    Overview(Box<[LockKey]>),
+    /// Something that locks depend on.
+    Fact(Fact),
+    ForceRelease(LockKey),
+    /// A message from this connection to itself.
+    Echo,
+}
+
+/// Something about the server that locks depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Fact {
+    Info,
+    /// The settings that match a pattern.
+    Config(&'static str),
+    Clock,
+    /// Which of the commands in the scripts are refused.
+    Rights,
+    /// The answer to a command that connections send where they may.
+    Useful(&'static [&'static str]),
+}
+
+impl Inspect {
+    pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
+        match self {
+            Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
+            Self::ForceRelease(key) => {
+                let mut cmd = names.call(&scripts::FORCE, key, by_text);
+                cmd.arg(&*names.common);
+                cmd
+            }
+            Self::Scan {
+                glob,
+                lines,
+                cursor,
+            } => {
+                let mut cmd = redis::cmd("SCAN");
+                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
+                cmd.arg("COUNT").arg(500);
+                cmd
+            }
+            Self::Overview(keys) => {
+                let mut cmd = scripts::OVERVIEW.call(by_text);
+                if names.is_declared() {
+                    // One by one: they may be on different nodes.
+                    cmd.arg(4 * keys.len());
+                    for key in keys {
+                        let owner = names.owner_key(key);
+                        for part in [":f", "", ":q", ":h"] {
+                            cmd.arg(Text(format_args!("{owner}{part}")));
+                        }
+                    }
+                } else {
+                    cmd.arg(keys.len() + 1).arg(&*names.fence);
+                    for key in keys {
+                        names.owner(&mut cmd, key);
+                    }
+                }
+                cmd.arg(MOST_HOLDERS).arg(keys.len());
+                cmd
+            }
+            Self::Fact(fact) => fact.encode(names, by_text),
+            Self::Echo => {
+                let [own, _] = names.channels();
+                words(&["PUBLISH", &own, ""])
+            }
+            Self::Holders(tokens) => {
+                let [own, common] = names.channels();
+                let message = Message::Asked {
+                    channel: own.into(),
+                    tokens: tokens.clone(),
+                };
+                publish(&common, &message)
+            }
+        }
+    }
+}
+
+impl Fact {
+    fn encode(self, names: &KeyNames, by_text: bool) -> Cmd {
+        match self {
+            Self::Info => redis::cmd("INFO"),
+            Self::Config(pattern) => words(&["CONFIG", "GET", pattern]),
+            Self::Clock => redis::cmd("TIME"),
+            Self::Rights => {
+                let mut cmd = scripts::RIGHTS.call(by_text);
+                // In braces, so that what is made of it is in the same slot.
+                let scratch = format!("{}:{{{}}}:scratch", names.prefix, names.channel);
+                cmd.arg(1).arg(scratch).arg(&*names.channel);
+                cmd
+            }
+            Self::Useful(command) => words(command),
+        }
+    }
+}
+
+pub(super) fn words(words: &[&str]) -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg(words);
+    cmd
+}
+
+pub(super) fn publish(channel: &str, message: &Message) -> Cmd {
+    let mut cmd = redis::cmd("PUBLISH");
+    cmd.arg(channel).arg(Text(message));
+    cmd
+}

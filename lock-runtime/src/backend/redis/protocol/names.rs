@@ -1,0 +1,158 @@
+//! The names of keys and channels, and which keys a call names.
+
+use std::fmt::{self, Display};
+
+use redis::{Cmd, RedisWrite, ToRedisArgs};
+
+use super::scripts::Script;
+use crate::backend::setup::Setup;
+use crate::backend::token::Token;
+use crate::vocabulary::key::LockKey;
+
+/// Which keys a call names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// The owner of the lock and the counter of all locks, for one server.
+    Shared,
+    /// Every key of the lock, with a counter of its own: all are in one slot.
+    Declared,
+}
+
+/// The other keys of a lock, named after its owner: fence, queue, seen and holders.
+const PARTS: [&str; 4] = [":f", ":q", ":s", ":h"];
+
+/// The names of the keys and the channels, as the scripts expect them.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyNames {
+    pub(crate) prefix: Box<str>,
+    pub(crate) layout: Layout,
+    /// The counter of all acquisitions, in the layout that has one.
+    pub(crate) fence: Box<str>,
+    /// The key that says which run of the server has the data.
+    pub(crate) run: Box<str>,
+    /// The channel on which the grants of this connection are pushed. The connections
+    /// of one client to the nodes of a cluster share it.
+    pub(crate) channel: Box<str>,
+    /// The channel that all connections listen to.
+    pub(crate) common: Box<str>,
+    /// What a node of a cluster adds to both, so that a message reaches those alone who
+    /// listen there: else nothing.
+    pub(crate) at: Box<str>,
+}
+
+impl KeyNames {
+    /// The name of a connection is random, never made of host and process: a
+    /// clone of a machine would share it.
+    pub(crate) fn new(prefix: &str, layout: Layout) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            prefix: prefix.into(),
+            layout,
+            fence: format!("{prefix}:fence").into(),
+            run: format!("{prefix}:run").into(),
+            channel: format!("{prefix}:grant:{}", Token::new()?).into(),
+            common: format!("{prefix}:all").into(),
+            at: "".into(),
+        })
+    }
+
+    /// Those of all connections of a pool.
+    pub(crate) fn of_pool(setup: &Setup, layout: Layout) -> Result<Vec<Self>, getrandom::Error> {
+        let connections = 0..setup.pool_size;
+        connections
+            .map(|_| Self::new(&setup.prefix, layout))
+            .collect()
+    }
+
+    /// The same, for a connection to this node of a cluster.
+    pub(crate) fn at_node(&self, id: &str) -> Self {
+        Self {
+            at: format!(":{id}").into(),
+            ..self.clone()
+        }
+    }
+
+    /// The channels that the connection subscribes to: its own, and that of all.
+    pub(crate) fn channels(&self) -> [String; 2] {
+        [&self.channel, &self.common].map(|channel| format!("{channel}{}", self.at))
+    }
+
+    /// Whether all keys are named.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.layout == Layout::Declared
+    }
+
+    /// The pattern for the owner keys of the locks whose names match `glob`, and for their
+    /// other keys too.
+    pub(super) fn owners(&self, glob: &str, others: bool) -> String {
+        let mut all = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
+                all.push('\\');
+            }
+            all.push(c);
+        }
+        format!("{all}:{{{glob}}}{}", if others { "*" } else { "" })
+    }
+
+    /// A call of a script about a key.
+    pub(super) fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+        self.call_on(script, &self.owner_key(key), by_text)
+    }
+
+    /// The same, about the lock with this owner key.
+    pub(super) fn call_on(&self, script: &Script, owner: &impl Display, by_text: bool) -> Cmd {
+        let mut cmd = script.call(by_text);
+        match self.layout {
+            Layout::Shared => {
+                cmd.arg("2").arg(Text(owner)).arg(&*self.fence);
+            }
+            Layout::Declared => {
+                cmd.arg("5").arg(Text(owner));
+                for part in PARTS {
+                    cmd.arg(Text(format_args!("{owner}{part}")));
+                }
+            }
+        }
+        cmd
+    }
+
+    /// The key that is written to see whether replicas have what was said about a lock: on
+    /// the node of a cluster that serves it.
+    pub(crate) fn mark(&self, key: &LockKey) -> String {
+        let (prefix, key) = (&*self.prefix, key.as_str());
+        match self.layout {
+            Layout::Shared => format!("{prefix}:replicas"),
+            Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
+        }
+    }
+
+    /// The owner key of a lock.
+    pub(super) fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
+        OwnerKey(&self.prefix, key.as_str())
+    }
+
+    /// The same, as an argument.
+    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+        cmd.arg(Text(self.owner_key(key)));
+    }
+}
+
+struct OwnerKey<'a>(&'a str, &'a str);
+
+impl Display for OwnerKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(prefix, key) = self;
+        write!(f, "{prefix}:{{{key}}}")
+    }
+}
+
+/// An argument that is written without a copy in between.
+pub(crate) struct Text<T>(pub(super) T);
+
+impl<T: Display> ToRedisArgs for Text<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(&self.0);
+    }
+}
+
+impl<T: Display> redis::ToSingleRedisArg for Text<T> {}

@@ -1,0 +1,107 @@
+//! What a link does with what has arrived: answers to its pipelines, and pushes.
+
+use std::sync::Arc;
+
+use redis::{RedisResult, Value};
+
+use super::Link;
+use crate::backend::redis::protocol::batch;
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::backend::redis::transport::connect::{PushEvent, closed};
+use crate::backend::redis::transport::desk::Desk;
+use crate::backend::redis::transport::wire::Wire;
+use crate::base::clock::Moment;
+use crate::vocabulary::error::Cause;
+
+/// The calls of a pipeline, and their answers.
+pub(crate) struct Answered {
+    sent: Vec<Sent>,
+    apart: bool,
+    result: RedisResult<Vec<Value>>,
+}
+
+impl<D: Desk> Link<D> {
+    /// The next answers, if they have arrived.
+    pub(crate) fn next_answer(&mut self) -> Option<Answered> {
+        let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
+        let pipeline = self.in_flight.pop_front()?;
+        Some(Answered {
+            sent: pipeline.sent,
+            apart: pipeline.apart,
+            result,
+        })
+    }
+
+    /// Gives each call of a pipeline its reply.
+    pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
+        self.last_answer = now;
+        self.grace = None;
+        let Answered {
+            sent,
+            apart,
+            result,
+        } = answered;
+        let values = match result {
+            Ok(values) => values,
+            Err(error) => {
+                let cause: Cause = Arc::new(error);
+                self.unknown(now, sent, &cause);
+                return self.broken(now, cause);
+            }
+        };
+        let mut sent = sent.into_iter();
+        let mut replaced = false;
+        let mut values = values.into_iter();
+        while let Some(value) = values.next() {
+            let calls = batch::next(sent.as_slice(), apart);
+            let value = match calls {
+                // That was the answer to `ASKING`.
+                [one] if one.asking => values.next().unwrap_or(value),
+                _ => value,
+            };
+            self.apart |= batch::is_refused(calls, &value);
+            let Some(replies) = batch::decode(calls, value) else {
+                break;
+            };
+            if let Some(Err(Trouble::NotRun)) = replies.first() {
+                self.forgotten.extend(batch::script(calls));
+            }
+            for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
+                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
+                self.queue.replied(now, call, reply);
+            }
+        }
+        if sent.len() > 0 {
+            self.shifted(now, sent.collect());
+        } else if replaced && self.dialer.may_change() {
+            let cause = ServerSaid("the server has become a replica".into());
+            self.broken(now, Arc::new(cause));
+        }
+    }
+
+    pub(crate) fn pushed(&mut self, now: Moment, generation: u64, event: &PushEvent) {
+        if generation != self.generation {
+            return;
+        }
+        match event {
+            PushEvent::Message(message) => {
+                if let Some(message) = Message::parse(message) {
+                    self.queue.heard(now, message);
+                }
+            }
+            PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
+            // It ended before we knew that it was open.
+            PushEvent::Disconnected => self.ended = true,
+        }
+    }
+
+    /// The replies no longer match the calls.
+    fn shifted(&mut self, now: Moment, sent: Vec<Sent>) {
+        let said = ServerSaid("an answer belongs to another call".into());
+        let cause: Cause = Arc::new(said);
+        self.unknown(now, sent, &cause);
+        self.broken(now, cause);
+    }
+}
