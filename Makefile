@@ -74,17 +74,25 @@ lint: ## Checks format, lints, documents and the direction of imports
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
 .PHONY: features
-features: ## Builds the runtime with fewer features
-	cargo build -p lock-runtime --no-default-features
-	cargo build -p lock-runtime --no-default-features --features redis
-	cargo build -p lock-runtime --features metrics
-	cargo build -p lock-runtime --features tls
-	cargo build -p lock-runtime --no-default-features --features etcd
-	cargo build -p lock-runtime --no-default-features --features zookeeper
+features: ## Checks the runtime with fewer features
+	cargo check -p lock-runtime --no-default-features
+	cargo check -p lock-runtime --no-default-features --features redis
+	cargo check -p lock-runtime --features metrics
+	cargo check -p lock-runtime --features tls
+	cargo check -p lock-runtime --no-default-features --features etcd
+	cargo check -p lock-runtime --no-default-features --features zookeeper
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
-	$(call timed,tests,RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace)
+	$(call timed,tests,$(CARGO_TEST) --workspace -- $(OTHER_STORES:%=--skip %))
+	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
+
+# A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock::
+CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test
+.PHONY: stores
+stores: setup ## Runs the tables of tests on the stores that `make test` leaves out of most of them
+	$(call timed,stores,$(CARGO_TEST) --workspace --tests -- $(OTHER_STORES))
 
 # The network may be out of reach: what needs it is skipped then, with a notice, and the rest is checked.
 .PHONY: deny

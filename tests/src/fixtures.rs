@@ -19,8 +19,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than any test, so that no lease ends by itself.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// How often [`eventually`] looks.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often what sends no event is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A name that no other test, and no other process, uses: `name` with a suffix.
 pub fn unique(name: impl Display) -> String {

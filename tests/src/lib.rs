@@ -26,6 +26,7 @@ mod log;
 mod lua;
 pub mod model;
 mod monitor;
+mod namespace;
 mod net;
 mod peer;
 mod process;

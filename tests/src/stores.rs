@@ -16,37 +16,37 @@ use crate::{RedisServer, RedlockFleet, connect, unique};
 macro_rules! on_every_store {
     ($($tests:tt)*) => {
         $crate::tests_of_store! {
-            ($) memory, starts: async { Some($crate::Memory::new()) },
+            ($) on_memory, starts: async { Some($crate::Memory::new()) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) redis, starts: async { Some($crate::RedisServer::start().await) },
+            ($) on_redis, starts: async { Some($crate::RedisServer::start().await) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
+            ($) on_sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) cluster, starts: async { Some($crate::SharedCluster::join().await) },
+            ($) on_cluster, starts: async { Some($crate::SharedCluster::join().await) },
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) zookeeper, starts: $crate::ZooKeeperHome::start(),
+            ($) on_zookeeper, starts: $crate::ZooKeeperHome::start(),
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) etcd, starts: $crate::EtcdServer::start("what runs on every store"),
+            ($) on_etcd, starts: $crate::EtcdServer::start("what runs on every store"),
             can: [read permits several_keys min_hold list force_release fencing fair],
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) redlock, starts: async { Some($crate::RedlockFleet::start().await) },
+            ($) on_redlock, starts: async { Some($crate::RedlockFleet::start().await) },
             can: [read several_keys min_hold list force_release fencing],
             $($tests)*
         }

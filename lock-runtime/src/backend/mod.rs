@@ -6,6 +6,8 @@ pub(crate) mod capabilities;
 pub(crate) mod chalkboard;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) mod latency;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod line;
 pub(crate) mod memory;

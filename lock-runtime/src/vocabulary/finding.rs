@@ -52,6 +52,20 @@ impl Finding {
         meaning: &'static str,
         advice: impl Into<Box<str>>,
     ) -> Self {
+        self.unless(false, severity, meaning, advice)
+    }
+
+    /// The same, but it is this bad unless it `is_fine`.
+    pub(crate) fn unless(
+        self,
+        is_fine: bool,
+        severity: Severity,
+        meaning: &'static str,
+        advice: impl Into<Box<str>>,
+    ) -> Self {
+        if is_fine {
+            return self;
+        }
         Self {
             severity,
             meaning,

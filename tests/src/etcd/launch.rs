@@ -3,6 +3,7 @@
 use std::{
     ffi::OsStr,
     io::{self, Write as _},
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::LazyLock,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use super::{EtcdCluster, EtcdServer};
-use crate::{Authority, net::free_port, process::Process};
+use crate::{Authority, namespace::Namespace, net::free_port, process::Process};
 
 /// How often other ports are tried when somebody took those that were free.
 const ATTEMPTS: u32 = 5;
@@ -38,31 +39,75 @@ pub(super) fn is_installed(test: &str) -> bool {
     BINARY.is_some()
 }
 
-/// A cluster that serves, with encryption if there is an authority.
-pub(super) async fn cluster(members: usize, authority: Option<&Authority>) -> EtcdCluster {
-    for _ in 0..ATTEMPTS {
-        let peers: Vec<_> = (0..members)
-            .map(|name| format!("m{name}=http://127.0.0.1:{}", free_port()))
-            .collect();
-        let mut cluster = EtcdCluster {
-            members: Vec::new(),
-        };
-        for name in 0..members {
-            cluster.members.push(member(name, &peers, authority).await);
+/// A network for a member that stands apart; if there can be none, a notice says that `test` is skipped.
+pub(super) fn network(test: &str) -> Option<Namespace> {
+    match Namespace::make(0) {
+        Ok(network) => Some(network),
+        Err(error) => {
+            let notice = format!("NOTICE: {test} not run: no network namespaces: {error}\n");
+            let _ = io::stderr().write_all(notice.as_bytes());
+            None
         }
-        if all_ready(&mut cluster).await {
-            return cluster;
+    }
+}
+
+/// Where a member stands.
+struct Place<'a> {
+    /// The words that run a program there, before its own.
+    enter: Vec<&'a str>,
+    /// Where clients reach it, and the other members.
+    host: Ipv4Addr,
+    peer: Ipv4Addr,
+}
+
+/// A cluster that serves, with encryption if there is an authority, and its first member in a network if there is one.
+pub(super) async fn cluster(
+    members: usize,
+    authority: Option<&Authority>,
+    network: Option<Namespace>,
+) -> EtcdCluster {
+    let place = |name| match &network {
+        Some(network) if name == 0 => Place {
+            enter: network.enter().into(),
+            host: network.open(),
+            peer: network.guest(),
+        },
+        _ => Place {
+            enter: Vec::new(),
+            host: Ipv4Addr::LOCALHOST,
+            peer: network
+                .as_ref()
+                .map_or(Ipv4Addr::LOCALHOST, Namespace::host),
+        },
+    };
+    for _ in 0..ATTEMPTS {
+        let peer = |name| format!("m{name}=http://{}:{}", place(name).peer, free_port());
+        let peers: Vec<_> = (0..members).map(peer).collect();
+        let mut started = Vec::new();
+        for name in 0..members {
+            started.push(member(name, &place(name), &peers, authority).await);
+        }
+        if all_ready(&mut started).await {
+            return EtcdCluster {
+                members: started,
+                network,
+            };
         }
     }
     panic!("no cluster of etcd has started in {ATTEMPTS} attempts");
 }
 
-async fn member(name: usize, peers: &[String], authority: Option<&Authority>) -> EtcdServer {
+async fn member(
+    name: usize,
+    place: &Place<'_>,
+    peers: &[String],
+    authority: Option<&Authority>,
+) -> EtcdServer {
     let directory = tempfile::tempdir().expect("a directory for the member");
     let port = free_port();
     let health = authority.map_or(port, |_| free_port());
     let scheme = if authority.is_some() { "https" } else { "http" };
-    let client = format!("{scheme}://127.0.0.1:{port}");
+    let client = format!("{scheme}://{}:{port}", place.host);
     let (_, peer) = peers[name].split_once('=').expect("a name and an address");
     let path = |file: &str| directory.path().join(file).display().to_string();
     let mut options = vec![
@@ -94,18 +139,22 @@ async fn member(name: usize, peers: &[String], authority: Option<&Authority>) ->
             ("listen-metrics-urls", format!("http://127.0.0.1:{health}")),
         ]);
     }
-    let mut args = vec!["--unsafe-no-fsync".to_owned()];
+    let binary = BINARY.as_ref().expect("there is a member");
+    let words = place.enter.iter().map(|word| (*word).to_owned());
+    let mut command: Vec<_> = words.chain([binary.display().to_string()]).collect();
+    command.push("--unsafe-no-fsync".to_owned());
     if authority.is_some() {
-        args.push("--client-cert-auth".to_owned());
+        command.push("--client-cert-auth".to_owned());
     }
-    args.extend(
+    command.extend(
         options
             .into_iter()
             .map(|(name, value)| format!("--{name}={value}")),
     );
     EtcdServer {
-        process: process(&args).await,
-        args,
+        process: process(&command).await,
+        command,
+        host: place.host,
         port,
         health,
         _directory: directory,
@@ -113,8 +162,8 @@ async fn member(name: usize, peers: &[String], authority: Option<&Authority>) ->
 }
 
 /// `false` if a member has ended instead.
-async fn all_ready(cluster: &mut EtcdCluster) -> bool {
-    for member in &mut cluster.members {
+async fn all_ready(members: &mut [EtcdServer]) -> bool {
+    for member in members {
         while !member.is_healthy().await {
             if member.process.has_ended() {
                 return false;
@@ -126,12 +175,10 @@ async fn all_ready(cluster: &mut EtcdCluster) -> bool {
 }
 
 /// A member that begins to start.
-pub(super) async fn process(args: &[String]) -> Process {
-    let binary = BINARY.as_ref().expect("there is a member");
+pub(super) async fn process(command: &[String]) -> Process {
     // It warns of connections that clients cut, which is what tests do.
     let silently = ["-c", r#"exec "$0" "$@" 2>/dev/null"#].map(OsStr::new);
-    let args = args.iter().map(OsStr::new);
-    let args = silently.into_iter().chain([binary.as_os_str()]).chain(args);
+    let args = silently.into_iter().chain(command.iter().map(OsStr::new));
     let (process, ..) = Process::spawn("sh".as_ref(), args)
         .await
         .expect("etcd starts");

@@ -1,6 +1,6 @@
 //! Looks at a member through its JSON gateway.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -83,7 +83,7 @@ impl EtcdServer {
 
     async fn http(&self, port: u16, request: &str) -> Option<String> {
         let asked = async {
-            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+            let mut stream = TcpStream::connect((self.host, port)).await.ok()?;
             stream.write_all(request.as_bytes()).await.ok()?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.ok()?;

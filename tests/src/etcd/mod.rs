@@ -6,11 +6,15 @@ mod look;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 use crate::{
     Authority, PATIENCE, eventually,
+    fixtures::LOOK_EVERY,
+    namespace::Namespace,
     process::Process,
     stores::{Home, Traces},
+    within,
 };
 
 /// A running member on loopback, with a directory of its own; dropping it ends it.
@@ -18,7 +22,9 @@ use crate::{
 pub struct EtcdServer {
     // The process is dropped, and so ended, before its directory.
     process: Process,
-    args: Vec<String>,
+    /// The program and its arguments.
+    command: Vec<String>,
+    host: Ipv4Addr,
     port: u16,
     /// Where it says whether it is well.
     health: u16,
@@ -34,7 +40,7 @@ impl EtcdServer {
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+        (self.host, self.port).into()
     }
 
     /// What a manager is configured with.
@@ -60,7 +66,7 @@ impl EtcdServer {
     /// Starts it again with what it has on disk.
     pub async fn restart(&mut self) {
         self.kill().await;
-        self.process = launch::process(&self.args).await;
+        self.process = launch::process(&self.command).await;
         self.ready().await;
     }
 
@@ -74,6 +80,8 @@ impl EtcdServer {
 pub struct EtcdCluster {
     /// In any order.
     pub members: Vec<EtcdServer>,
+    /// Where the first member stands, if it stands apart from the others.
+    network: Option<Namespace>,
 }
 
 impl EtcdCluster {
@@ -82,7 +90,17 @@ impl EtcdCluster {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::cluster(members, None).await)
+        Some(launch::cluster(members, None, None).await)
+    }
+
+    /// A cluster whose first member stands in a network of its own, so that it can be cut off from the others and not
+    /// from clients; `None`, with a notice, where there are no network namespaces either.
+    pub async fn start_apart(test: &str, members: usize) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        let network = launch::network(test)?;
+        Some(launch::cluster(members, None, Some(network)).await)
     }
 
     /// A cluster of one member that encrypts, and whose clients show a certificate of the same authority.
@@ -90,7 +108,7 @@ impl EtcdCluster {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::cluster(1, Some(authority)).await)
+        Some(launch::cluster(1, Some(authority), None).await)
     }
 
     /// A URL that names all members.
@@ -101,9 +119,50 @@ impl EtcdCluster {
 
     /// The place of the leader among the members, once there is one that they agree about.
     pub async fn leader(&self) -> usize {
-        let leader = async || self.try_leader().await;
-        eventually(PATIENCE, async || leader().await.is_some()).await;
-        leader().await.expect("just seen")
+        let leader = async {
+            loop {
+                if let Some(leader) = self.try_leader().await {
+                    return leader;
+                }
+                sleep(LOOK_EVERY).await;
+            }
+        };
+        within(PATIENCE, leader).await
+    }
+
+    /// Lets a member lead.
+    pub async fn lead(&self, member: usize) {
+        let leading = async || {
+            let leader = self.leader().await;
+            if leader == member {
+                return true;
+            }
+            let Some((id, _)) = self.members[member].id_and_leader().await else {
+                return false;
+            };
+            let body = format!(r#"{{"targetID":"{id}"}}"#);
+            let asked = &self.members[leader];
+            asked.ask("maintenance/transfer-leadership", &body).await;
+            false
+        };
+        eventually(PATIENCE, leading).await;
+    }
+
+    /// Loses all that goes between the first member and the others, who are not told.
+    pub fn cut_off(&self) {
+        let cut = self.network().stop(true, true);
+        cut.expect("the network can be changed");
+    }
+
+    /// Loses nothing any more.
+    pub fn join(&self) {
+        let joined = self.network().pass();
+        joined.expect("the network can be changed");
+    }
+
+    fn network(&self) -> &Namespace {
+        let network = self.network.as_ref();
+        network.expect("the first member stands apart")
     }
 
     async fn try_leader(&self) -> Option<usize> {

@@ -5,7 +5,6 @@ mod crew;
 mod fault;
 mod history;
 mod load;
-mod namespace;
 mod network;
 mod probe;
 mod site;

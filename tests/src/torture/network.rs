@@ -5,12 +5,10 @@ use std::{io, net::SocketAddr, time::Duration};
 use tokio::time::sleep;
 
 use super::{
-    Setting,
-    namespace::Namespace,
-    probe,
+    Setting, probe,
     site::{Servers, Site},
 };
-use crate::{Proxy, RedisServer, Worker};
+use crate::{Proxy, RedisServer, Worker, namespace::Namespace};
 
 /// How many ways there are, each of some processes.
 const WAYS: u32 = 2;

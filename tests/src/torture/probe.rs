@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::namespace::Namespace;
+use crate::namespace::Namespace;
 
 /// Far longer than a handshake between two ends of a cable takes.
 const HANDSHAKE: Duration = Duration::from_millis(300);

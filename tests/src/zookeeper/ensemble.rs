@@ -5,10 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::sleep,
 };
 
 use super::{ZooKeeperServer, launch};
-use crate::{PATIENCE, Proxy, eventually, net::free_port};
+use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
@@ -49,6 +50,7 @@ impl ZooKeeperEnsemble {
             servers.push(ZooKeeperServer {
                 process: launch::process(&directory).await,
                 port: *port,
+                secure_port: 0,
                 directory,
             });
             ways.push(to_others);
@@ -72,18 +74,19 @@ impl ZooKeeperEnsemble {
 
     /// Which of them leads.
     pub async fn leader(&self) -> usize {
-        let leader = async || {
-            for (number, server) in self.servers.iter().enumerate() {
-                let state = state(server.addr()).await.unwrap_or_default();
-                if state.contains("Mode: leader") {
-                    return Some(number);
+        let leader = async {
+            loop {
+                for (number, server) in self.servers.iter().enumerate() {
+                    let state = state(server.addr()).await.unwrap_or_default();
+                    if state.contains("Mode: leader") {
+                        return number;
+                    }
                 }
+                sleep(LOOK_EVERY).await;
             }
-            None
         };
         // An election on a busy machine.
-        eventually(3 * PATIENCE, async || leader().await.is_some()).await;
-        leader().await.expect("it leads still")
+        within(3 * PATIENCE, leader).await
     }
 
     /// One that follows.

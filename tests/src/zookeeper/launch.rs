@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{ZooKeeperServer, peer::ZooKeeperPeer};
-use crate::{PATIENCE, eventually, net::free_port, process::Process};
+use crate::{Authority, PATIENCE, eventually, net::free_port, process::Process};
 
 /// What the server consists of.
 const JARS: &[&str] = &[
@@ -25,6 +25,15 @@ const JARS: &[&str] = &[
     "metrics-core",
     "snappy-java",
     "commons-io",
+    // For encryption.
+    "netty-buffer",
+    "netty-codec",
+    "netty-common",
+    "netty-handler",
+    "netty-resolver",
+    "netty-transport",
+    "netty-transport-native-epoll",
+    "netty-transport-native-unix-common",
 ];
 
 /// Sessions of 0.2 s to 60 s, and no wait for disks.
@@ -69,21 +78,47 @@ pub(super) fn is_installed(test: &str) -> bool {
     CLASS_PATH.is_some()
 }
 
-/// A server that stands alone.
-pub(super) async fn alone() -> ZooKeeperServer {
+/// A server that stands alone, and has a second port that encrypts if there is an authority.
+pub(super) async fn alone(authority: Option<&Authority>) -> ZooKeeperServer {
     for _ in 0..ATTEMPTS {
-        let port = free_port();
+        let (port, secure_port) = (free_port(), free_port());
         let directory = directory(&format!("tickTime=100\nclientPort={port}\n"));
+        if let Some(authority) = authority {
+            encrypt(directory.path(), secure_port, authority);
+        }
         let process = process(&directory).await;
         if ready_within(PATIENCE, (Ipv4Addr::LOCALHOST, port).into()).await {
             return ZooKeeperServer {
                 process,
                 port,
+                secure_port,
                 directory,
             };
         }
     }
     panic!("no ZooKeeper server has started in {ATTEMPTS} attempts");
+}
+
+/// Lets a server encrypt on another port, and ask clients for certificates of the same authority.
+fn encrypt(directory: &Path, port: u16, authority: &Authority) {
+    let identity = authority.issue_for_loopback();
+    // One file holds both.
+    let pair = identity.key + &identity.certificate;
+    let path = |name: &str| directory.join(name);
+    fs::write(path("server.pem"), pair).expect("a file");
+    fs::write(path("ca.pem"), authority.pem()).expect("a file");
+    let [server, ca] = ["server.pem", "ca.pem"].map(|name| path(name).display().to_string());
+    let more = format!(
+        "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\n\
+         serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+         ssl.clientAuth=need\nssl.clientHostnameVerification=false\n\
+         ssl.keyStore.location={server}\nssl.keyStore.type=PEM\n\
+         ssl.trustStore.location={ca}\nssl.trustStore.type=PEM\n"
+    );
+    let mut file = fs::OpenOptions::new();
+    let file = file.append(true).open(path("zoo.cfg"));
+    let written = file.and_then(|mut file| file.write_all(more.as_bytes()));
+    written.expect("a file");
 }
 
 /// A directory with a configuration.

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 pub use self::{ensemble::ZooKeeperEnsemble, peer::ZooKeeperPeer};
 use crate::{
+    Authority,
     process::Process,
     stores::{Home, Traces},
     unique,
@@ -25,6 +26,8 @@ pub struct ZooKeeperServer {
     // The process is dropped, and so ended, before its directory.
     process: Process,
     port: u16,
+    /// Nobody listens there unless it encrypts.
+    secure_port: u16,
     directory: TempDir,
 }
 
@@ -34,12 +37,25 @@ impl ZooKeeperServer {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::alone().await)
+        Some(launch::alone(None).await)
+    }
+
+    /// The same with a port that encrypts, for clients that show a certificate of the same authority.
+    pub async fn start_encrypted(test: &str, authority: &Authority) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::alone(Some(authority)).await)
     }
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The address of its port that encrypts.
+    pub fn secure_addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.secure_port).into()
     }
 
     /// The URL of locks below a node.

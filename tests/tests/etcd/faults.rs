@@ -77,6 +77,27 @@ async fn nobody_overlaps_while_leaders_are_stopped_and_killed_for_long() {
 }
 
 #[tokio::test]
+async fn nobody_overlaps_while_a_leader_is_cut_off_from_the_others_and_not_from_us() {
+    let Some(cluster) = EtcdCluster::start_apart("a leader that is cut off", 3).await else {
+        return;
+    };
+    cluster.lead(0).await;
+    let load = Load::start(&cluster.url()).await;
+    let locks = connect(&*cluster.url()).await;
+    // Longer than the election of another leader takes on a busy machine.
+    let guard = take(&locks, "held", 3 * TTL).await;
+    cluster.cut_off();
+    // The others elect another leader, and serve those who asked the one that is cut off.
+    load.go_on(50).await;
+    let before = guard.remaining();
+    eventually(PATIENCE, async || guard.remaining() > before).await;
+    release(guard).await;
+    cluster.join();
+    load.go_on(20).await;
+    load.end().await;
+}
+
+#[tokio::test]
 async fn a_minority_that_is_silent_disturbs_nobody_and_a_majority_ends_what_is_held() {
     let Some(cluster) = EtcdCluster::start("silent members", 3).await else {
         return;

@@ -9,10 +9,11 @@ use tests::{
     release, settled, take_turn, within,
 };
 
+mod diagnosis;
 mod force_release;
 mod list;
-mod on_redis;
 mod overview;
+mod redis_server;
 
 on_every_store! {
     nobody_holds_a_free_lock,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockManager};
 use tests::{ZooKeeperServer, connect};
 
+mod encryption;
 mod ensemble;
 mod faults;
 mod layout;

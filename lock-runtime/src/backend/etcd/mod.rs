@@ -2,12 +2,16 @@
 //! of one ttl share.
 
 mod address;
+mod diagnosis;
+mod findings;
 mod protocol;
 mod queue;
 mod transport;
 
 use std::collections::HashSet;
-use std::future::poll_fn;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -20,11 +24,14 @@ use crate::base::clock::{Clock, Moment, Sleep};
 #[cfg(feature = "tls")]
 use crate::vocabulary::authority::names_if;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::finding::Finding;
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::url::Url;
 
 use address::Address;
+use diagnosis::diagnose;
+use protocol::keys::Keys;
 use protocol::trouble::Trouble;
 use queue::Queue;
 use transport::links::Links;
@@ -61,13 +68,17 @@ impl Target for Address {
     }
 }
 
+/// A diagnosis that is not complete yet.
+type Diagnosis = Pin<Box<dyn Future<Output = Vec<Finding>> + Send>>;
+
 /// The backend for `etcd://` and `etcds://`.
-#[derive(Debug)]
 struct Etcd {
     queue: Queue,
     links: Links,
     /// The queries that ask whether etcd can be reached.
     probes: HashSet<QueryId>,
+    diagnoses: Vec<(QueryId, Diagnosis)>,
+    prefix: Box<str>,
     clock: Clock,
     sleep: Sleep,
 }
@@ -80,6 +91,8 @@ impl Etcd {
             queue: Queue::new(&setup.prefix),
             links: Links::new(address, setup),
             probes: HashSet::new(),
+            diagnoses: Vec::new(),
+            prefix: (*setup.prefix).into(),
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
@@ -137,6 +150,18 @@ impl Etcd {
         Some(outcome)
     }
 
+    /// Answers what was diagnosed.
+    fn poll_diagnoses(&mut self, cx: &mut Context<'_>) {
+        let queue = &mut self.queue;
+        self.diagnoses.retain_mut(|(id, diagnosis)| {
+            let Poll::Ready(findings) = diagnosis.as_mut().poll(cx) else {
+                return true;
+            };
+            queue.answer(*id, Found::Diagnose(findings));
+            false
+        });
+    }
+
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let wakeups = [self.links.next_wakeup(), self.queue.next_wakeup()];
@@ -151,9 +176,10 @@ impl Backend for Etcd {
             self.probes.insert(*id);
         }
         if let Request::Query(id, Query::Diagnose) = request {
-            return self
-                .queue
-                .answer(id, Found::Diagnose(self.links.findings()));
+            let keys = Keys::new(&self.prefix);
+            let diagnosis = diagnose(self.links.dialers(), keys, self.clock.clone());
+            self.diagnoses.push((id, Box::pin(diagnosis)));
+            return;
         }
         self.queue.submit(now, request);
     }
@@ -164,6 +190,7 @@ impl Backend for Etcd {
                 return Poll::Ready(outcome);
             }
             let now = self.clock.now();
+            self.poll_diagnoses(cx);
             self.links.poll(cx, now, &mut self.queue);
             self.queue.tick(now);
             let sent = self.links.send(now, &mut self.queue);
@@ -174,6 +201,15 @@ impl Backend for Etcd {
                 return Poll::Pending;
             }
         }
+    }
+}
+
+impl fmt::Debug for Etcd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Etcd")
+            .field("queue", &self.queue)
+            .field("links", &self.links)
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::backend::latency::latency;
 use crate::vocabulary::finding::{Finding, Severity};
 
 use Severity::{Error, Notice, Warning};
+
+/// Longer than a round trip to a server takes that is near and has little to do.
+const SLOW: Duration = Duration::from_millis(50);
 
 /// What was learned about a server.
 #[derive(Debug, Default)]
@@ -26,6 +30,16 @@ pub(super) struct Facts {
     pub(super) round_trips: Vec<Duration>,
     /// That time, the server's clock and ours.
     pub(super) clocks: Vec<(Duration, Duration, Duration)>,
+    pub(super) lasting: Lasting,
+}
+
+/// Keys under the prefix that never expire and should.
+#[derive(Debug, Default)]
+pub(super) struct Lasting {
+    pub(super) count: usize,
+    pub(super) first: Option<Box<str>>,
+    /// Whether all keys were looked at.
+    pub(super) is_whole: bool,
 }
 
 /// What the facts mean, each check in turn.
@@ -55,8 +69,14 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     );
     findings.extend(rights(facts));
     findings.extend(useful(facts));
+    findings.push(lasting(&facts.lasting));
     findings.extend(clock(facts));
-    findings.extend(latency(facts));
+    findings.extend(latency(
+        facts.round_trips.clone(),
+        SLOW,
+        "short leases are lost where a renewal takes too long: a ttl should be fifty times as long",
+        "look for slow commands (SLOWLOG GET), swapping and the way between the machines",
+    ));
     findings
 }
 
@@ -92,11 +112,8 @@ fn version(facts: &Facts) -> Finding {
     };
     let mut numbers = redis.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
     let version = (numbers.next(), numbers.next());
-    let fine = Finding::fine("version", name);
-    if version >= (Some(6), Some(2)) {
-        return fine;
-    }
-    fine.but(
+    Finding::fine("version", name).unless(
+        version >= (Some(6), Some(2)),
         Error,
         "the scripts need commands that it does not have",
         "run Redis 6.2 or newer, or Valkey",
@@ -105,11 +122,8 @@ fn version(facts: &Facts) -> Finding {
 
 fn role(facts: &Facts) -> Finding {
     let role = facts.text("role");
-    let fine = Finding::fine("role", format!("the server is a {role}"));
-    if role == "master" {
-        return fine;
-    }
-    fine.but(
+    Finding::fine("role", format!("the server is a {role}")).unless(
+        role == "master",
         Error,
         "a replica takes no writes: nobody can lock",
         "name the master in the URL",
@@ -120,11 +134,8 @@ fn cluster(facts: &Facts) -> Finding {
     if facts.number("cluster_enabled") == 0 {
         return Finding::fine("cluster", "not part of a cluster");
     }
-    let fine = Finding::fine("cluster", "the server is part of a cluster");
-    if facts.declared {
-        return fine;
-    }
-    fine.but(
+    Finding::fine("cluster", "the server is part of a cluster").unless(
+        facts.declared,
         Error,
         "the keys of a lock and the counter of fencing tokens are on different servers",
         "name the cluster with `redis+cluster://`",
@@ -138,10 +149,6 @@ fn eviction(facts: &Facts) -> Finding {
         0 => format!("maxmemory-policy {policy}"),
         _ => format!("maxmemory-policy {policy}, {evicted} keys evicted so far"),
     };
-    let fine = Finding::fine("eviction", said);
-    if policy == "noeviction" {
-        return fine;
-    }
     let (severity, meaning) = match facts.number("maxmemory") {
         0 => (
             Warning,
@@ -152,7 +159,8 @@ fn eviction(facts: &Facts) -> Finding {
             "a full server drops held locks, which then have two holders: no mutual exclusion",
         ),
     };
-    fine.but(
+    Finding::fine("eviction", said).unless(
+        policy == "noeviction",
         severity,
         meaning,
         "CONFIG SET maxmemory-policy noeviction, and in redis.conf",
@@ -167,23 +175,23 @@ fn memory(facts: &Facts) -> Finding {
     }
     let percent = used.saturating_mul(100) / most;
     let limit = facts.text("maxmemory_human");
-    let fine = Finding::fine(
-        "memory",
-        format!("{in_use} of {limit} in use ({percent} %)"),
-    );
-    match percent {
-        0..80 => fine,
-        80..95 => fine.but(
+    let found = format!("{in_use} of {limit} in use ({percent} %)");
+    let (severity, meaning) = match percent {
+        0..95 => (
             Warning,
             "when it is full, nobody can take a lock; holders keep theirs",
-            "raise maxmemory, or find what fills it",
         ),
-        _ => fine.but(
+        _ => (
             Error,
             "it is full or nearly so: nobody can take a lock; holders keep theirs",
-            "raise maxmemory, or find what fills it",
         ),
-    }
+    };
+    Finding::fine("memory", found).unless(
+        percent < 80,
+        severity,
+        meaning,
+        "raise maxmemory, or find what fills it",
+    )
 }
 
 fn persistence(facts: &Facts) -> Finding {
@@ -266,11 +274,8 @@ fn replicas(facts: &Facts) -> Finding {
 
 fn scripts(facts: &Facts) -> Finding {
     let count = facts.number("number_of_cached_scripts");
-    let fine = Finding::fine("scripts", format!("{count} cached"));
-    if count < 1_000 {
-        return fine;
-    }
-    fine.but(
+    Finding::fine("scripts", format!("{count} cached")).unless(
+        count < 1_000,
         Notice,
         "some client makes a script for each call, which fills the memory; ours are ten",
         "find that client, and SCRIPT FLUSH",
@@ -307,6 +312,23 @@ fn useful(facts: &Facts) -> impl Iterator<Item = Finding> {
     })
 }
 
+fn lasting(found: &Lasting) -> Finding {
+    let seen = if found.is_whole {
+        ""
+    } else {
+        " of the first that were looked at"
+    };
+    let Some(first) = &found.first else {
+        return Finding::fine("keys", format!("all{seen} expire"));
+    };
+    let count = found.count;
+    Finding::fine("keys", format!("{count}{seen} never expire, `{first}` is one")).but(
+        Notice,
+        "locks make no such keys: what belongs to a lock stays with it for ever, and the rest fills the memory",
+        "find who writes them, and let them set a ttl; delete what is left over",
+    )
+}
+
 fn clock(facts: &Facts) -> Option<Finding> {
     let (took, theirs, ours) = facts.clocks.iter().min()?;
     let (ahead, behind) = (theirs.saturating_sub(*ours), ours.saturating_sub(*theirs));
@@ -315,35 +337,10 @@ fn clock(facts: &Facts) -> Option<Finding> {
     let (apart_ms, give) = (apart.as_millis(), took.as_micros().div_ceil(2000).max(1));
     let found =
         format!("the server's clock is {apart_ms} ms {direction} ours, give or take {give} ms");
-    let fine = Finding::fine("clock", found);
-    Some(match apart.as_secs() {
-        0 => fine,
-        _ => fine.but(
-            Warning,
-            "leases do not compare the two clocks, but a clock that is set forward while the server runs ends leases early",
-            "let both machines follow the same time, slewed and not stepped",
-        ),
-    })
-}
-
-fn latency(facts: &Facts) -> Option<Finding> {
-    let mut times = facts.round_trips.clone();
-    times.sort_unstable();
-    let (median, worst) = (times.get(times.len() / 2)?, times.last()?);
-    let millis = |time: &Duration| time.as_secs_f64() * 1e3;
-    let found = format!(
-        "{:.1} ms, {:.1} ms at worst of {}",
-        millis(median),
-        millis(worst),
-        times.len()
-    );
-    let fine = Finding::fine("latency", found);
-    if *worst < Duration::from_millis(50) {
-        return Some(fine);
-    }
-    Some(fine.but(
+    Some(Finding::fine("clock", found).unless(
+        apart.as_secs() == 0,
         Warning,
-        "short leases are lost where a renewal takes too long: a ttl should be fifty times as long",
-        "look for slow commands (SLOWLOG GET), swapping and the way between the machines",
+        "leases do not compare the two clocks, but a clock that is set forward while the server runs ends leases early",
+        "let both machines follow the same time, slewed and not stepped",
     ))
 }

@@ -1,15 +1,16 @@
 //! Queries: they look at nodes and change nothing, or take a lock away.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::call::{Answered, Call, To, cause};
+use super::call::{Answered, Asker, answer, cause};
+use super::diagnosis::{Ours, diagnose};
 use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};
+use super::transport::Dialer;
 use crate::base::clock::Clock;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::fence::FencingToken;
@@ -25,8 +26,9 @@ const MOST_IN_LINE: usize = 1_000;
 /// Asks the server, by way of the backend.
 #[derive(Clone)]
 pub(super) struct Inspector {
-    pub(super) calls: mpsc::UnboundedSender<Call>,
+    pub(super) asker: Asker,
     pub(super) paths: Paths,
+    pub(super) dialer: Dialer,
     pub(super) clock: Clock,
 }
 
@@ -38,8 +40,8 @@ struct Seen {
 }
 
 impl Inspector {
-    /// `session` is the path of a node of ours, which tells the server's time.
-    pub(super) async fn find(self, query: Query, session: Option<String>) -> Result<Found, Cause> {
+    pub(super) async fn find(self, query: Query, ours: Option<Ours>) -> Result<Found, Cause> {
+        let session = ours.as_ref().map(|it| it.node.clone());
         Ok(match query {
             Query::Status(key) => Found::Status(self.status(key, session).await?),
             Query::List(pattern) => Found::List(self.list(&pattern, session).await?),
@@ -49,10 +51,12 @@ impl Inspector {
             }
             Query::Health => {
                 let asked = self.clock.now();
-                answer(self.ask(Op::Ping)).await?.map_err(cause)?;
+                answer(self.asker.ask(Op::Ping)).await?.map_err(cause)?;
                 Found::Health(Health::reached(self.clock.now().since(asked)))
             }
-            Query::Diagnose => Found::Diagnose(Vec::new()),
+            Query::Diagnose => {
+                Found::Diagnose(diagnose(&self.asker, &self.dialer, &self.clock, ours).await?)
+            }
         })
     }
 
@@ -137,7 +141,7 @@ impl Inspector {
         let (line, _) = self.line(&path, session).await?;
         let asked = line[..holders(&line)].iter().map(|entry| {
             let path = format!("{path}/{entry}");
-            self.ask(Op::Delete { path })
+            self.asker.ask(Op::Delete { path })
         });
         let asked: Vec<_> = asked.collect();
         let mut released = 0;
@@ -174,7 +178,7 @@ impl Inspector {
         let Some(session) = session.filter(|_| !all_hold) else {
             return Ok((line, 0));
         };
-        let written = self.ask(Op::Write {
+        let written = self.asker.ask(Op::Write {
             path: session,
             data: Vec::new(),
         });
@@ -198,7 +202,7 @@ impl Inspector {
     async fn read(&self, path: &str, entries: &[Entry]) -> Result<Vec<Seen>, Cause> {
         let asked = entries.iter().map(|entry| {
             let path = format!("{path}/{entry}");
-            self.ask(Op::Read { path, watch: false })
+            self.asker.ask(Op::Read { path, watch: false })
         });
         let asked: Vec<_> = asked.collect();
         let mut all = Vec::new();
@@ -222,15 +226,7 @@ impl Inspector {
 
     fn ask_children(&self, path: &str) -> oneshot::Receiver<Answered> {
         let path = path.to_owned();
-        self.ask(Op::Children { path, watch: false })
-    }
-
-    /// Asks at once; the answer may be awaited later.
-    fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
-        let (sender, receiver) = oneshot::channel();
-        // The backend has the other end, and lives as long as its queries.
-        let _ = self.calls.send(Call::new(op, To::Query(sender)));
-        receiver
+        self.asker.ask(Op::Children { path, watch: false })
     }
 }
 
@@ -269,9 +265,4 @@ fn names(answer: Result<Reply, Refusal>) -> Result<Vec<String>, Cause> {
         Ok(_) | Err(Refusal::NoNode) => Ok(Vec::new()),
         Err(refusal) => Err(cause(refusal)),
     }
-}
-
-async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
-    let ended = || -> Cause { Arc::new(Refusal::SessionOver) };
-    asked.await.unwrap_or_else(|_| Err(ended()))
 }

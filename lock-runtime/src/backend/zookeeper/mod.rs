@@ -4,18 +4,18 @@
 mod address;
 mod call;
 mod claims;
+mod diagnosis;
+mod findings;
 mod inspect;
 mod protocol;
+mod queries;
 mod session;
 mod transport;
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-
-use tokio::sync::mpsc;
+use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
@@ -26,16 +26,15 @@ use crate::base::clock::{Clock, Moment, Sleep};
 #[cfg(feature = "tls")]
 use crate::vocabulary::authority::names_if;
 use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::health::{Health, LastError};
-use crate::vocabulary::query::{Found, Query, QueryId};
 use crate::vocabulary::url::Url;
 
 use address::Address;
-use call::{Call, To, cause};
+use call::{To, cause};
 use claims::Claims;
-use inspect::Inspector;
+use diagnosis::Ours;
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
+use queries::Queries;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
@@ -68,19 +67,12 @@ impl Target for Address {
     }
 }
 
-/// A query on its way, and whether it is a probe.
-type Finding = Pin<Box<dyn Future<Output = (bool, Result<Found, Cause>)> + Send>>;
-
 /// The backend for `zookeeper:`.
 struct ZooKeeper {
     link: Link,
     claims: Claims,
     paths: Paths,
-    /// Queries that are not answered yet.
-    finding: Vec<(QueryId, Finding)>,
-    inspector: Inspector,
-    /// What the queries ask.
-    asked: mpsc::UnboundedReceiver<Call>,
+    queries: Queries,
     /// Whether the node of the session is there, or why not.
     ready: Option<Result<(), Cause>>,
     clock: Clock,
@@ -92,19 +84,13 @@ impl ZooKeeper {
     /// that follow.
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let paths = Paths::new(&address.chroot, &setup.prefix);
-        let (calls, asked) = mpsc::unbounded_channel();
         let clock = setup.clock.clone();
+        let dialer = Dialer::new(address, setup);
         let mut this = Self {
-            link: Link::new(Dialer::new(address, setup), clock.now()),
+            link: Link::new(dialer.clone(), clock.now()),
             claims: Claims::new(paths.clone()),
-            finding: Vec::new(),
-            inspector: Inspector {
-                calls,
-                paths: paths.clone(),
-                clock: clock.clone(),
-            },
+            queries: Queries::new(paths.clone(), dialer, clock.clone()),
             paths,
-            asked,
             ready: None,
             clock,
             sleep: Sleep::default(),
@@ -156,11 +142,13 @@ impl ZooKeeper {
             busy = true;
         }
         self.claims.tick(now);
-        busy |= self.poll_queries();
+        let answers = self.queries.poll(cx, self.link.last_error());
+        busy |= !answers.is_empty();
+        self.claims.outcomes.extend(answers);
         if self.link.is_up() {
             let calls = self.claims.calls();
             busy |= self.link.send(now, calls);
-            while let Ok(call) = self.asked.try_recv() {
+            while let Some(call) = self.queries.next_call() {
                 busy |= self.link.send(now, vec![call]);
             }
         }
@@ -182,7 +170,7 @@ impl ZooKeeper {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
                 self.claims.disconnected(&cause, false);
-                self.fail_queries(&cause);
+                self.queries.fail(&cause);
             }
             News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
             News::Reply(_, Err(Refusal::SessionOver)) => {
@@ -214,7 +202,7 @@ impl ZooKeeper {
             }
         }
         self.claims.disconnected(cause, true);
-        self.fail_queries(cause);
+        self.queries.fail(cause);
     }
 
     /// The session has ended, or may have: it is not used any more.
@@ -240,54 +228,6 @@ impl ZooKeeper {
         });
     }
 
-    /// Queries ask the server several times; whether one of them has gone on.
-    fn poll_queries(&mut self) -> bool {
-        let mut ended = Vec::new();
-        self.finding.retain_mut(|(id, finding)| {
-            // What they wait for comes while the connection is polled, and wakes nobody.
-            let polled = finding
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()));
-            match polled {
-                Poll::Ready(result) => ended.push((*id, result)),
-                Poll::Pending => return true,
-            }
-            false
-        });
-        let any = !ended.is_empty();
-        for (id, result) in ended {
-            let result = self.completed(result);
-            self.claims
-                .outcomes
-                .push_back(Outcome::Answered { id, result });
-        }
-        any
-    }
-
-    /// Adds to the answer of a probe what the query does not know.
-    fn completed(&self, result: (bool, Result<Found, Cause>)) -> Result<Found, Cause> {
-        let known = self.link.last_error().cloned();
-        match result {
-            (_, Ok(Found::Health(health))) => Ok(Found::Health(Health {
-                last_error: known,
-                ..health
-            })),
-            (true, Err(cause)) => {
-                let error = known.unwrap_or_else(|| LastError::now(&cause));
-                Ok(Found::Health(Health::unreachable(error)))
-            }
-            (_, result) => result,
-        }
-    }
-
-    fn fail_queries(&mut self, cause: &Cause) {
-        while let Ok(call) = self.asked.try_recv() {
-            if let To::Query(answer) = call.to {
-                drop(answer.send(Err(Arc::clone(cause))));
-            }
-        }
-    }
-
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let all = [self.link.next_wakeup(), self.claims.next_wakeup()];
@@ -304,12 +244,11 @@ impl Backend for ZooKeeper {
             Request::Renew(id) => self.claims.renew(id),
             Request::Release(id) => self.claims.release(now, id),
             Request::Query(id, query) => {
-                let session = self.claims.session();
-                let session = session.map(|it| self.paths.session(&it.identity));
-                let is_probe = matches!(query, Query::Health);
-                let finding = self.inspector.clone().find(query, session);
-                let finding = async move { (is_probe, finding.await) };
-                self.finding.push((id, Box::pin(finding)));
+                let session = self.claims.session().map(|it| Ours {
+                    node: self.paths.session(&it.identity),
+                    timeout: it.timeout,
+                });
+                self.queries.begin(id, query, session);
             }
         }
     }

@@ -233,6 +233,10 @@ pub(crate) struct AuthenticateResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Member {
+    #[prost(uint64, tag = "1")]
+    pub(crate) id: u64,
+    #[prost(string, tag = "2")]
+    pub(crate) name: String,
     #[prost(bool, tag = "5")]
     pub(crate) is_learner: bool,
 }
@@ -247,4 +251,17 @@ pub(crate) struct MemberListResponse {
 pub(crate) struct StatusResponse {
     #[prost(string, tag = "2")]
     pub(crate) version: String,
+    #[prost(int64, tag = "3")]
+    pub(crate) db_size: i64,
+    /// Zero where the member knows of none.
+    #[prost(uint64, tag = "4")]
+    pub(crate) leader: u64,
+    /// Alarms, among others.
+    #[prost(string, repeated, tag = "8")]
+    pub(crate) errors: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub(crate) db_size_in_use: i64,
+    /// Zero before etcd 3.6.
+    #[prost(int64, tag = "12")]
+    pub(crate) db_size_quota: i64,
 }

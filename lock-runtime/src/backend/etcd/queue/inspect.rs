@@ -82,7 +82,7 @@ impl Inspections {
                 let inspection = Inspection::ForceRelease(Vec::new(), 0);
                 (inspection, Call::list(keys.line(&key)))
             }
-            // The findings are those of the connections.
+            // The backend asks the members by itself for findings.
             Query::Health | Query::Diagnose => {
                 let call = Call::get(keys.nothing());
                 (Inspection::Health(now), call)

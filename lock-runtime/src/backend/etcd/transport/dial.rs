@@ -13,7 +13,7 @@ use http::header::HeaderValue;
 use super::channel::Channel;
 use crate::backend::etcd::address::Address;
 use crate::backend::etcd::protocol::messages::{
-    AuthenticateRequest, AuthenticateResponse, Empty, MemberListResponse, StatusResponse,
+    AuthenticateRequest, AuthenticateResponse, Empty, Member, MemberListResponse, StatusResponse,
 };
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::setup::Setup;
@@ -31,7 +31,17 @@ const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// An open connection, and what the member has said.
 pub(crate) struct Opened {
     pub(crate) channel: Channel,
-    pub(crate) cluster: Cluster,
+    pub(crate) members: Vec<Member>,
+    pub(crate) status: StatusResponse,
+}
+
+impl Opened {
+    pub(crate) fn cluster(&self) -> Cluster {
+        Cluster {
+            voters: self.members.iter().filter(|it| !it.is_learner).count(),
+            version: Version::read(&self.status.version),
+        }
+    }
 }
 
 /// What a member knows of its cluster.
@@ -40,6 +50,18 @@ pub(crate) struct Cluster {
     /// How many members vote.
     pub(crate) voters: usize,
     pub(crate) version: Version,
+}
+
+impl Cluster {
+    /// How many of the members that are `named` have to confirm a keep-alive.
+    pub(crate) fn needed(&self, named: usize) -> usize {
+        let majority = self.voters / 2 + 1;
+        if named < majority && self.version.confirms_leases() {
+            1
+        } else {
+            majority
+        }
+    }
 }
 
 /// Of the first member that was asked; zeros if it did not say.
@@ -72,6 +94,10 @@ impl Dialer {
         }
     }
 
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     pub(crate) async fn open(self) -> Result<Opened, Trouble> {
         let login = match &self.provider {
             Some(provider) => Some(
@@ -102,13 +128,10 @@ impl Dialer {
         let status: StatusResponse = channel
             .ask("/etcdserverpb.Maintenance/Status", &Empty {})
             .await?;
-        let voters = members.members.iter().filter(|it| !it.is_learner).count();
         Ok(Opened {
             channel,
-            cluster: Cluster {
-                voters,
-                version: Version::read(&status.version),
-            },
+            members: members.members,
+            status,
         })
     }
 
@@ -183,7 +206,7 @@ async fn authenticate(
     }
 }
 
-async fn in_time<T>(
+pub(crate) async fn in_time<T>(
     limit: Duration,
     who: &str,
     does: impl Future<Output = T>,

@@ -79,6 +79,11 @@ impl Link {
         }
     }
 
+    /// The way to the member.
+    pub(crate) fn dialer(&self) -> &Dialer {
+        &self.dialer
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
@@ -102,8 +107,8 @@ impl Link {
             match result {
                 Ok(opened) => {
                     events::connected(self.number);
+                    reports.push(Report::Up(opened.cluster()));
                     self.state = State::Up(Box::new(opened.channel));
-                    reports.push(Report::Up(opened.cluster));
                 }
                 Err(trouble) => {
                     self.rest(now);

@@ -10,7 +10,6 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{About, Order, Queue};
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
-use crate::vocabulary::finding::{Finding, Severity};
 use crate::vocabulary::health::LastError;
 
 #[derive(Debug)]
@@ -60,7 +59,7 @@ impl Links {
         for report in reports {
             match report {
                 Report::Up(cluster) => {
-                    queue.needs(self.needed(&cluster));
+                    queue.needs(cluster.needed(self.members.len()));
                     self.cluster = Some(cluster);
                 }
                 Report::Down(trouble) => {
@@ -120,42 +119,15 @@ impl Links {
         }
     }
 
-    /// How many members have to confirm a keep-alive.
-    fn needed(&self, cluster: &Cluster) -> usize {
-        let majority = cluster.voters / 2 + 1;
-        if self.members.len() < majority && cluster.version.confirms_leases() {
-            1
-        } else {
-            majority
-        }
-    }
-
-    /// What the promises depend on.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        let Some(cluster) = &self.cluster else {
-            return Vec::new();
-        };
-        let up = self.members.iter().filter(|link| link.is_up()).count();
-        let named = self.members.len();
-        let found = format!(
-            "{} vote, {up} of {named} that are named are connected",
-            cluster.voters
-        );
-        let members = Finding::fine("members", found);
-        let members = if up >= self.needed(cluster) {
-            members
-        } else {
-            let meaning = "no lease can be confirmed: locks are lost at their deadlines";
-            members.but(Severity::Error, meaning, "start the members that are down")
-        };
-        let version = Finding::fine("version", format!("etcd {}", cluster.version));
-        vec![members, version]
+    /// The ways to all members that are named.
+    pub(crate) fn dialers(&self) -> Vec<Dialer> {
+        self.members.iter().map(|it| it.dialer().clone()).collect()
     }
 
     /// Why the members that are named are too few to confirm a lease.
     pub(crate) fn too_few(&self) -> Option<String> {
         let cluster = self.cluster.as_ref()?;
-        let needed = self.needed(cluster);
+        let needed = cluster.needed(self.members.len());
         (self.members.len() < needed).then(|| {
             format!(
                 "the cluster has {} members, and etcd {} may renew a lease that has ended unless {needed} of \

@@ -1,6 +1,6 @@
 //! The connections to the members: sockets, gRPC, and the links that keep them up.
 
 mod channel;
-mod dial;
+pub(crate) mod dial;
 mod link;
 pub(crate) mod links;

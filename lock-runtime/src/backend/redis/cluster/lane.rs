@@ -237,9 +237,14 @@ impl Lane {
         }
         match call {
             Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
-            Call::Inspect(id, Inspect::Scan { .. } | Inspect::Echo | Inspect::Fact(_)) => {
-                self.pinned.get(id).copied()
-            }
+            Call::Inspect(
+                id,
+                Inspect::Scan { .. }
+                | Inspect::Keys { .. }
+                | Inspect::Left(_)
+                | Inspect::Echo
+                | Inspect::Fact(_),
+            ) => self.pinned.get(id).copied(),
             _ => self.up().next(),
         }
     }

@@ -23,6 +23,12 @@ pub(crate) enum Inspect {
     },
     /// The basic facts about these locks.
     Overview(Box<[LockKey]>),
+    /// One page of all keys under the prefix.
+    Keys {
+        cursor: u64,
+    },
+    /// How much time a key has left.
+    Left(Box<str>),
     /// Something that locks depend on.
     Fact(Fact),
     ForceRelease(LockKey),
@@ -56,12 +62,9 @@ impl Inspect {
                 glob,
                 lines,
                 cursor,
-            } => {
-                let mut cmd = redis::cmd("SCAN");
-                cmd.arg(cursor).arg("MATCH").arg(names.owners(glob, *lines));
-                cmd.arg("COUNT").arg(500);
-                cmd
-            }
+            } => scan(*cursor, &names.owners(glob, *lines)),
+            Self::Keys { cursor } => scan(*cursor, &names.all_keys()),
+            Self::Left(key) => words(&["PTTL", key]),
             Self::Overview(keys) => {
                 let mut cmd = scripts::OVERVIEW.call(by_text);
                 if names.is_declared() {
@@ -115,6 +118,13 @@ impl Fact {
             Self::Useful(command) => words(command),
         }
     }
+}
+
+fn scan(cursor: u64, pattern: &str) -> Cmd {
+    let mut cmd = redis::cmd("SCAN");
+    cmd.arg(cursor).arg("MATCH").arg(pattern);
+    cmd.arg("COUNT").arg(500);
+    cmd
 }
 
 pub(super) fn words(words: &[&str]) -> Cmd {

@@ -84,6 +84,17 @@ impl KeyNames {
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
     /// other keys too.
     pub(super) fn owners(&self, glob: &str, others: bool) -> String {
+        let prefix = self.escaped_prefix();
+        format!("{prefix}:{{{glob}}}{}", if others { "*" } else { "" })
+    }
+
+    /// The pattern for all keys under the prefix.
+    pub(super) fn all_keys(&self) -> String {
+        format!("{}:*", self.escaped_prefix())
+    }
+
+    /// The prefix as a part of a pattern.
+    fn escaped_prefix(&self) -> String {
         let mut all = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '[' | ']' | '^' | '\\' | '*' | '?') {
@@ -91,7 +102,7 @@ impl KeyNames {
             }
             all.push(c);
         }
-        format!("{all}:{{{glob}}}{}", if others { "*" } else { "" })
+        all
     }
 
     /// A call of a script about a key.

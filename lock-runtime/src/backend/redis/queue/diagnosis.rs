@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use redis::{FromRedisValue as _, Value};
 
+use super::lasting::Search;
 use super::next::Next;
 use crate::backend::redis::findings::{Facts, findings};
 use crate::backend::redis::protocol::inspection::{Fact, Inspect};
@@ -46,6 +47,7 @@ pub(super) struct Diagnosis {
     facts: Facts,
     step: usize,
     asked: Moment,
+    search: Search,
 }
 
 impl Diagnosis {
@@ -58,14 +60,19 @@ impl Diagnosis {
             },
             step: 0,
             asked: now,
+            search: Search::default(),
         };
         (this, Inspect::Fact(STEPS[0]))
     }
 
     /// Notes what the server said instead of an answer.
-    pub(super) fn refused(&mut self, trouble: &Trouble) {
+    pub(super) fn refused(&mut self, step: &Inspect, trouble: &Trouble) {
         let said = trouble.cause().to_string();
-        match STEPS[self.step] {
+        let Inspect::Fact(fact) = step else {
+            // Nor can locks be listed, then, which says why.
+            return;
+        };
+        match *fact {
             Fact::Info => self.facts.no_info = Some(said),
             Fact::Config(_) => self.facts.no_config = Some(said),
             Fact::Useful(words) => self.facts.useless.push((words[0], words[1], said)),
@@ -73,8 +80,24 @@ impl Diagnosis {
         }
     }
 
+    /// Takes in what a step has found, if it has, and goes on; `None` if it cannot be read.
+    pub(super) fn learned(
+        &mut self,
+        now: Moment,
+        step: Inspect,
+        value: Option<Value>,
+    ) -> Option<Next> {
+        match (step, value) {
+            (Inspect::Fact(fact), value) => Some(self.learned_fact(now, fact, value)),
+            (Inspect::Keys { .. }, Some(value)) => self.search.page(&value),
+            (Inspect::Keys { .. }, None) => Some(Next::Answer),
+            (Inspect::Left(key), left) => Some(self.search.left(key, left.as_ref())),
+            _ => None,
+        }
+    }
+
     /// Takes in a fact, if there is one, and asks for the next.
-    pub(super) fn learned(&mut self, now: Moment, fact: Fact, value: Option<Value>) -> Next {
+    fn learned_fact(&mut self, now: Moment, fact: Fact, value: Option<Value>) -> Next {
         if let Some(value) = value {
             self.note(now, fact, value);
         }
@@ -82,7 +105,7 @@ impl Diagnosis {
         self.asked = now;
         match STEPS.get(self.step) {
             Some(fact) => Next::Calls(vec![Inspect::Fact(*fact)]),
-            None => Next::Answer,
+            None => Next::Calls(vec![Search::first_step()]),
         }
     }
 
@@ -116,7 +139,8 @@ impl Diagnosis {
         }
     }
 
-    pub(super) fn findings(self) -> Vec<Finding> {
+    pub(super) fn findings(mut self) -> Vec<Finding> {
+        self.facts.lasting = self.search.found();
         findings(&self.facts)
     }
 }

@@ -139,7 +139,7 @@ impl Inspections {
             (Err(trouble), Inspection::Diagnose(diagnosis))
                 if !matches!(trouble, Trouble::Unknown(_)) =>
             {
-                diagnosis.refused(&trouble);
+                diagnosis.refused(&step, &trouble);
                 None
             }
             (Err(trouble), _) => {
@@ -192,9 +192,7 @@ impl Inspections {
                 let read = value.and_then(|it| gathering.facts(&keys, &it));
                 read.map(|()| gathering.next(Vec::new()))
             }
-            (Inspection::Diagnose(diagnosis), Inspect::Fact(fact)) => {
-                Some(diagnosis.learned(now, fact, value))
-            }
+            (Inspection::Diagnose(diagnosis), step) => diagnosis.learned(now, step, value),
             (Inspection::ForceRelease(count), Inspect::ForceRelease(_)) => {
                 read_count(value, count).map(|()| Next::Answer)
             }

@@ -6,6 +6,7 @@ mod claim;
 mod diagnosis;
 mod gathering;
 mod inspect;
+mod lasting;
 mod messages;
 mod next;
 pub(crate) mod order;

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use super::wire::Wire;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
@@ -75,6 +77,23 @@ impl Dialer {
 
     pub(crate) fn hosts(&self) -> usize {
         self.hosts.len()
+    }
+
+    /// How long a session is asked for.
+    pub(crate) fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    /// What each server answers to a word of four letters, which needs no session.
+    pub(crate) async fn say(&self, word: &str) -> Vec<(Host, io::Result<String>)> {
+        let mut answers = Vec::new();
+        for route in &self.hosts {
+            let said = tokio::time::timeout(self.timeout, route.say(word)).await;
+            let silent = |_| Err(io::Error::other("it did not answer in time"));
+            answers.push((route.host.clone(), said.unwrap_or_else(silent)));
+        }
+        answers.sort_by_key(|(host, _)| host.to_string());
+        answers
     }
 
     /// Whom the nodes let in that this manager creates.
@@ -160,5 +179,17 @@ impl Route {
             return Ok(Box::new(encryption.over(tcp(host, port).await?).await?));
         }
         Ok(Box::new(tcp(host, port).await?))
+    }
+
+    async fn say(&self, word: &str) -> io::Result<String> {
+        let mut stream = self.open().await?;
+        stream.write_all(word.as_bytes()).await?;
+        stream.flush().await?;
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer).await {
+            // An encrypted connection may end without a farewell.
+            Err(error) if answer.is_empty() => Err(error),
+            _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
+        }
     }
 }

@@ -15,10 +15,10 @@ use rustix::process::{Pid, test_kill_process};
 /// What the names of namespaces and of cables begin with; the process and a number follow.
 const NAME: &str = "lt-";
 
-/// 198.18.0.0/15 is set aside for tests of networks (RFC 2544); each cable has four addresses of it.
+/// 198.18.0.0/15 is set aside for tests of networks (RFC 2544); each cable has two networks of four addresses of it.
 const ADDRESSES: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 /// How many cables have room there, of how many for each process.
-const CABLES: u32 = (1 << 17) / 4;
+const CABLES: u32 = (1 << 17) / 8;
 const OF_A_PROCESS: u32 = 4;
 
 /// The hardware addresses of the ends, each alone with the other on its cable, and of nobody.
@@ -31,41 +31,53 @@ const FAR_END: &str = "eth0";
 
 /// The namespace and its cable; dropping it removes them.
 #[derive(Debug)]
-pub(super) struct Namespace {
+pub(crate) struct Namespace {
     name: String,
     host: Ipv4Addr,
     guest: Ipv4Addr,
+    /// Another address of the far end, which is reached whatever the cable loses.
+    open: Ipv4Addr,
 }
 
 impl Namespace {
     /// Makes the namespace of this number of this process, in place of what had its name.
-    pub(super) fn make(number: u32) -> Result<Self> {
+    pub(crate) fn make(number: u32) -> Result<Self> {
         let name = format!("{NAME}{}-{number}", process::id());
         let cable = (process::id() * OF_A_PROCESS + number) % CABLES;
-        let network = u32::from(ADDRESSES) + 4 * cable;
+        let network = u32::from(ADDRESSES) + 8 * cable;
+        let near_open = Ipv4Addr::from(network + 5);
         let made = Self {
             name: name.clone(),
             host: (network + 1).into(),
             guest: (network + 2).into(),
+            open: (network + 6).into(),
         };
         remove(&name);
-        let Self { host, guest, .. } = made;
+        let Self {
+            host, guest, open, ..
+        } = made;
         run("ip", &format!("netns add {name}"))?;
         let far_end = format!("name {FAR_END} address {GUEST} netns {name}");
         run(
             "ip",
             &format!("link add {name} address {HOST} type veth peer {far_end}"),
         )?;
-        run("ip", &format!("address add {host}/30 dev {name}"))?;
+        for near in [host, near_open] {
+            run("ip", &format!("address add {near}/30 dev {name}"))?;
+        }
         run("ip", &format!("link set {name} up"))?;
-        let inside = format!("-n {name} address add {guest}/30 dev {FAR_END}");
-        run("ip", &inside)?;
+        for far in [guest, open] {
+            let inside = format!("-n {name} address add {far}/30 dev {FAR_END}");
+            run("ip", &inside)?;
+        }
+        // By which a server there reaches itself.
+        run("ip", &format!("-n {name} link set lo up"))?;
         made.pass()?;
         Ok(made)
     }
 
     /// Removes what processes left behind that were killed.
-    pub(super) fn sweep() {
+    pub(crate) fn sweep() {
         let Ok(list) = Command::new("ip").args(["netns", "list"]).output() else {
             return;
         };
@@ -80,34 +92,44 @@ impl Namespace {
     }
 
     /// The address of the near end, which the far one reaches.
-    pub(super) fn host(&self) -> Ipv4Addr {
+    pub(crate) fn host(&self) -> Ipv4Addr {
         self.host
     }
 
+    /// The address of the far end, which the near one reaches.
+    pub(crate) fn guest(&self) -> Ipv4Addr {
+        self.guest
+    }
+
+    /// The address at which the near end reaches the far one whatever the cable loses.
+    pub(crate) fn open(&self) -> Ipv4Addr {
+        self.open
+    }
+
     /// The words that run a program in the namespace, before its own.
-    pub(super) fn enter(&self) -> [&str; 4] {
+    pub(crate) fn enter(&self) -> [&str; 4] {
         ["ip", "netns", "exec", &self.name]
     }
 
     /// Loses what goes to the near end, the requests; the replies; or both.
-    pub(super) fn stop(&self, requests: bool, replies: bool) -> Result<()> {
+    pub(crate) fn stop(&self, requests: bool, replies: bool) -> Result<()> {
         self.set_host(if requests { NOBODY } else { HOST })?;
         self.set_guest(if replies { NOBODY } else { GUEST })
     }
 
     /// Takes the interface down: there is no way any more.
-    pub(super) fn unplug(&self) -> Result<()> {
+    pub(crate) fn unplug(&self) -> Result<()> {
         run("ip", &format!("-n {} link set {FAR_END} down", self.name))
     }
 
     /// Undoes whatever was done.
-    pub(super) fn pass(&self) -> Result<()> {
+    pub(crate) fn pass(&self) -> Result<()> {
         run("ip", &format!("-n {} link set {FAR_END} up", self.name))?;
         self.stop(false, false)
     }
 
     /// Resets all connections; the near end hears of it if it can.
-    pub(super) fn cut(&self) -> Result<()> {
+    pub(crate) fn cut(&self) -> Result<()> {
         let Self { name, host, .. } = self;
         let which = format!("state established dst {host}");
         run("ss", &format!("-N {name} --kill -H -t -n {which}"))

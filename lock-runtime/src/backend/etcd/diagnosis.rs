@@ -1,0 +1,60 @@
+//! Gathers what the locks depend on: asks each member over a connection of its own.
+
+use std::time::Duration;
+
+use super::findings::{Facts, Seen, findings};
+use super::protocol::call::Call;
+use super::protocol::keys::Keys;
+use super::protocol::messages::TxnResponse;
+use super::protocol::trouble::Trouble;
+use super::transport::dial::{Dialer, Opened, in_time};
+use crate::base::clock::Clock;
+use crate::vocabulary::finding::Finding;
+
+/// How many writes are measured.
+const PROBES: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Asks the members that are named.
+pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> Vec<Finding> {
+    let mut facts = Facts::default();
+    let mut open = None;
+    for dialer in dialers {
+        let host = dialer.host().to_string();
+        let seen = match dialer.open().await {
+            Ok(opened) => {
+                facts.cluster = Some(opened.cluster());
+                facts.members.clone_from(&opened.members);
+                let status = opened.status.clone();
+                open.get_or_insert(opened);
+                Ok(status)
+            }
+            Err(trouble) => Err(trouble.cause().to_string()),
+        };
+        facts.seen.push(Seen { host, status: seen });
+    }
+    if let Some(opened) = open {
+        match probe(opened, &keys, &clock).await {
+            Ok(times) => facts.times = times,
+            Err(trouble) => facts.refused = Some(trouble.cause().to_string()),
+        }
+    }
+    findings(facts)
+}
+
+/// How long writes take that change nothing, and need the rights that locks do.
+async fn probe(mut opened: Opened, keys: &Keys, clock: &Clock) -> Result<Vec<Duration>, Trouble> {
+    let Call::Txn(nothing) = Call::delete(keys.nothing()) else {
+        return Ok(Vec::new());
+    };
+    let mut times = Vec::new();
+    for _ in 0..PROBES {
+        let sent = clock.now();
+        let asked = opened
+            .channel
+            .ask::<TxnResponse>("/etcdserverpb.KV/Txn", &nothing);
+        in_time(PATIENCE, "the member", asked).await??;
+        times.push(clock.now().since(sent));
+    }
+    Ok(times)
+}

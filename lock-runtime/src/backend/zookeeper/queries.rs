@@ -1,0 +1,108 @@
+//! The queries that are not answered yet: each asks the server several times, by way of
+//! the connection.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use super::call::{Asker, Call, To};
+use super::diagnosis::Ours;
+use super::inspect::Inspector;
+use super::protocol::paths::Paths;
+use super::transport::Dialer;
+use crate::backend::Outcome;
+use crate::base::clock::Clock;
+use crate::vocabulary::error::Cause;
+use crate::vocabulary::health::{Health, LastError};
+use crate::vocabulary::query::{Found, Query, QueryId};
+
+type Finding = Pin<Box<dyn Future<Output = Result<Found, Cause>> + Send>>;
+
+pub(super) struct Queries {
+    open: Vec<Open>,
+    inspector: Inspector,
+    /// What they ask.
+    asked: mpsc::UnboundedReceiver<Call>,
+}
+
+struct Open {
+    id: QueryId,
+    is_probe: bool,
+    finding: Finding,
+}
+
+impl Queries {
+    pub(super) fn new(paths: Paths, dialer: Dialer, clock: Clock) -> Self {
+        let (asker, calls) = Asker::new();
+        Self {
+            open: Vec::new(),
+            inspector: Inspector {
+                asker,
+                paths,
+                dialer,
+                clock,
+            },
+            asked: calls,
+        }
+    }
+
+    pub(super) fn begin(&mut self, id: QueryId, query: Query, session: Option<Ours>) {
+        self.open.push(Open {
+            id,
+            is_probe: matches!(query, Query::Health),
+            finding: Box::pin(self.inspector.clone().find(query, session)),
+        });
+    }
+
+    /// What is to be sent next.
+    pub(super) fn next_call(&mut self) -> Option<Call> {
+        self.asked.try_recv().ok()
+    }
+
+    /// The answers that are complete by now; `known` is why the last connection failed.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, known: Option<&LastError>) -> Vec<Outcome> {
+        let mut answers = Vec::new();
+        self.open.retain_mut(|open| {
+            let Poll::Ready(result) = open.finding.as_mut().poll(cx) else {
+                return true;
+            };
+            answers.push(Outcome::Answered {
+                id: open.id,
+                result: completed(result, open.is_probe, known.cloned()),
+            });
+            false
+        });
+        answers
+    }
+
+    /// Answers what was not sent.
+    pub(super) fn fail(&mut self, cause: &Cause) {
+        while let Some(call) = self.next_call() {
+            if let To::Query(answer) = call.to {
+                drop(answer.send(Err(Arc::clone(cause))));
+            }
+        }
+    }
+}
+
+/// Adds to the answer of a probe what the query does not know.
+fn completed(
+    result: Result<Found, Cause>,
+    is_probe: bool,
+    known: Option<LastError>,
+) -> Result<Found, Cause> {
+    match result {
+        Ok(Found::Health(health)) => Ok(Found::Health(Health {
+            last_error: known,
+            ..health
+        })),
+        Err(cause) if is_probe => {
+            let error = known.unwrap_or_else(|| LastError::now(&cause));
+            Ok(Found::Health(Health::unreachable(error)))
+        }
+        result => result,
+    }
+}
