@@ -108,8 +108,8 @@ async fn those_who_stand_beside_each_other_are_handed_it_together() {
         let counter: u64 = holder.cmd(&["GET", RedisServer::FENCE_KEY]).await;
         assert!(counter >= fence + 2, "{counter} after {fence}, {by:?}");
         assert!(peer.release(2).await);
-        let counted: u64 = holder.cmd(&["GET", RedisServer::FENCE_KEY]).await;
-        assert!(counted > fence + 2);
+        let later: u64 = holder.cmd(&["GET", RedisServer::FENCE_KEY]).await;
+        assert!(later > fence + 2);
         assert_eq!(holder.holder().await, Some(token(5)));
     }
 }
