@@ -421,7 +421,7 @@ fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
 
 #[test]
 fn one_holder_at_a_time_and_everybody_is_served() {
-    simulate_all("0..2000", Store::One);
+    simulate_all("0..1000", Store::One);
 }
 
 #[test]
@@ -431,12 +431,12 @@ fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
 
 #[test]
 fn a_failover_makes_no_second_holder_where_replicas_confirm() {
-    simulate_all("0..500", Store::Failing(Safeguard::Replicas));
+    simulate_all("0..300", Store::Failing(Safeguard::Replicas));
 }
 
 #[test]
 fn a_failover_makes_no_second_holder_with_a_quarantine() {
-    simulate_all("0..500", Store::Failing(Safeguard::Quarantine));
+    simulate_all("0..300", Store::Failing(Safeguard::Quarantine));
 }
 
 #[test]
