@@ -26,7 +26,7 @@ test: setup build lint features run deny ## Runs every check and every test
 	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
-setup: zookeeper ## Installs a Redis server, unless there is one, and what the client in Python needs
+setup: zookeeper ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -41,6 +41,12 @@ setup: zookeeper ## Installs a Redis server, unless there is one, and what the c
 	    { python3 -m venv target/python && $(call limited,60) target/python/bin/pip install --quiet \
 	        --disable-pip-version-check --retries 1 --timeout 10 'redis==$(REDIS_PY)'; } || \
 	    echo 'NOTICE: the client in Python cannot be tested: python3, its venv or redis-py cannot be had' >&2
+	@cmp -s benches/peers/package-lock.json target/node/package-lock.json && [ -d target/node/node_modules/redlock ] || \
+	    { command -v node >/dev/null && command -v npm >/dev/null && mkdir -p target/node && \
+	        cp benches/peers/package.json benches/peers/package-lock.json target/node/ && \
+	        (cd target/node && $(call limited,60) npm ci --silent --no-audit --no-fund); } || \
+	    { rm -rf target/node; \
+	      echo "NOTICE: Node's redlock is not tested beside ours: node, npm or the package cannot be had" >&2; }
 	@for package in etcd-server:etcd etcd-client:etcdctl; do \
 	    binary=$${package#*:}; package=$${package%:*}; \
 	    if [ -x target/etcd/usr/bin/$$binary ] || command -v $$binary >/dev/null; then continue; fi; \
@@ -88,7 +94,7 @@ run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on ano
 	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
-OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock::
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock:: on_setnx::
 CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test
 .PHONY: stores
 stores: setup ## Runs the tables of tests on the stores that `make test` leaves out of most of them
@@ -148,7 +154,7 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles.
 .PHONY: torture
-torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel or cluster) and checks
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel, cluster or redlock) and checks
 	cargo build -q -p tests --bin torture
 	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)

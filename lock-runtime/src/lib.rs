@@ -66,6 +66,7 @@
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
 //! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
+//! | `weak store` | warn | `store` `without` | a manager connects to a store that cannot do everything that locks can do elsewhere: at `redis+setnx://` |
 //!
 //! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` where the
 //! caller had not got the lock; or `absent` where the lease was kept, but the server no longer had the lock: somebody took

@@ -10,37 +10,15 @@
 Times are in milliseconds. The end of stdin is the end of the worker.
 """
 
-import os
-import queue
 import sys
-import threading
 import time
-from pathlib import Path
 from urllib.parse import urlsplit
-
-import redis
 
 import scripts
 from lock_client import Client, Contended, Lost
+from section import Register, listen, say
 
 TURN = 0.005
-
-
-def listen():
-    """What the test says, a line at a time."""
-    orders = queue.Queue()
-
-    def read():
-        for line in sys.stdin:
-            orders.put(line.strip())
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    return orders
-
-
-def say(*words):
-    print(*words, flush=True)
 
 
 def client(url, ttl=10_000):
@@ -85,22 +63,6 @@ def load(orders, url, register, key, wait):
         lease.release()
         entered += 1
     say(entered, contended)
-
-
-class Register:
-    """The witness of critical sections, as in tests/src/register.rs."""
-
-    def __init__(self, url, key):
-        self.server = redis.Redis.from_url(url)
-        enter = Path(__file__).parents[1] / "src/enter.lua"
-        self.enter = self.server.register_script(enter.read_text())
-        self.key = key
-
-    def pass_through(self, fence):
-        inside = f"inside:{self.key}"
-        keys = [inside, f"fence:{self.key}", "violations", "sections"]
-        number = self.enter(keys=keys, args=[self.key, fence])
-        self.server.srem(inside, number)
 
 
 def main(command, *arguments):

@@ -28,6 +28,7 @@ pub mod model;
 mod monitor;
 mod namespace;
 mod net;
+mod node;
 mod peer;
 mod process;
 mod protocol;
@@ -59,6 +60,6 @@ pub use server::{
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
 };
-pub use stores::{Home, Memory, Store, Traces};
+pub use stores::{Home, Memory, StampServer, Store, Traces};
 pub use worker::Worker;
 pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

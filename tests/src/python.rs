@@ -40,9 +40,19 @@ impl Worker {
 
     /// Starts `tests/python/worker.py`.
     pub async fn python<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Self {
+        Self::python_program("worker.py", args).await
+    }
+
+    /// Starts a program in `tests/python`.
+    pub async fn python_program<A: AsRef<OsStr>>(
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
         let python = PYTHON.as_ref().expect("there is a Python with redis-py");
         let python = python.to_str().expect("a path in UTF-8");
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/worker.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("python")
+            .join(program);
         // `-B`: no files beside the sources.
         let mut all = vec!["-B".into(), script.into()];
         all.extend(args.into_iter().map(|it| it.as_ref().to_owned()));

@@ -50,6 +50,11 @@ macro_rules! on_every_store {
             can: [read several_keys min_hold list force_release fencing],
             $($tests)*
         }
+        $crate::tests_of_store! {
+            ($) on_setnx, starts: async { Some($crate::StampServer::start().await) },
+            can: [several_keys force_release],
+            $($tests)*
+        }
     };
 }
 
@@ -143,6 +148,27 @@ impl Home for RedisServer {
 
     fn traces(&self) -> Traces<'_> {
         Box::pin(self.keys("*{*"))
+    }
+}
+
+/// A server whose locks are those of the timestamp protocol.
+#[derive(Debug)]
+pub struct StampServer(RedisServer);
+
+impl StampServer {
+    /// One without locks.
+    pub async fn start() -> Self {
+        Self(RedisServer::start().await)
+    }
+}
+
+impl Home for StampServer {
+    fn url(&self) -> String {
+        self.0.url().replace("redis://", "redis+setnx://")
+    }
+
+    fn traces(&self) -> Traces<'_> {
+        Box::pin(self.0.keys("*"))
     }
 }
 

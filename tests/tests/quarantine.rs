@@ -21,7 +21,8 @@ fn config(url: impl AsRef<str>) -> LockConfig {
 async fn old_server() -> RedisServer {
     let server = RedisServer::builder()
         .append_only()
-        .arg("--min-replicas-max-lag", "1");
+        .arg("--min-replicas-max-lag", "1")
+        .arg("--repl-diskless-sync-delay", "0");
     let server = server.start().await;
     let locks = connect(config(server.url())).await;
     take_when_granted(&locks, LONGEST).await.release();
@@ -31,6 +32,13 @@ async fn old_server() -> RedisServer {
 async fn take_when_granted(locks: &LockManager, ttl: Duration) -> LockGuard {
     let acquire = locks.lock("key").ttl(ttl).wait(PATIENCE).acquire();
     within(PATIENCE, acquire).await.expect("in time")
+}
+
+/// Whether a replica has the data of its master.
+async fn is_synced(replica: &RedisServer) -> bool {
+    let info = replica.cmd(&["INFO", "replication"]).await;
+    let info: String = redis::from_redis_value(info).expect("text");
+    info.contains("master_link_status:up")
 }
 
 /// Tries once, and returns what was said.
@@ -63,15 +71,10 @@ async fn a_restart_without_the_data_makes_no_second_holder() {
 #[tokio::test]
 async fn a_replica_that_takes_over_makes_no_second_holder() {
     for known in [true, false] {
-        let (master, replica) = (old_server().await, old_server().await);
+        let (master, replica) = tokio::join!(old_server(), old_server());
         let port = master.port().to_string();
         replica.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
-        let synced = async || {
-            let info = replica.cmd(&["INFO", "replication"]).await;
-            let info: String = redis::from_redis_value(info).expect("text");
-            info.contains("master_link_status:up")
-        };
-        eventually(PATIENCE, synced).await;
+        eventually(PATIENCE, async || is_synced(&replica).await).await;
         if !known {
             // Nobody had this setting before.
             master.cmd(&["DEL", "lock:run"]).await;
@@ -94,6 +97,28 @@ async fn a_replica_that_takes_over_makes_no_second_holder() {
         release(tried.expect("it has been waited for")).await;
         master.resume();
     }
+}
+
+#[tokio::test]
+async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
+    let (server, other) = tokio::join!(old_server(), old_server());
+    let locks = connect(config(server.url())).await;
+    let holder = connect(config(server.url())).await;
+    let guard = take(&holder, "key", LONGEST).await;
+    // The other one does not know the lock, and the data of this one is replaced by its own.
+    let port = other.port().to_string();
+    server.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
+    eventually(PATIENCE, async || is_synced(&server).await).await;
+    server.cmd(&["REPLICAOF", "NO", "ONE"]).await;
+    // The connection has been open and silent all the time.
+    refused(&locks).await;
+    let next = take_when_granted(&locks, LONGEST).await;
+    assert!(!guard.is_held(), "two holders");
+    release(next).await;
+    // Nobody waits twice.
+    let again = connect(config(server.url())).await;
+    let tried = again.lock("key").wait(Duration::ZERO).acquire().await;
+    release(tried.expect("it has been waited for")).await;
 }
 
 #[tokio::test]

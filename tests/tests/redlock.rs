@@ -1,30 +1,73 @@
 //! Redlock: a majority of independent servers holds a lock, whatever happens to the others.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{PATIENCE, Proxy, RedisServer, RedlockFleet, connect, take, unique, within};
-use tokio::task::JoinSet;
+use tests::{
+    Authority, PATIENCE, Proxy, RedisServer, RedlockFleet, connect, eventually, release, take,
+    unique, within,
+};
+use tokio::{sync::watch, task::JoinSet};
 
 const TTL: Duration = Duration::from_secs(3);
+/// Short, where a test waits for its end, and long enough for a busy machine to renew it.
+const SHORT: Duration = Duration::from_millis(1_500);
+const HOUR: Duration = Duration::from_secs(3600);
 
 async fn manager(url: &str) -> LockManager {
     connect(LockConfig::new(url).expect("a URL").ttl(TTL)).await
 }
 
+/// One for servers that are quarantined after their start, which is waited for.
+async fn careful_manager(fleet: &RedlockFleet) -> LockManager {
+    let url = fleet.url().replace("quarantine=0s", "quarantine=1500ms");
+    let config = LockConfig::new(&url).expect("a URL").ttl(SHORT);
+    connect(config.wait_forever().unavailable_wait(PATIENCE)).await
+}
+
+/// On how many servers the lock is held.
+async fn servers(locks: &LockManager, key: &str) -> Option<usize> {
+    let status = within(PATIENCE, locks.status(key))
+        .await
+        .expect("an answer");
+    status.holders.first()?.servers
+}
+
+/// How many turns have been taken.
+struct Turns(watch::Receiver<usize>);
+
+impl Turns {
+    /// Waits for so many more.
+    async fn more(&mut self, count: usize) {
+        let wanted = *self.0.borrow() + count;
+        let taken = within(PATIENCE, self.0.wait_for(|taken| *taken >= wanted)).await;
+        drop(taken.expect("turns are taken"));
+    }
+}
+
 /// Many take turns for the lock while `trouble` happens: never two at once, with growing fences, and all are served.
-async fn share(url: &str, key: &str, trouble: impl Future<Output = ()>) {
-    const TURNS: usize = 25;
-    let entered = std::sync::Arc::new(std::sync::Mutex::new((false, 0)));
+async fn share(url: &str, trouble: impl AsyncFnOnce(&mut Turns)) {
+    let entered = Arc::new(Mutex::new((false, 0)));
+    let over = Arc::new(AtomicBool::new(false));
+    let (turn, turns) = watch::channel(0);
     let mut workers = JoinSet::new();
     for _ in 0..4 {
-        let (locks, key, entered) = (manager(url).await, key.to_owned(), entered.clone());
+        let locks = manager(url).await;
+        let (entered, over, turn) = (entered.clone(), over.clone(), turn.clone());
         workers.spawn(async move {
-            for _ in 0..TURNS {
-                let guard = loop {
-                    match locks.lock(&key).wait_forever().acquire().await {
-                        Ok(guard) => break guard,
-                        Err(error) => assert!(error.is_retryable(), "{error}"),
+            let mut own = 0;
+            while !over.load(Ordering::Relaxed) {
+                let guard = match locks.lock("key").wait_forever().acquire().await {
+                    Ok(guard) => guard,
+                    Err(error) => {
+                        assert!(error.is_retryable(), "{error}");
+                        continue;
                     }
                 };
                 let fence = guard.fencing_token().get();
@@ -35,79 +78,134 @@ async fn share(url: &str, key: &str, trouble: impl Future<Output = ()>) {
                     *entered = (true, fence);
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
-                if guard.is_held() {
-                    entered.lock().expect("nobody panics with it").0 = false;
-                } else {
-                    panic!("lost");
-                }
+                let held = guard.is_held();
+                entered.lock().expect("nobody panics with it").0 = false;
+                assert!(held, "a lease of {TTL:?} was lost in 2 ms");
                 guard.release();
+                turn.send_modify(|taken| *taken += 1);
+                own += 1;
             }
+            own
         });
     }
-    let all = async {
-        while let Some(ended) = workers.join_next().await {
-            ended.expect("no turn overlaps another");
-        }
-    };
-    within(3 * PATIENCE, async { tokio::join!(all, trouble) }).await;
+    trouble(&mut Turns(turns)).await;
+    over.store(true, Ordering::Relaxed);
+    let all = within(2 * PATIENCE, workers.join_all()).await;
+    assert!(all.iter().all(|own| *own > 0), "{all:?} turns");
 }
 
 #[tokio::test]
 async fn two_of_five_may_be_killed() {
     let mut fleet = RedlockFleet::start().await;
     let url = fleet.url();
-    let trouble = async {
+    let trouble = async |turns: &mut Turns| {
         for server in [1, 3] {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            turns.more(20).await;
             fleet.servers[server].kill().await;
         }
+        turns.more(40).await;
     };
-    share(&url, "key", trouble).await;
+    share(&url, trouble).await;
 }
 
 #[tokio::test]
 async fn two_of_five_may_hang() {
     let fleet = RedlockFleet::start().await;
-    let trouble = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        fleet.servers[0].stop();
-        fleet.servers[4].stop();
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        fleet.servers[0].resume();
-        fleet.servers[4].resume();
+    let trouble = async |turns: &mut Turns| {
+        turns.more(20).await;
+        for server in [0, 4] {
+            fleet.servers[server].stop();
+        }
+        turns.more(40).await;
+        for server in [0, 4] {
+            fleet.servers[server].resume();
+        }
+        turns.more(20).await;
     };
-    share(&fleet.url(), "key", trouble).await;
+    share(&fleet.url(), trouble).await;
+}
+
+#[tokio::test]
+async fn the_clocks_of_two_of_five_may_jump() {
+    let test = "redlock: the_clocks_of_two_of_five_may_jump";
+    let Some(fleet) = RedlockFleet::with_clocks(test).await else {
+        return;
+    };
+    let url = fleet.url();
+    let locks = manager(&url).await;
+    let guard = take(&locks, "held", TTL).await;
+    eventually(PATIENCE, async || servers(&locks, "held").await == Some(5)).await;
+    for server in [1, 3] {
+        fleet.set_clock(server, HOUR).await;
+    }
+    // By their clocks its lease has ended.
+    let others = manager(&url).await;
+    let refused = within(PATIENCE, others.lock("held").try_once().acquire()).await;
+    let refused = refused.expect_err("a majority of the others has it");
+    assert!(matches!(refused, LockError::Contended { .. }), "{refused}");
+    // The holder takes it there again.
+    eventually(PATIENCE, async || servers(&locks, "held").await == Some(5)).await;
+    release(guard).await;
+
+    let trouble = async |turns: &mut Turns| {
+        for ahead in [2 * HOUR, Duration::ZERO, HOUR] {
+            turns.more(10).await;
+            for server in [1, 3] {
+                fleet.set_clock(server, ahead).await;
+            }
+        }
+        turns.more(20).await;
+    };
+    share(&url, trouble).await;
+}
+
+#[tokio::test]
+async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
+    let test = "redlock: where_the_clocks_of_a_majority_jump_a_second_one_gets_in";
+    let Some(fleet) = RedlockFleet::with_clocks(test).await else {
+        return;
+    };
+    let url = fleet.url();
+    let (locks, others) = (manager(&url).await, manager(&url).await);
+    let first = within(PATIENCE, locks.lock("key").ttl(20 * TTL).acquire()).await;
+    let first = first.expect("it is free");
+    eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
+    for server in [0, 2, 4] {
+        fleet.set_clock(server, HOUR).await;
+    }
+    let second = take(&others, "key", TTL).await;
+    assert!(first.is_held(), "nobody has told it");
+    assert!(
+        second.fencing_token() > first.fencing_token(),
+        "a resource can tell who is late"
+    );
 }
 
 #[tokio::test]
 async fn a_lease_outlives_servers_that_start_again_empty_one_after_the_other() {
     let mut fleet = RedlockFleet::start().await;
-    let url = fleet.url().replace("quarantine=0s", "quarantine=3s");
-    let locks = LockConfig::new(&url).expect("a URL").ttl(TTL);
-    let locks = connect(locks.unavailable_wait(PATIENCE)).await;
-    let guard = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
+    let locks = careful_manager(&fleet).await;
+    let guard = within(PATIENCE, locks.lock("key").acquire()).await;
     let guard = guard.expect("once the servers have been up for long enough");
     for server in 0..3 {
+        eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
         fleet.servers[server].restart().await;
-        // By then it grants again, and the holder has renewed.
-        tokio::time::sleep(TTL + Duration::from_millis(2500)).await;
-        assert!(guard.is_held(), "lost with server {server}");
     }
+    eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
+    assert!(guard.is_held());
 }
 
 #[tokio::test]
 async fn a_server_that_has_forgotten_a_lock_grants_none_until_its_lease_has_ended() {
     let mut fleet = RedlockFleet::start().await;
-    let url = fleet.url().replace("quarantine=0s", "quarantine=3s");
-    let config = || LockConfig::new(&url).expect("a URL").ttl(TTL);
-    let locks = connect(config().unavailable_wait(PATIENCE)).await;
+    let locks = careful_manager(&fleet).await;
     let first = within(PATIENCE, locks.lock("key").renew(false).acquire()).await;
     let first = first.expect("once the servers have been up for long enough");
     for server in &mut fleet.servers[..3] {
         server.restart().await;
     }
-    let others = connect(config().unavailable_wait(PATIENCE)).await;
-    let second = within(PATIENCE, others.lock("key").wait_forever().acquire()).await;
+    let others = careful_manager(&fleet).await;
+    let second = within(PATIENCE, others.lock("key").acquire()).await;
     assert!(second.expect("later").is_held() && !first.is_held());
 }
 
@@ -153,12 +251,88 @@ async fn a_status_tells_on_how_many_servers_a_lock_is_held() {
     let locks = manager(&fleet.url()).await;
     fleet.servers[2].kill().await;
     let guard = take(&locks, "key", TTL).await;
+    eventually(PATIENCE, async || servers(&locks, "key").await == Some(4)).await;
     let status = within(PATIENCE, locks.status("key")).await.unwrap();
-    let [holder] = &status.holders[..] else {
-        panic!("{status:?}");
+    assert_eq!(status.holders[0].fence, Some(guard.fencing_token()));
+}
+
+#[tokio::test]
+async fn every_connection_may_be_encrypted() {
+    let authority = Authority::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let ca = directory.path().join("ca.pem");
+    std::fs::write(&ca, authority.pem()).expect("a file");
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let server = RedisServer::builder().tls(authority.issue_for_loopback());
+        servers.push(server.start().await);
+    }
+    let hosts: Vec<_> = servers.iter().map(|it| it.tls_addr().to_string()).collect();
+    let url = format!("rediss+redlock://{}?quarantine=0s", hosts.join(","));
+
+    let error = within(PATIENCE, LockManager::connect(&url)).await;
+    let text = error.expect_err("of an unknown authority").to_string();
+    assert!(text.contains("unknown authority"), "{text}");
+
+    let locks = manager(&format!("{url}&ca={}", ca.display())).await;
+    let guard = take(&locks, "key", TTL).await;
+    let all_have_it = async || {
+        let mut keys = 0;
+        for server in &servers {
+            keys += server.keys("lock:{key}").await.len();
+        }
+        keys == 3
     };
-    assert!(matches!(holder.servers, Some(3 | 4)), "{status:?}");
-    assert_eq!(holder.fence, Some(guard.fencing_token()));
+    eventually(PATIENCE, all_have_it).await;
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn each_server_may_have_a_password_of_its_own() {
+    let (mut servers, mut urls) = (Vec::new(), Vec::new());
+    for number in 0..3 {
+        let password = format!("secret{number}");
+        let server = RedisServer::builder().password(&password).start().await;
+        urls.push(server.url_with_user("", &password));
+        servers.push(server);
+    }
+    let config = || LockConfig::redlock(&urls).expect("three URLs");
+    let locks = connect(config().quarantine(Duration::ZERO)).await;
+    release(take(&locks, "key", TTL).await).await;
+
+    // Which of them is wrong does not matter, as long as there is a majority.
+    urls[1] = servers[1].url_with_user("", "wrong");
+    let config = LockConfig::redlock(&urls).expect("three URLs");
+    let locks = connect(config.quarantine(Duration::ZERO)).await;
+    release(take(&locks, "key", TTL).await).await;
+}
+
+#[test]
+fn what_names_no_single_server_is_refused_with_a_sentence() {
+    for (urls, says) in [
+        (
+            ["redis://a", "redis://b", "redis://a:6379"],
+            "names a:6379 twice",
+        ),
+        (
+            ["redis://a", "redis://b", "redis://c?ttl=3s"],
+            "`LockConfig::redlock(",
+        ),
+        (
+            ["redis://a", "redis://b", "redis+cluster://c"],
+            "`redis+unix://`",
+        ),
+        (
+            ["redis://a", "redis://b", "redis://:hunter2@c,d"],
+            "several hosts",
+        ),
+    ] {
+        let error = LockConfig::redlock(urls).expect_err("refused");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(says) && !text.contains("hunter2"), "{text}");
+    }
+    let error = LockConfig::redlock(["redis://a"]).expect_err("refused");
+    assert!(error.to_string().contains("names 1"), "{error}");
 }
 
 #[tokio::test]

@@ -17,20 +17,21 @@ type Outcome = Result<LockGuard, LockError>;
 
 tests::checks_of_kind!(two_keys, Kind::Several, [several_keys]);
 
+// A store that lists its locks counts who waits for them.
 on_every_store! {
     opposite_orders_do_not_deadlock [several_keys],
     all_are_held [several_keys fencing],
     a_failure_of_the_second_lets_go_of_the_first [several_keys],
     a_failure_rests_nothing [several_keys min_hold],
-    a_dropped_acquire_lets_go_of_the_first [several_keys],
+    a_dropped_acquire_lets_go_of_the_first [several_keys list],
     a_name_that_is_given_twice_counts_once [several_keys],
     none_is_refused [several_keys],
     one_wrong_name_takes_none [several_keys],
     the_wait_is_for_all_of_them [several_keys],
     the_loss_of_one_stops_the_body [several_keys force_release],
     what_is_taken_away_meanwhile_is_taken_anew [several_keys force_release fair],
-    a_fixed_lease_that_ends_meanwhile_is_taken_anew [several_keys],
-    what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys],
+    a_fixed_lease_that_ends_meanwhile_is_taken_anew [several_keys list],
+    what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys list],
     nothing_is_taken_anew_once_the_wait_is_over [several_keys],
     the_time_waited_counts_for_all_of_them [several_keys],
 }

@@ -12,8 +12,10 @@ use crate::backend::etcd;
 use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
+#[cfg(feature = "redis")]
+pub(crate) use crate::backend::redis::target::independent;
 #[cfg(feature = "tls")]
-use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, tls};
+use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, setnx_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -35,6 +37,8 @@ const STORES: &[(&str, Parse)] = &[
     ("rediss+cluster://", cluster_tls),
     ("redis+redlock://", redis::redlock),
     ("rediss+redlock://", redlock_tls),
+    ("redis+setnx://", redis::setnx),
+    ("rediss+setnx://", setnx_tls),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
     ("zookeeper://", zookeeper::tcp),
@@ -81,6 +85,10 @@ mod redis {
     }
 
     pub(super) fn redlock(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out("redis")
+    }
+
+    pub(super) fn setnx(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
         left_out("redis")
     }
 
@@ -146,6 +154,11 @@ fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
 
 #[cfg(not(feature = "tls"))]
 fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    left_out("tls")
+}
+
+#[cfg(not(feature = "tls"))]
+fn setnx_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     left_out("tls")
 }
 

@@ -39,6 +39,8 @@ use crate::vocabulary::tls::Tls;
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
+/// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the timestamp protocol; `stamp` and `offset` say how those write times |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an
@@ -199,7 +201,8 @@ impl LockConfig {
     /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default, except
     /// for Redlock, where the [`ttl`](Self::ttl) is taken and zero switches it off.
     ///
-    /// It has to be set alike for everybody who uses the server. A longer ttl is refused.
+    /// In a cluster it is the slots of that master which are not granted. It has to be set
+    /// alike for everybody who uses the server. A longer ttl is refused.
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
         self.quarantine = Some(longest_ttl);
         self

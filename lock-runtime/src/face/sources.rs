@@ -21,6 +21,31 @@ impl LockConfig {
         named::from_url(config, url)
     }
 
+    /// The default settings for the locks of a majority of 3, 5 or 7 independent servers
+    /// (Redlock), each named by its own `redis://`, `rediss://` or `redis+unix://` URL. As
+    /// with `redis+redlock://`, except that each server may have its own user, password
+    /// and database. The URLs contain no settings.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    /// use lock_runtime::LockConfig;
+    ///
+    /// let servers = ["redis://:secret1@redis-1", "redis://:secret2@redis-2", "redis://:secret3@redis-3"];
+    /// let config = LockConfig::redlock(servers)?.quarantine(Duration::from_secs(30));
+    /// # config.validate() }
+    /// # example().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] if a URL is malformed or names no single server, if a
+    /// server is named twice, or if there are not 3, 5 or 7.
+    #[cfg(feature = "redis")]
+    pub fn redlock<U: AsRef<str>>(servers: impl IntoIterator<Item = U>) -> Result<Self, LockError> {
+        Ok(Self::at(target::independent(servers)?))
+    }
+
     /// The settings from the environment: `LOCK_URL`, and `LOCK_PREFIX`, `LOCK_TTL` and
     /// so on if they are set, which override those in the URL.
     ///

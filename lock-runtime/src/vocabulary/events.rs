@@ -206,6 +206,12 @@ pub(crate) fn disconnected(connection: usize, cause: &Cause) {
     metrics::disconnected();
 }
 
+/// A manager connects to a store that keeps fewer promises than others.
+#[cfg(feature = "redis")]
+pub(crate) fn weak_store(store: &str, without: &str) {
+    warn!(target: "lock_runtime", parent: None, store, without, "weak store");
+}
+
 /// The connection stays open as long as the server leaves it so.
 #[cfg(feature = "redis")]
 pub(crate) fn login_failed(connection: usize, cause: &Cause) {

@@ -64,6 +64,12 @@ impl Url {
         Ok(value)
     }
 
+    /// Whether there are some that nobody has taken.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) fn has_parameters(&self) -> bool {
+        !self.parameters.is_empty()
+    }
+
     /// Refuses the parameters that nobody has taken.
     pub(crate) fn finish(self) -> Result<(), LockError> {
         let Some((name, _)) = self.parameters.first() else {

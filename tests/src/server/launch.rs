@@ -29,6 +29,7 @@ const READY: [&str; 2] = ["ready to accept", "sentinel id is"];
 /// What is to be started: see [`RedisServer::builder`].
 #[derive(Debug, Default)]
 pub struct RedisServerBuilder {
+    environment: Vec<OsString>,
     args: Vec<String>,
     password: Option<String>,
     addresses: Vec<Ipv4Addr>,
@@ -79,6 +80,12 @@ impl RedisServerBuilder {
         self.config(config)
     }
 
+    /// Finds this in its environment, each as `NAME=value`.
+    pub(super) fn environment(mut self, variables: Vec<OsString>) -> Self {
+        self.environment = variables;
+        self
+    }
+
     /// Finds this file in its directory.
     pub(super) fn file(mut self, name: &'static str, text: String) -> Self {
         self.files.push((name, text));
@@ -122,9 +129,10 @@ impl RedisServerBuilder {
         let tls_port = self.tls.as_ref().map(|_| free_port());
         let mut args = self.command_line(port, &directory);
         args.extend(self.tls_args(tls_port, &directory));
-        match start(&args).await {
+        match start(&self.environment, &args).await {
             Ok(process) => Some(RedisServer {
                 process,
+                environment: self.environment.clone(),
                 args,
                 port,
                 tls_port,
@@ -188,8 +196,14 @@ impl RedisServerBuilder {
 }
 
 /// Starts a server and waits until it accepts connections; what it logged if it ended instead.
-pub(super) async fn start(args: &[OsString]) -> Result<Process, String> {
-    let (process, _, stdout) = Process::spawn(&binary(), args)
+pub(super) async fn start(environment: &[OsString], args: &[OsString]) -> Result<Process, String> {
+    let mut words = environment.to_vec();
+    if !words.is_empty() {
+        words.insert(0, "env".into());
+    }
+    words.push(binary());
+    let args = words[1..].iter().chain(args);
+    let (process, _, stdout) = Process::spawn(&words[0], args)
         .await
         .unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
 

@@ -2,6 +2,7 @@
 
 mod bus;
 mod certificates;
+mod clock;
 mod cluster;
 mod launch;
 mod peers;
@@ -36,6 +37,7 @@ const SOCKET: &str = "redis.sock";
 pub struct RedisServer {
     // The process is dropped, and so ended, before its directory.
     process: Process,
+    environment: Vec<OsString>,
     args: Vec<OsString>,
     port: u16,
     tls_port: Option<u16>,
@@ -118,7 +120,7 @@ impl RedisServer {
     /// Kills the server, where it still runs, and starts it again with the same port, directory and settings.
     pub async fn restart(&mut self) {
         self.kill().await;
-        self.process = start(&self.args)
+        self.process = start(&self.environment, &self.args)
             .await
             .unwrap_or_else(|log| panic!("the server did not start again:\n{log}"));
     }

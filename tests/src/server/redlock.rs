@@ -1,8 +1,12 @@
 //! Independent servers of which a majority decides.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
-use super::RedisServer;
+use super::{RedisServer, clock::Clocks};
+use crate::{PATIENCE, eventually};
 
 /// How many there are.
 const SERVERS: usize = 5;
@@ -12,16 +16,49 @@ const SERVERS: usize = 5;
 pub struct RedlockFleet {
     /// In the order in which the URL names them.
     pub servers: Vec<RedisServer>,
+    clocks: Option<Clocks>,
 }
 
 impl RedlockFleet {
     /// Servers that keep nothing on disk.
     pub async fn start() -> Self {
+        Self::with(None).await
+    }
+
+    /// Such servers with clocks that can be moved. `None` where there are no such clocks; a notice says then that `test`
+    /// is skipped.
+    pub async fn with_clocks(test: &str) -> Option<Self> {
+        let clocks = Clocks::new(SERVERS, test)?;
+        Some(Self::with(Some(clocks)).await)
+    }
+
+    async fn with(clocks: Option<Clocks>) -> Self {
         let mut servers = Vec::new();
-        for _ in 0..SERVERS {
-            servers.push(RedisServer::start().await);
+        for number in 0..SERVERS {
+            let mut builder = RedisServer::builder();
+            if let Some(clocks) = &clocks {
+                builder = builder.environment(clocks.environment(number));
+            }
+            servers.push(builder.start().await);
         }
-        Self { servers }
+        Self { servers, clocks }
+    }
+
+    /// Whether the clocks can be moved.
+    pub(crate) fn has_clocks(&self) -> bool {
+        self.clocks.is_some()
+    }
+
+    /// The clock of a server jumps: it is ahead of the machine's by so much from now on.
+    pub async fn set_clock(&self, server: usize, ahead: Duration) {
+        let clocks = self.clocks.as_ref().expect("clocks that can be moved");
+        clocks.set(server, ahead);
+        let jumped = async || {
+            let [seconds, _]: [u64; 2] = self.servers[server].read(&["TIME"]).await;
+            let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
+            Duration::from_secs(seconds).abs_diff(machine + ahead) < PATIENCE
+        };
+        eventually(PATIENCE, jumped).await;
     }
 
     /// The URL of all. New servers have forgotten no locks, so that nobody has to wait for the end of their quarantine.
@@ -29,10 +66,14 @@ impl RedlockFleet {
         Self::url_of(self.servers.iter().map(RedisServer::addr))
     }
 
-    /// The same for these addresses.
+    /// The URL without settings.
+    pub(crate) fn place(&self) -> String {
+        place(self.servers.iter().map(RedisServer::addr))
+    }
+
+    /// The URL of servers at these addresses.
     pub fn url_of(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
-        let hosts: Vec<_> = addresses.into_iter().map(|it| it.to_string()).collect();
-        format!("redis+redlock://{}?quarantine=0s", hosts.join(","))
+        place(addresses) + "?quarantine=0s"
     }
 
     /// What all of them keep of locks.
@@ -43,4 +84,9 @@ impl RedlockFleet {
         }
         keys
     }
+}
+
+fn place(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
+    let hosts: Vec<_> = addresses.into_iter().map(|it| it.to_string()).collect();
+    format!("redis+redlock://{}", hosts.join(","))
 }

@@ -152,8 +152,8 @@ impl ClusterFleet {
         for node in [to, from].into_iter().chain(others) {
             let assign = ["CLUSTER", "SETSLOT", &word, "NODE", &id];
             let assigned = self.nodes()[node].try_cmd(&assign).await;
-            // A master that has heard that its last slot is gone has become a replica.
-            if node != from || self.nodes()[node].is_master().await {
+            // One that has handed over, or has heard that its last slot is gone, is a replica.
+            if self.nodes()[node].is_master().await {
                 assigned.unwrap_or_else(|error| panic!("{assign:?}: {error}"));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
     time::Duration,
 };
 
@@ -122,6 +123,16 @@ impl Report {
             let from = [before, wanted, Some(*healed)].into_iter().flatten().max();
             let still = alive[next].at.saturating_sub(from.unwrap_or_default());
             self.recovery = self.recovery.max(still);
+        }
+    }
+
+    /// Nobody gets in while no majority is up.
+    pub(super) fn check_closed(&mut self, events: &[Event], closed: &[Range<Duration>]) {
+        for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Enter) {
+            if closed.iter().any(|closed| closed.contains(at)) {
+                let what = format!("{grant:?} was entered at {at:?} without a majority");
+                self.violations.push(what);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The processes, the servers and the network that are tortured.
 
-use std::path::Path;
+use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
 
@@ -22,6 +22,8 @@ pub(super) struct Crew {
     pub(super) ways: Vec<Way>,
     /// What was seen that must not be.
     pub(super) violations: Vec<String>,
+    /// When no majority of the servers was up.
+    pub(super) closed: Vec<Range<Duration>>,
     /// What the URL says of the locks.
     query: String,
     register: RedisServer,
@@ -38,6 +40,7 @@ impl Crew {
             site,
             ways,
             violations: Vec::new(),
+            closed: Vec::new(),
             query: protection.query(setting.servers, TTL),
             register: RedisServer::start().await,
             program: setting.program.clone(),

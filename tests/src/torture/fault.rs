@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{KEYS, TTL, check::Promises, crew::Crew, lock_name, site::Servers};
+use super::{KEYS, TTL, check::Promises, crew::Crew, lock_name, majority, site::Servers};
 use crate::RedisServer;
 
 /// A kind of fault, tortured with for a while.
@@ -22,6 +22,12 @@ pub enum Profile {
     Keys,
     /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
     Failover(Protection),
+    /// Two of five independent servers stop, or start again empty.
+    Minority,
+    /// The clocks of two of them jump.
+    Clocks,
+    /// Three of them stop, or start again empty.
+    Majority,
 }
 
 /// What keeps a lock from being granted twice where a master has been replaced.
@@ -63,7 +69,7 @@ impl Protection {
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 8] = [
+    pub const ALL: [(&str, Self); 11] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
@@ -75,23 +81,34 @@ impl Profile {
             "failover-quarantine",
             Self::Failover(Protection::Quarantine),
         ),
+        ("minority", Self::Minority),
+        ("clocks", Self::Clocks),
+        ("majority", Self::Majority),
     ];
 
     /// Whether such servers can be tortured with it.
     pub fn suits(self, servers: Servers) -> bool {
         match self {
-            Self::Failover(_) => servers != Servers::Redis,
+            Self::Clients => true,
+            Self::Minority | Self::Clocks | Self::Majority => servers == Servers::Redlock,
+            Self::Failover(_) => matches!(servers, Servers::Sentinel | Servers::Cluster),
             Self::Network => servers == Servers::Redis,
-            _ => true,
+            Self::Server | Self::Connections | Self::Keys => servers != Servers::Redlock,
         }
     }
 
     /// What keeps its locks.
-    pub(super) fn protection(self) -> Protection {
+    pub(super) fn protection(self, servers: Servers) -> Protection {
         match self {
             Self::Failover(protection) => protection,
+            _ if servers == Servers::Redlock => Protection::Quarantine,
             _ => Protection::None,
         }
+    }
+
+    /// Whether holders lose locks by it.
+    pub fn loses(self) -> bool {
+        self != Self::Clocks
     }
 
     /// What holds in spite of it.
@@ -113,6 +130,9 @@ impl Profile {
             Self::Connections => connections(crew).await,
             Self::Keys => keys(crew).await,
             Self::Failover(_) => crew.site.fail_over().await,
+            Self::Minority => majority::minority(crew).await,
+            Self::Clocks => majority::clocks(crew).await,
+            Self::Majority => majority::majority(crew).await,
         }
     }
 }
@@ -122,7 +142,7 @@ pub(super) fn about_a_lease() -> Duration {
     TTL.mul_f64(0.8 + fastrand::f64())
 }
 
-async fn clients(crew: &mut Crew) -> &'static str {
+pub(super) async fn clients(crew: &mut Crew) -> &'static str {
     let first = fastrand::usize(..crew.workers.len());
     if fastrand::u8(..4) == 0 {
         crew.replace(first).await;

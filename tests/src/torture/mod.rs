@@ -5,6 +5,7 @@ mod crew;
 mod fault;
 mod history;
 mod load;
+mod majority;
 mod network;
 mod probe;
 mod site;
@@ -58,7 +59,7 @@ pub struct Setting {
 
 /// Tortures with one profile for so long.
 pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Outcome {
-    let mut crew = Crew::start(setting, profile.protection()).await;
+    let mut crew = Crew::start(setting, profile.protection(setting.servers)).await;
     let mut faults = std::collections::BTreeMap::new();
     let mut healed = Vec::new();
     let end = history::monotonic() + time;
@@ -87,6 +88,7 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report 
     let events = history::read(crew.directory()).expect("the histories can be read");
     let promises = profile.promises();
     let mut report = check::check(&events, healed, promises);
+    report.check_closed(&events, &crew.closed);
     // A fence that was given twice does not tell whose a write is.
     for key in (0..KEYS).filter(|_| promises.fences) {
         let writes = crew.writes(key).await;

@@ -53,7 +53,7 @@ pub(super) async fn lay(setting: &Setting, options: &[(&str, &str)]) -> (Site, V
         let server = RedisServer::start().await;
         let proxies = (0..WAYS).map(|_| Proxy::start(server.addr()));
         let ways = proxies.map(Way::Proxy).collect();
-        return (Site::One(server), ways);
+        return (Site::One(Box::new(server)), ways);
     }
     let namespaces: Vec<_> = (0..WAYS).map(Namespace::make).map(must).collect();
     let mut server = RedisServer::builder();
@@ -66,7 +66,7 @@ pub(super) async fn lay(setting: &Setting, options: &[(&str, &str)]) -> (Site, V
         Way::Namespace(namespace, addr)
     });
     let ways = ways.collect();
-    (Site::One(server), ways)
+    (Site::One(Box::new(server)), ways)
 }
 
 impl Way {

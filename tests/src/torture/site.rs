@@ -1,9 +1,9 @@
-//! The servers that keep the tortured locks: one, or many that fail over or shard.
+//! The servers that keep the tortured locks: one, many that fail over or shard, or independent ones.
 
 use tokio::time::sleep;
 
 use super::fault::about_a_lease;
-use crate::{ClusterFleet, RedisServer, SentinelFleet};
+use crate::{ClusterFleet, RedisServer, RedlockFleet, SentinelFleet};
 
 /// Which servers there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,20 +14,23 @@ pub enum Servers {
     Sentinel,
     /// Masters with a replica each.
     Cluster,
+    /// Five that know nothing of each other.
+    Redlock,
 }
 
 impl Servers {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 3] = [
+    pub const ALL: [(&str, Self); 4] = [
         ("redis", Self::Redis),
         ("sentinel", Self::Sentinel),
         ("cluster", Self::Cluster),
+        ("redlock", Self::Redlock),
     ];
 
     /// How many replicas each master has.
     pub fn replicas(self) -> usize {
         match self {
-            Self::Redis => 0,
+            Self::Redis | Self::Redlock => 0,
             Self::Sentinel => 2,
             Self::Cluster => 1,
         }
@@ -60,16 +63,17 @@ impl Blow {
 /// Such servers, running.
 #[derive(Debug)]
 pub(crate) enum Site {
-    One(RedisServer),
+    One(Box<RedisServer>),
     Sentinel(SentinelFleet),
     Cluster(ClusterFleet),
+    Redlock(RedlockFleet),
 }
 
 impl Site {
     /// Starts them, those that fail over with these options.
     pub(crate) async fn start(servers: Servers, options: &[(&str, &str)]) -> Self {
         match servers {
-            Servers::Redis => Self::One(RedisServer::start().await),
+            Servers::Redis => Self::One(Box::new(RedisServer::start().await)),
             Servers::Sentinel => {
                 let mut fleet = SentinelFleet::builder();
                 for (name, value) in options {
@@ -84,6 +88,14 @@ impl Site {
                 }
                 Self::Cluster(fleet.start().await)
             }
+            Servers::Redlock => {
+                let test = "torture of clocks";
+                let fleet = RedlockFleet::with_clocks(test).await;
+                Self::Redlock(match fleet {
+                    Some(fleet) => fleet,
+                    None => RedlockFleet::start().await,
+                })
+            }
         }
     }
 
@@ -92,6 +104,15 @@ impl Site {
             Self::One(server) => server.url(),
             Self::Sentinel(fleet) => fleet.url(),
             Self::Cluster(fleet) => fleet.url(),
+            Self::Redlock(fleet) => fleet.place(),
+        }
+    }
+
+    /// Those of which a majority decides.
+    pub(super) fn independent(&mut self) -> &mut RedlockFleet {
+        match self {
+            Self::Redlock(fleet) => fleet,
+            _ => panic!("one server decides"),
         }
     }
 
@@ -99,7 +120,7 @@ impl Site {
     pub(crate) fn url_through(&self, node: usize) -> String {
         match self {
             Self::Cluster(fleet) => format!("redis+cluster://{}", fleet.nodes()[node].addr()),
-            Self::One(_) | Self::Sentinel(_) => self.url(),
+            Self::One(_) | Self::Sentinel(_) | Self::Redlock(_) => self.url(),
         }
     }
 
@@ -109,6 +130,7 @@ impl Site {
             Self::One(server) => std::slice::from_ref(server),
             Self::Sentinel(fleet) => fleet.nodes(),
             Self::Cluster(fleet) => fleet.nodes(),
+            Self::Redlock(fleet) => &fleet.servers,
         }
     }
 
@@ -117,13 +139,14 @@ impl Site {
             Self::One(server) => server,
             Self::Sentinel(fleet) => fleet.node_mut(number),
             Self::Cluster(fleet) => fleet.node_mut(number),
+            Self::Redlock(fleet) => &mut fleet.servers[number],
         }
     }
 
     /// The master of a server's key.
     pub(super) async fn master_of(&self, key: &str) -> &RedisServer {
         let number = match self {
-            Self::One(_) => 0,
+            Self::One(_) | Self::Redlock(_) => 0,
             Self::Sentinel(fleet) => fleet.master().await,
             Self::Cluster(fleet) => fleet.master_of(key).await,
         };
@@ -138,7 +161,7 @@ impl Site {
     /// The number of one of the masters.
     pub(crate) async fn any(&self) -> usize {
         match self {
-            Self::One(_) => 0,
+            Self::One(_) | Self::Redlock(_) => 0,
             Self::Sentinel(fleet) => fleet.master().await,
             Self::Cluster(fleet) => fleet.owner(fastrand::u16(..16_384)).await,
         }
@@ -193,7 +216,7 @@ impl Site {
     /// Puts a replica in the place of a master.
     pub(crate) async fn replace(&self, master: usize) -> usize {
         match self {
-            Self::One(_) => panic!("one server has no replica"),
+            Self::One(_) | Self::Redlock(_) => panic!("such a server has no replica"),
             Self::Sentinel(fleet) => fleet.failover().await,
             Self::Cluster(fleet) => fleet.take_over(master).await,
         }
@@ -201,7 +224,7 @@ impl Site {
 
     async fn cut_off(&self, node: usize) {
         match self {
-            Self::One(_) => panic!("one server has no peers"),
+            Self::One(_) | Self::Redlock(_) => panic!("such a server has no peers"),
             Self::Sentinel(fleet) => fleet.cut_off(node).await,
             Self::Cluster(fleet) => fleet.cut_off(node).await,
         }
@@ -209,7 +232,7 @@ impl Site {
 
     async fn rejoin(&self, node: usize) {
         match self {
-            Self::One(_) => {}
+            Self::One(_) | Self::Redlock(_) => {}
             Self::Sentinel(fleet) => fleet.rejoin(node).await,
             Self::Cluster(fleet) => fleet.rejoin(node).await,
         }
@@ -217,7 +240,7 @@ impl Site {
 
     async fn settled(&self) {
         match self {
-            Self::One(_) => {}
+            Self::One(_) | Self::Redlock(_) => {}
             Self::Sentinel(fleet) => fleet.settled().await,
             Self::Cluster(fleet) => fleet.settled().await,
         }

@@ -5,6 +5,7 @@ mod declared;
 mod failover;
 mod nodes;
 mod pushes;
+mod quarantine;
 mod replicas;
 mod slots;
 

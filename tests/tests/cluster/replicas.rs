@@ -65,10 +65,3 @@ async fn a_renewal_that_its_replica_does_not_have_is_none() {
     assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     replica.resume();
 }
-
-#[test]
-fn a_quarantine_is_refused() {
-    let config = LockConfig::new("redis+cluster://h?quarantine=10s").expect("a URL");
-    let text = config.validate().expect_err("not there yet").to_string();
-    assert!(text.starts_with("invalid quarantine: "), "{text}");
-}

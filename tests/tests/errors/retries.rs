@@ -16,12 +16,13 @@ use crate::{PATIENCE, SECOND};
 
 const TURN: Duration = Duration::from_millis(25);
 
+// A store that lists its locks counts who waits for them.
 on_every_store! {
     a_lease_that_is_renewed_does_not_say_when_the_work_ends,
     a_fixed_lease_says_when_it_ends_at_the_latest,
-    a_lock_that_rests_opens_at_a_known_time,
-    a_lock_that_changes_hands_quickly_is_worth_another_try_soon,
-    a_longer_line_takes_longer,
+    a_lock_that_rests_opens_at_a_known_time [min_hold],
+    a_lock_that_changes_hands_quickly_is_worth_another_try_soon [list],
+    a_longer_line_takes_longer [list],
 }
 
 async fn retry_after(locks: &LockManager) -> Duration {

@@ -17,7 +17,7 @@ on_every_store! {
     a_try_is_contended_at_once,
     the_holder_itself_is_contended_too,
     keys_are_independent,
-    prefixes_are_independent,
+    prefixes_are_independent [list],
     fences_grow [fencing],
 }
 

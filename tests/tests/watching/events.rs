@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager, distributed_lock};
 use tests::{LONG, PATIENCE, Store, in_line, on_every_store};
-use tests::{Proxy, RedisServer, connect, release, take, unique, within};
+use tests::{Proxy, RedisServer, connect, release, take, take_turn, unique, within};
 use tracing::Level;
 
-use crate::recorder::{event, events, record};
+use crate::recorder::{at_store, event, events, record};
 
 /// How long a lock is held in vain.
 const WHILE: Duration = Duration::from_millis(60);
@@ -190,4 +190,21 @@ async fn a_release_whose_answer_is_lost_is_no_loss() {
     let release = event(&key, "release").await;
     assert_eq!(release.fields.get("outcome"), Some("absent"));
     assert!(events(&key).iter().all(|event| event.name != "loss"));
+}
+
+#[tokio::test]
+async fn a_store_that_can_do_less_warns_once_when_it_is_connected() {
+    record();
+    let server = RedisServer::start().await;
+    let locks = connect(server.url().replace("redis://", "redis+setnx://")).await;
+    take_turn(&locks, "key").await;
+    let events = at_store(&server.addr().to_string());
+    let [event] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!((&*event.name, event.level), ("weak store", Level::WARN));
+    let without = event.fields.get("without").unwrap();
+    for promise in ["fencing tokens", "line", "readers", "permits", "clocks"] {
+        assert!(without.contains(promise), "{without}");
+    }
 }

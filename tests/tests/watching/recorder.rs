@@ -87,6 +87,16 @@ pub(crate) async fn event(key: &str, name: &str) -> Sighting {
     find().expect("it was there")
 }
 
+/// What has been told of the store at this address.
+pub(crate) fn at_store(address: &str) -> Vec<Sighting> {
+    let seen = seen();
+    let about = seen.events.iter().filter(|it| {
+        let store = it.fields.get("store");
+        store.is_some_and(|store| store.ends_with(address))
+    });
+    about.cloned().collect()
+}
+
 /// The first event of this name whose `error` says this, as soon as there is one.
 pub(crate) async fn failure(name: &str, says: &str) -> Sighting {
     let find = || {

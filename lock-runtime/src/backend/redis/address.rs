@@ -5,6 +5,7 @@ use std::fmt;
 use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::backend::redis::protocol::names::Layout;
+use crate::backend::redis::protocol::stamps::Stamps;
 use crate::vocabulary::authority::{Authority, Host, at_port, given};
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::{Url, decode};
@@ -62,17 +63,24 @@ impl Place {
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
     pub(crate) fn tcp(url: &mut Url) -> Result<Self, LockError> {
-        Self::at_port(url, false)
+        let layout = layout(url)?;
+        Self::at_port(url, false, layout)
     }
 
     /// The same, encrypted.
     #[cfg(feature = "tls")]
     pub(crate) fn tls(url: &mut Url) -> Result<Self, LockError> {
-        Self::at_port(url, true)
+        let layout = layout(url)?;
+        Self::at_port(url, true, layout)
     }
 
-    fn at_port(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
-        let layout = layout(url)?;
+    /// The same, and how times are written: `?stamp=ms|s|float&offset=…`.
+    pub(crate) fn stamps(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
+        let layout = Layout::Stamps(Stamps::parse(url)?);
+        Self::at_port(url, encrypted, layout)
+    }
+
+    fn at_port(url: &mut Url, encrypted: bool, layout: Layout) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         let Ok([host]) = <[Host; 1]>::try_from(authority.hosts) else {
             return Err(url.broken(
@@ -131,9 +139,10 @@ pub(super) fn layout(url: &mut Url) -> Result<Layout, LockError> {
     match url.take("layout")?.as_deref() {
         None => Ok(Layout::Shared),
         Some("declared") => Ok(Layout::Declared),
+        Some("plain") => Ok(Layout::Plain),
         Some(_) => Err(LockError::invalid(
             "layout",
-            "it can only be `declared`: leave it out for the usual one",
+            "it can only be `declared` or `plain`: leave it out for the usual one",
         )),
     }
 }

@@ -22,7 +22,12 @@ use crate::backend::{Backend, Connecting, Target};
 #[cfg(feature = "tls")]
 use crate::vocabulary::authority::names_if;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::events;
 use crate::vocabulary::url::Url;
+
+/// What the timestamp protocol lacks.
+const WITHOUT: &str =
+    "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
 /// Reads `redis://`.
 pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
@@ -69,6 +74,17 @@ pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(ClusterAddress::parse(url, true)?))
 }
 
+/// Reads `redis+setnx://`.
+pub(crate) fn setnx(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, false)?))
+}
+
+/// Reads `rediss+setnx://`.
+#[cfg(feature = "tls")]
+pub(crate) fn setnx_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::stamps(url, true)?))
+}
+
 /// Reads `redis+redlock://`.
 pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, false)?))
@@ -80,9 +96,59 @@ pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Servers::parse(url, true)?))
 }
 
+/// Reads the URLs of independent servers.
+pub(crate) fn independent<U: AsRef<str>>(
+    urls: impl IntoIterator<Item = U>,
+) -> Result<Arc<dyn Target>, LockError> {
+    let servers: Result<_, _> = urls.into_iter().map(|url| one(url.as_ref())).collect();
+    let servers = Servers::of(servers?).map_err(|wrong| LockError::invalid("url", wrong))?;
+    Ok(Arc::new(servers))
+}
+
+/// Reads the URL of one of them.
+fn one(text: &str) -> Result<Address, LockError> {
+    let mut url = Url::parse(text)?;
+    let server = match &*url.scheme {
+        "redis" | "valkey" => Address::tcp(&mut url)?,
+        #[cfg(feature = "tls")]
+        "rediss" | "valkeys" => Address::tls(&mut url)?,
+        #[cfg(unix)]
+        "redis+unix" => Address::unix(&mut url)?,
+        _ => {
+            let reason = "an independent server is named by `redis://`, `redis+unix://` or, with the feature `tls`, \
+                          `rediss://`";
+            return Err(LockError::invalid("url", reason));
+        }
+    };
+    if server.layout != Layout::Shared || url.has_parameters() {
+        let reason = "it names one of several servers: give settings to the configuration, as in \
+                      `LockConfig::redlock(…)?.ttl(…)`";
+        return Err(LockError::invalid("url", reason));
+    }
+    Ok(server)
+}
+
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("Redis")
+        match self.layout {
+            Layout::Shared | Layout::Declared => Capabilities::all("Redis"),
+            Layout::Plain => Capabilities {
+                // Nothing tells the keys of locks from others.
+                list: false,
+                ..Capabilities::all("Redis with plain keys")
+            },
+            Layout::Stamps(_) => Capabilities {
+                store: "Redis with timestamps",
+                read: false,
+                permits: false,
+                several_keys: true,
+                min_hold: false,
+                list: false,
+                force_release: true,
+                fencing: false,
+                fair: false,
+            },
+        }
     }
 
     #[cfg(feature = "tls")]
@@ -94,15 +160,18 @@ impl Target for Address {
     }
 
     fn has_replicas(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn has_quarantine(&self) -> bool {
-        true
+        !self.layout.is_polled()
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         let name = Arc::from(self.to_string());
+        if self.layout.is_polled() {
+            events::weak_store(&name, WITHOUT);
+        }
         let way = Way::Known(Route::new(&self.place, setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }
@@ -153,6 +222,10 @@ impl Target for ClusterAddress {
         true
     }
 
+    fn has_quarantine(&self) -> bool {
+        true
+    }
+
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async {
             let cluster = Cluster::connect(setup, self).await?;
@@ -174,7 +247,11 @@ impl Target for Servers {
 
     #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        names_if(self.encrypted, &self.hosts)
+        let hosts = self.places().filter_map(|place| match place {
+            Place::Tls { host, .. } => Some(host.as_str()),
+            _ => None,
+        });
+        hosts.collect()
     }
 
     fn has_quarantine(&self) -> bool {

@@ -1,13 +1,18 @@
 //! What goes wrong in the simulation: connections break, processes stop and die.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::LONGEST_TTL;
-use super::server::Server;
+use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::vocabulary::key::LockKey;
+
+/// Nobody works until the last moment of a lease.
+const MARGIN: Duration = Duration::from_millis(20);
 
 impl World {
     pub(super) fn connect(&mut self, client: usize, server: usize) {
@@ -21,6 +26,10 @@ impl World {
         link.generation += 1;
         self.servers[server].listeners.insert(client);
         self.meet(client, server);
+        let ahead = self.servers[server].ahead.as_micros();
+        if let Some(coordinator) = &mut self.clients[client].coordinator {
+            coordinator.learn(server, i64::try_from(ahead).unwrap_or(i64::MAX));
+        }
         let link = &mut self.clients[client].links[server];
         link.queue.connected(now);
         self.say(|| format!("client {client} connects to server {server}"));
@@ -88,7 +97,7 @@ impl World {
         }
         let client = self.rng.usize(..CLIENTS);
         let server = self.rng.usize(..self.servers.len());
-        match self.rng.u8(..8) {
+        match self.rng.u8(..if self.servers.len() > 1 { 9 } else { 8 }) {
             0..3 => self.disconnect(client, server),
             3..6 => {
                 let pause = Duration::from_millis(self.rng.u64(1..12_000));
@@ -105,14 +114,51 @@ impl World {
             }
             7 if self.servers.len() > 1 => self.server_fails(server),
             7 => self.fail_over(),
+            8 => self.clock_jumps(server),
             _ => {}
         }
         let pause = Duration::from_millis(self.rng.u64(10..1500));
         self.after(pause, Event::Fault);
     }
 
-    /// One of several servers stops for a while, or starts again without its data; a
-    /// minority has forgotten locks that may still be held.
+    /// The clock of one of several servers jumps, backward or forward: it ends every lease
+    /// late or early. It does not jump forward where that makes a second holder, as it may
+    /// where no more than a majority has granted a lock.
+    fn clock_jumps(&mut self, server: usize) {
+        let jump = Duration::from_millis(self.rng.u64(1..20_000));
+        let before = self.servers[server].ahead;
+        let after = AHEAD.saturating_sub(Duration::from_secs(10)) + jump;
+        if after > before && !self.others_suffice(server) {
+            return;
+        }
+        self.say(|| format!("the clock of server {server} jumps from {before:?} to {after:?}"));
+        if after > before {
+            self.servers[server].hasty_until = self.now.after(LONGEST_TTL);
+        }
+        self.servers[server].ahead = after;
+    }
+
+    /// Whether those who have a lease on a server have it for as long from a majority without
+    /// it, and without those that may end it early too.
+    fn others_suffice(&self, server: usize) -> bool {
+        let all: Vec<_> = self.servers.iter().map(|it| it.leases(self.now)).collect();
+        let ends = |key: &LockKey, family: &str, with: &dyn Fn(usize) -> bool| {
+            let servers = (0..all.len()).filter(|number| with(*number));
+            let leases = servers.flat_map(|number| &all[number]);
+            let same = leases.filter(|(of, whose, _)| of == key && whose == family);
+            let mut ends: Vec<_> = same.map(|(_, _, ends)| *ends).collect();
+            ends.sort_by_key(|it| Reverse(*it));
+            ends.get(self.servers.len() / 2).copied()
+        };
+        let sure = |other: usize| other != server && self.servers[other].hasty_until <= self.now;
+        all[server].iter().all(|(key, family, _)| {
+            let without = ends(key, family, &sure).map(|it| it.after(MARGIN));
+            without.is_some() && without >= ends(key, family, &|_| true)
+        })
+    }
+
+    /// One of several servers stops for a while, or starts again without its data and with
+    /// its clock set right; a minority has forgotten locks that may still be held.
     fn server_fails(&mut self, server: usize) {
         let now = self.now;
         let away = self

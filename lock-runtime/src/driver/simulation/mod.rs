@@ -272,9 +272,10 @@ impl World {
                 server,
                 generation,
             };
-            let key = LockKey::from(&*grant.owner);
-            self.counts
-                .chained(client, &key, grant.fence, &grant.followers);
+            if let Some(key) = grant.key() {
+                self.counts
+                    .chained(client, &key, grant.fence, &grant.followers);
+            }
             // Push and reply take different ways through the client.
             let delay = self.latency() * self.rng.u32(1..4);
             let push = Event::Push(to, Message::Granted(grant));

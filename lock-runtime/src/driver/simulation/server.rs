@@ -17,10 +17,17 @@ use crate::vocabulary::kind::Kind;
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// By how much the clock of a server that is right is ahead of the clients'.
+pub(super) const AHEAD: Duration = Duration::from_secs(3600);
+
 /// One server and its locks.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) fence: u64,
+    /// By how much its clock is ahead of the clients'.
+    pub(super) ahead: Duration,
+    /// Until when it may end leases early, since its clock has jumped forward.
+    pub(super) hasty_until: Moment,
     locks: BTreeMap<LockKey, Lock>,
     /// Which clients a message reaches.
     pub(super) listeners: HashSet<usize>,
@@ -66,6 +73,8 @@ impl Server {
     pub(super) fn new(now: Moment) -> Self {
         Self {
             fence: now.as_nanos() / 1000 + fastrand::u64(..1000),
+            ahead: AHEAD,
+            hasty_until: now,
             locks: BTreeMap::new(),
             listeners: HashSet::new(),
             published: Vec::new(),
@@ -75,8 +84,31 @@ impl Server {
         }
     }
 
+    /// What its clock shows.
+    fn shows(&self, now: Moment) -> Moment {
+        now.after(self.ahead)
+    }
+
+    /// Who has a lease there, by key and by what the tokens of an acquisition have in common,
+    /// and when it ends, by the clients' clock.
+    pub(super) fn leases(&self, now: Moment) -> Vec<(LockKey, String, Moment)> {
+        let ahead = u64::try_from(self.ahead.as_nanos()).unwrap_or(u64::MAX);
+        let mut leases = Vec::new();
+        for (key, lock) in &self.locks {
+            for Holder { token, until, .. } in &lock.holders {
+                let ends = Moment::from_nanos(until.as_nanos().saturating_sub(ahead));
+                if let Some(token) = token.filter(|_| now < ends) {
+                    let token = token.to_string();
+                    leases.push((key.clone(), Token::family(&token).to_owned(), ends));
+                }
+            }
+        }
+        leases
+    }
+
     /// Executes one call of a client's.
     pub(super) fn execute(&mut self, now: Moment, client: usize, call: &Call) -> Reply {
+        let now = self.shows(now);
         match call {
             Call::Acquire {
                 ticket,
@@ -110,7 +142,7 @@ impl Server {
                 Reply::Ours(self.release(now, client, key, ticket.token, Duration::ZERO))
             }
             Call::Disown(grant) => {
-                let key = LockKey::from(&*grant.owner);
+                let key = grant.key().expect("it is one of ours");
                 Reply::Ours(self.release(now, client, &key, grant.token, Duration::ZERO))
             }
             Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
@@ -210,6 +242,7 @@ impl Server {
 
     /// Who holds it exclusively.
     pub(super) fn owner(&mut self, now: Moment, key: &LockKey) -> Option<(usize, Token)> {
+        let now = self.shows(now);
         let lock = self.locks.get_mut(key)?;
         lock.sweep(now);
         let first = lock.holders.first()?;
@@ -223,6 +256,7 @@ impl Server {
 
     /// Takes a lock from its holders, and hands it on; those who are told.
     pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
+        let now = self.shows(now);
         let lock = self.locks.entry(key.clone()).or_default();
         lock.sweep(now);
         let holders = std::mem::take(&mut lock.holders);
@@ -280,7 +314,7 @@ impl Server {
             let grant = Grant {
                 token: member.token,
                 fence: first,
-                owner: key.as_str().into(),
+                owner: format!("lock:{{{key}}}").into(),
                 name: member.token.to_string().into(),
                 followers: followers.iter().map(|it| it.token).collect(),
             };

@@ -3,6 +3,8 @@
 
 pub(crate) mod writer;
 
+#[cfg(feature = "redis")]
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hasher as _;
 
@@ -67,6 +69,15 @@ impl LockKey {
     #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn unchecked(name: &str) -> Self {
         Self(name.to_owned())
+    }
+
+    /// What the name was made from, without escapes; names that differ may be the same then.
+    #[cfg(feature = "redis")]
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        if !self.0.contains('%') {
+            return Cow::Borrowed(&self.0);
+        }
+        unescaped(&self.0).map_or(Cow::Borrowed(&self.0), Cow::Owned)
     }
 
     fn check(&self) -> Result<(), &'static str> {

@@ -7,11 +7,12 @@ use std::task::Context;
 
 use super::mail::{Event, Mail};
 use super::routes::{Changed, NodeId, Routes};
-use super::{slot, topology};
+use super::topology;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
+use crate::backend::redis::protocol::slot;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
@@ -42,6 +43,11 @@ impl Node {
     pub(super) fn new(link: Link<Mail>) -> Self {
         let trouble = Trouble::said("not connected yet");
         Self { link, trouble }
+    }
+
+    /// Until when it grants nothing, if it is in quarantine.
+    fn quarantined(&self, now: Moment) -> Option<Moment> {
+        self.link.queue.quarantined(now)
     }
 }
 
@@ -161,6 +167,7 @@ impl Lane {
             Event::Replied(sent, result) => self.replied(now, routes, from, sent, result),
             Event::Heard(message) => self.queue.heard(now, message),
             Event::Up if routes.is_known() => {
+                self.close(now, routes);
                 self.queue.resume(now, |key| is_at(routes, key, from));
             }
             Event::Up => {}
@@ -193,7 +200,10 @@ impl Lane {
         }
         let result = match result {
             Err(Trouble::Elsewhere(redirect)) => match routes.follow(now, from, &redirect, sent) {
-                Ok((to, sent)) => return self.post(now, to, sent),
+                Ok((to, sent)) => {
+                    self.close(now, routes);
+                    return self.post(now, to, sent);
+                }
                 Err(sent) => {
                     let result = Err(Trouble::Elsewhere(redirect));
                     return self.queue.replied(now, sent, result);
@@ -251,6 +261,9 @@ impl Lane {
 
     fn post(&mut self, now: Moment, to: NodeId, sent: Sent) {
         let trouble = match self.nodes.get_mut(&to) {
+            Some(node) if node.quarantined(now).is_some() && sent.call.may_grant() => {
+                Trouble::said("the node of the cluster may have forgotten locks")
+            }
             Some(node) if node.link.is_up() => return node.link.queue.post(sent),
             Some(node) => node.trouble.clone(),
             None => Trouble::said("a node of the cluster has just become known"),
@@ -259,9 +272,20 @@ impl Lane {
     }
 
     /// Other nodes serve these slots now.
-    pub(super) fn moved(&mut self, now: Moment, changed: &Changed) {
+    pub(super) fn moved(&mut self, now: Moment, routes: &Routes, changed: &Changed) {
+        self.close(now, routes);
         self.queue
             .resume(now, |key| changed.contains(slot::of_lock(key)));
+    }
+
+    /// Takes note of the slots of which nothing is granted: those of the nodes that may
+    /// have forgotten locks, also once they have moved away from there.
+    pub(super) fn close(&mut self, now: Moment, routes: &Routes) {
+        for (id, node) in &self.nodes {
+            if let Some(ends) = node.quarantined(now) {
+                self.queue.close(now, routes.slots_of(*id), ends);
+            }
+        }
     }
 
     /// Leaves the nodes that are not in the cluster any more.

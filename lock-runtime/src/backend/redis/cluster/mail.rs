@@ -17,6 +17,8 @@ pub(super) struct Mail {
     inbox: VecDeque<Event>,
     /// Grants and renewals that the node's replicas have to confirm, where they have to.
     replicated: Option<Unconfirmed>,
+    /// Until when the node grants nothing, since it may have forgotten locks.
+    quarantined: Option<Moment>,
 }
 
 /// What the node has said and its replicas have not confirmed yet.
@@ -71,6 +73,11 @@ impl Mail {
         self.outbox.push(sent);
     }
 
+    /// Until when the node grants nothing, if it is not over.
+    pub(super) fn quarantined(&self, now: Moment) -> Option<Moment> {
+        self.quarantined.filter(|ends| now < *ends)
+    }
+
     /// Replicas have it, or too few of them do.
     fn settle(&mut self, said: Said, answer: &Result<(), Trouble>) {
         let event = match (said, answer) {
@@ -115,7 +122,9 @@ impl Desk for Mail {
         }
     }
 
-    fn quarantined(&mut self, _now: Moment, _left: Option<Duration>) {}
+    fn quarantined(&mut self, now: Moment, left: Option<Duration>) {
+        self.quarantined = left.map(|left| now.after(left));
+    }
 
     fn connected(&mut self, _now: Moment) {
         self.inbox.push_back(Event::Up);

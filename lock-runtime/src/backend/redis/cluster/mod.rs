@@ -8,7 +8,6 @@ mod lane;
 mod mail;
 mod queries;
 mod routes;
-mod slot;
 mod topology;
 
 use std::collections::BTreeMap;
@@ -139,8 +138,11 @@ impl Cluster {
         };
         for lane in &mut self.lanes {
             match &news {
-                Ok(changed) if self.is_open => lane.moved(now, changed),
-                Ok(_) if self.routes.is_known() => lane.queue.connected(now),
+                Ok(changed) if self.is_open => lane.moved(now, &self.routes, changed),
+                Ok(_) if self.routes.is_known() => {
+                    lane.close(now, &self.routes);
+                    lane.queue.connected(now);
+                }
                 Ok(_) => {}
                 Err(trouble) if self.is_open => {}
                 Err(trouble) => lane.queue.disconnected(trouble.clone()),

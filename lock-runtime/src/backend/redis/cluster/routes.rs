@@ -1,13 +1,13 @@
 //! Which node serves which slot, what a redirection changes in that, and when to ask the
 //! cluster anew. A state machine without I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::slot::SLOTS;
 use super::topology::Range;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::redirect::Redirect;
+use crate::backend::redis::protocol::slot::SLOTS;
 use crate::base::clock::Moment;
 use crate::vocabulary::authority::Host;
 
@@ -96,6 +96,13 @@ impl Routes {
     pub(super) fn masters(&self) -> Vec<NodeId> {
         let serving = |id: &NodeId| self.slots.contains(&Some(*id));
         self.nodes.keys().copied().filter(serving).collect()
+    }
+
+    /// The slots that a node serves, as far as is known.
+    pub(super) fn slots_of(&self, id: NodeId) -> BTreeSet<u16> {
+        (0..SLOTS)
+            .filter(|slot| self.of(*slot) == Some(id))
+            .collect()
     }
 
     /// The node that serves a slot, as far as is known.

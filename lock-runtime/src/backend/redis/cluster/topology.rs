@@ -3,6 +3,7 @@
 use redis::Value;
 
 use crate::backend::redis::protocol::reply::{number, text};
+use crate::backend::redis::protocol::slot::SLOTS;
 use crate::vocabulary::authority::Host;
 
 /// Neighbouring slots and the master that serves them.
@@ -49,7 +50,7 @@ fn range(value: &Value) -> Option<Range> {
 
 fn slot(value: &Value) -> Option<u16> {
     let slot = u16::try_from(number(value)?).ok()?;
-    (slot < super::slot::SLOTS).then_some(slot)
+    (slot < SLOTS).then_some(slot)
 }
 
 #[cfg(test)]

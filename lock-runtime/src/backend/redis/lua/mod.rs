@@ -43,6 +43,16 @@ macro_rules! whole {
     };
 }
 
+/// A script of the timestamp protocol.
+macro_rules! stamps {
+    ($script:literal) => {
+        concat!(
+            include_str!("stamps/shared.lua"),
+            include_str!(concat!("stamps/", $script))
+        )
+    };
+}
+
 pub(crate) const ACQUIRE: &str = whole!(acquire!());
 pub(crate) const ASK: &str = whole!(script!("ask.lua"));
 pub(crate) const RELEASE: &str = whole!(release!());
@@ -63,3 +73,10 @@ pub(crate) const MANY: &str = concat!(
     include_str!("limits.lua"),
     include_str!("many.lua"),
 );
+
+pub(crate) const STAMPS_ACQUIRE: &str = stamps!("acquire.lua");
+pub(crate) const STAMPS_ASK: &str = stamps!("ask.lua");
+pub(crate) const STAMPS_RELEASE: &str = stamps!("release.lua");
+pub(crate) const STAMPS_RENEW: &str = stamps!("renew.lua");
+pub(crate) const STAMPS_STATUS: &str = stamps!("status.lua");
+pub(crate) const STAMPS_FORCE: &str = stamps!("force.lua");

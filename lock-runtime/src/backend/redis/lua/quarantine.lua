@@ -2,13 +2,16 @@
 -- lost the latest of it.
 --
 -- KEYS[1] the note: a run, and when it was first noticed that it is another one
--- ARGV[1] the server's run  [2] whether a missing note means another run: 1 or 0
+-- ARGV[1] the server's run, and behind it the name of its data since it took over
+--         [2] whether it has: a missing note means another run then: 1 or 0
 -- reply   {server time in ms, when it was noticed or 0}
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local note = redis.call('GET', KEYS[1])
 local run, noticed = string.match(note or '', '^(%x+) (%d+)$')
-if run ~= ARGV[1] then
+-- The name of the data goes with the last replica, and nothing is forgotten.
+local same = ARGV[2] == '0' and string.sub(run or '', 1, #ARGV[1]) == ARGV[1]
+if run ~= ARGV[1] and not same then
   noticed = (note or ARGV[2] == '1') and now or 0
   -- A removal passes when memory is full, and what follows passes with it.
   redis.call('DEL', KEYS[1])

@@ -28,9 +28,9 @@ pub(crate) fn next(calls: &[Sent], apart: bool) -> &[Sent] {
 }
 
 /// The script that they call, if they call one.
-pub(crate) fn script(calls: &[Sent]) -> Option<&'static Script> {
+pub(crate) fn script(calls: &[Sent], names: &KeyNames) -> Option<&'static Script> {
     match calls {
-        [one] => one.call.script(),
+        [one] => one.call.script().map(|it| names.layout.script(it)),
         _ => Some(&scripts::MANY),
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn pipeline(
     while !rest.is_empty() {
         let calls = next(rest, apart);
         let is_called =
-            |it: &&Script| script(calls).is_some_and(|called| std::ptr::eq(called, *it));
+            |it: &&Script| script(calls, names).is_some_and(|called| std::ptr::eq(called, *it));
         let by_text = forgotten.iter().any(is_called);
         if calls[0].asking {
             pipeline.cmd("ASKING");

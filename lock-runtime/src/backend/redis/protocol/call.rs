@@ -8,7 +8,7 @@ use redis::Cmd;
 use super::inspection::{Fact, Inspect, publish, words};
 use super::kind::KindCode;
 use super::message::{Grant, Message};
-use super::names::{KeyNames, Text};
+use super::names::{KeyNames, Layout, Text};
 use super::scripts::{self, Script};
 use crate::backend::name;
 use crate::backend::token::Token;
@@ -156,6 +156,27 @@ impl Call {
         matches!(self, Self::Release { crowded: true, .. })
     }
 
+    /// Whether it may grant a lock to somebody.
+    pub(crate) fn may_grant(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. }
+                | Self::Ask(_)
+                | Self::Leave(_)
+                | Self::Release { .. }
+                | Self::Disown(_)
+                | Self::Inspect(_, Inspect::ForceRelease(_))
+        )
+    }
+
+    /// Whether its answer may say that a lock is ours.
+    pub(crate) fn may_win(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. } | Self::Ask(_) | Self::Renew(_) | Self::Raise { .. }
+        )
+    }
+
     /// How long its answer may take.
     pub(crate) fn timeout(&self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(1);
@@ -177,8 +198,18 @@ impl Call {
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let mut cmd = self.encode_for(names, by_text);
-        if names.is_declared() && self.script().is_some() && !self.needs_owner_alone() {
-            cmd.arg(&*names.at);
+        if self.script().is_none() {
+            return cmd;
+        }
+        match names.layout {
+            Layout::Declared if !self.needs_owner_alone() => {
+                cmd.arg(&*names.at);
+            }
+            Layout::Stamps(stamps) => {
+                let (unit, offset) = stamps.arguments();
+                cmd.arg(unit).arg(Text(offset));
+            }
+            Layout::Shared | Layout::Plain | Layout::Declared => {}
         }
         cmd
     }
@@ -209,7 +240,7 @@ impl Call {
     }
 
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
-        let script = |script, key| names.call(script, key, by_text);
+        let script = |script: &'static Script, key| names.call(script, key, by_text);
         let renew = |ticket: &Ticket, ttl| {
             let key = &ticket.terms.key;
             let mut cmd = if names.is_declared() && self.needs_owner_alone() {

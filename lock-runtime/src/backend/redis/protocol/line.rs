@@ -35,6 +35,11 @@ impl Line {
         })
     }
 
+    /// Whether the lock is held by a client that knows nothing of the queue.
+    pub(crate) fn is_foreign(&self) -> bool {
+        !self.owner.is_empty() && name::holder(&self.owner, None).process.is_none()
+    }
+
     pub(crate) fn holder(&self) -> Holder {
         Holder {
             crowd: self.crowd,

@@ -1,10 +1,13 @@
 //! The names of keys and channels, and which keys a call names.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::scripts::Script;
+use super::slot::tag_in;
+use super::stamps::Stamps;
 use crate::backend::setup::Setup;
 use crate::backend::token::Token;
 use crate::vocabulary::key::LockKey;
@@ -14,8 +17,33 @@ use crate::vocabulary::key::LockKey;
 pub(crate) enum Layout {
     /// The owner of the lock and the counter of all locks, for one server.
     Shared,
+    /// The same, where the name of the lock is its owner key.
+    Plain,
     /// Every key of the lock, with a counter of its own: all are in one slot.
     Declared,
+    /// Not the owner, but the time at which the lock ends, under the name of the lock, and
+    /// a note about a holder of ours.
+    Stamps(Stamps),
+}
+
+impl Layout {
+    /// Whether nobody tells waiters that a lock is free.
+    pub(crate) fn is_polled(self) -> bool {
+        matches!(self, Self::Stamps(_))
+    }
+
+    /// Whether there is a counter of all acquisitions.
+    pub(crate) fn has_counter(self) -> bool {
+        matches!(self, Self::Shared | Self::Plain)
+    }
+
+    /// What it calls where others call this script.
+    pub(crate) fn script(self, script: &'static Script) -> &'static Script {
+        match self {
+            Self::Stamps(_) => script.in_stamps(),
+            Self::Shared | Self::Plain | Self::Declared => script,
+        }
+    }
 }
 
 /// The other keys of a lock, named after its owner: fence, queue, seen and holders.
@@ -71,6 +99,18 @@ impl KeyNames {
         }
     }
 
+    /// The id of the node of a cluster to which the connection leads.
+    pub(crate) fn node(&self) -> Option<&str> {
+        self.at.strip_prefix(':')
+    }
+
+    /// The key that says which run of a node of a cluster has the data, in a slot that it
+    /// serves.
+    pub(crate) fn run_of_node(&self, slot: u16) -> String {
+        let (prefix, tag) = (&*self.prefix, tag_in(slot));
+        format!("{prefix}:{{{tag}}}:run{}", self.at)
+    }
+
     /// The channels that the connection subscribes to: its own, and that of all.
     pub(crate) fn channels(&self) -> [String; 2] {
         [&self.channel, &self.common].map(|channel| format!("{channel}{}", self.at))
@@ -79,6 +119,11 @@ impl KeyNames {
     /// Whether all keys are named.
     pub(crate) fn is_declared(&self) -> bool {
         self.layout == Layout::Declared
+    }
+
+    /// Whether several calls can go together as one.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.layout.has_counter()
     }
 
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their
@@ -106,15 +151,24 @@ impl KeyNames {
     }
 
     /// A call of a script about a key.
-    pub(super) fn call(&self, script: &Script, key: &LockKey, by_text: bool) -> Cmd {
+    pub(super) fn call(&self, script: &'static Script, key: &LockKey, by_text: bool) -> Cmd {
         self.call_on(script, &self.owner_key(key), by_text)
     }
 
     /// The same, about the lock with this owner key.
-    pub(super) fn call_on(&self, script: &Script, owner: &impl Display, by_text: bool) -> Cmd {
-        let mut cmd = script.call(by_text);
+    pub(super) fn call_on(
+        &self,
+        script: &'static Script,
+        owner: &impl Display,
+        by_text: bool,
+    ) -> Cmd {
+        let mut cmd = self.layout.script(script).call(by_text);
         match self.layout {
-            Layout::Shared => {
+            Layout::Stamps(_) => {
+                let note = Text(format_args!("{}:{{{owner}}}:note", self.prefix));
+                cmd.arg("2").arg(Text(owner)).arg(note);
+            }
+            Layout::Shared | Layout::Plain => {
                 cmd.arg("2").arg(Text(owner)).arg(&*self.fence);
             }
             Layout::Declared => {
@@ -132,14 +186,17 @@ impl KeyNames {
     pub(crate) fn mark(&self, key: &LockKey) -> String {
         let (prefix, key) = (&*self.prefix, key.as_str());
         match self.layout {
-            Layout::Shared => format!("{prefix}:replicas"),
+            Layout::Shared | Layout::Plain | Layout::Stamps(_) => format!("{prefix}:replicas"),
             Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
         }
     }
 
     /// The owner key of a lock.
     pub(super) fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
-        OwnerKey(&self.prefix, key.as_str())
+        match self.layout {
+            Layout::Shared | Layout::Declared => OwnerKey::InBraces(&self.prefix, key.as_str()),
+            Layout::Plain | Layout::Stamps(_) => OwnerKey::Plain(key.text()),
+        }
     }
 
     /// The same, as an argument.
@@ -148,12 +205,17 @@ impl KeyNames {
     }
 }
 
-struct OwnerKey<'a>(&'a str, &'a str);
+enum OwnerKey<'a> {
+    InBraces(&'a str, &'a str),
+    Plain(Cow<'a, str>),
+}
 
 impl Display for OwnerKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(prefix, key) = self;
-        write!(f, "{prefix}:{{{key}}}")
+        match self {
+            Self::InBraces(prefix, key) => write!(f, "{prefix}:{{{key}}}"),
+            Self::Plain(key) => f.write_str(key),
+        }
     }
 }
 

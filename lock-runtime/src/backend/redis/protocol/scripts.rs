@@ -22,10 +22,27 @@ macro_rules! scripts {
 }
 
 scripts!(
-    ACQUIRE, ASK, RELEASE, RENEW, RAISE, MANY, STATUS, OVERVIEW, RIGHTS, FORCE, OPEN, QUARANTINE
+    ACQUIRE,
+    ASK,
+    RELEASE,
+    RENEW,
+    RAISE,
+    MANY,
+    STATUS,
+    OVERVIEW,
+    RIGHTS,
+    FORCE,
+    OPEN,
+    QUARANTINE,
+    STAMPS_ACQUIRE,
+    STAMPS_ASK,
+    STAMPS_RELEASE,
+    STAMPS_RENEW,
+    STAMPS_STATUS,
+    STAMPS_FORCE
 );
 
-static ALL: [&Script; 12] = [
+static ALL: [&Script; 18] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
@@ -38,12 +55,36 @@ static ALL: [&Script; 12] = [
     &FORCE,
     &OPEN,
     &QUARANTINE,
+    &STAMPS_ACQUIRE,
+    &STAMPS_ASK,
+    &STAMPS_RELEASE,
+    &STAMPS_RENEW,
+    &STAMPS_STATUS,
+    &STAMPS_FORCE,
+];
+
+/// Those that have another text in the timestamp protocol, and that one.
+static IN_STAMPS: [(&Script, &Script); 6] = [
+    (&ACQUIRE, &STAMPS_ACQUIRE),
+    (&ASK, &STAMPS_ASK),
+    (&RELEASE, &STAMPS_RELEASE),
+    (&RENEW, &STAMPS_RENEW),
+    (&STATUS, &STAMPS_STATUS),
+    (&FORCE, &STAMPS_FORCE),
 ];
 
 /// Those that are loaded when a connection opens.
 pub(crate) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];
 
 impl Script {
+    /// The script that does the same in the timestamp protocol.
+    pub(crate) fn in_stamps(&'static self) -> &'static Self {
+        let mut pairs = IN_STAMPS.iter();
+        pairs
+            .find(|(usual, _)| std::ptr::eq(*usual, self))
+            .map_or(self, |(_, other)| other)
+    }
+
     /// The beginning of a call: by its hash, or with its text, which makes the
     /// server remember it.
     pub(crate) fn call(&self, by_text: bool) -> Cmd {

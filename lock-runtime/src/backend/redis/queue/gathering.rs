@@ -43,10 +43,7 @@ impl Gathering {
             found: BTreeSet::new(),
             locks: Vec::new(),
             count: None,
-            awaited: match layout {
-                Layout::Shared => 2,
-                Layout::Declared => 1,
-            },
+            awaited: 1 + usize::from(layout.has_counter()),
         }
     }
 
@@ -59,10 +56,12 @@ impl Gathering {
                 new.push(key);
             }
         }
-        let asks = new.chunks(match self.layout {
-            Layout::Shared => AT_ONCE,
-            Layout::Declared => 1,
-        });
+        let at_once = if self.layout.has_counter() {
+            AT_ONCE
+        } else {
+            1
+        };
+        let asks = new.chunks(at_once);
         let asks: Vec<_> = asks.map(|keys| Inspect::Overview(keys.into())).collect();
         self.awaited += asks.len() + usize::from(cursor != 0);
         self.awaited -= 1;
@@ -84,7 +83,7 @@ impl Gathering {
             fence: text(fence)?.parse().ok()?,
             raised_to: text(now)?.parse().ok()?,
         };
-        if self.layout == Layout::Shared {
+        if self.layout.has_counter() {
             self.count.get_or_insert(count);
         }
         for (key, facts) in keys.iter().zip(facts) {

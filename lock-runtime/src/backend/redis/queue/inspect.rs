@@ -85,7 +85,7 @@ impl Inspections {
             }
             Query::Overview(pattern) => {
                 let mut steps = vec![scan(&pattern, true)];
-                if self.layout == Layout::Shared {
+                if self.layout.has_counter() {
                     // The counter is wanted also where there is no lock.
                     steps.insert(0, Inspect::Overview([].into()));
                 }

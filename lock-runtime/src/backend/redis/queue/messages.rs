@@ -27,7 +27,8 @@ impl Queue {
     }
 
     fn pushed(&mut self, now: Moment, mut grant: Grant) {
-        if self.quarantine.is_some() {
+        let is_closed = |key| self.quarantines.of(&key).is_some();
+        if !self.quarantines.is_empty() && grant.key().is_some_and(is_closed) {
             // By somebody who does not know better. Asking finds it later.
             return;
         }

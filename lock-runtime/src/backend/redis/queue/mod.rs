@@ -10,6 +10,7 @@ mod lasting;
 mod messages;
 mod next;
 pub(crate) mod order;
+mod pace;
 mod passing_on;
 mod quarantine;
 mod quarantined;
@@ -41,7 +42,7 @@ use crate::vocabulary::terms::LeaseId;
 use chains::Chains;
 use claim::{Claim, Stage};
 use inspect::Inspections;
-use quarantine::Quarantine;
+use quarantine::Quarantines;
 use room::Rooms;
 use unconfirmed::Unconfirmed;
 
@@ -73,8 +74,8 @@ pub(crate) struct Queue {
     replicated: Option<Unconfirmed>,
     /// Whether a pushed grant counts only once a reply confirms it.
     pushes_are_hints: bool,
-    /// While the server may have forgotten locks.
-    quarantine: Option<Quarantine>,
+    /// What the servers may have forgotten.
+    quarantines: Quarantines,
 }
 
 impl Queue {
@@ -84,7 +85,7 @@ impl Queue {
         Self {
             claims: Numbered::default(),
             ids: Numbered::default(),
-            rooms: Rooms::default(),
+            rooms: Rooms::new(layout.is_polled()),
             chains: Chains::default(),
             last_joined: None,
             retries: BTreeSet::new(),
@@ -95,7 +96,7 @@ impl Queue {
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
             pushes_are_hints: false,
-            quarantine: None,
+            quarantines: Quarantines::default(),
         }
     }
 
@@ -124,9 +125,9 @@ impl Queue {
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
-        let ask = self.rooms.next_ask().filter(|_| self.obstacle().is_none());
+        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
         let inspection = self.inspections.next_end();
-        let quarantine = self.quarantine.as_ref().map(|it| it.ends);
+        let quarantine = self.quarantines.next_end();
         [retry, ask, inspection, quarantine]
             .into_iter()
             .flatten()
@@ -141,10 +142,18 @@ impl Queue {
             self.retry(now, id);
         }
         self.inspections.tick(now);
-        if self.obstacle().is_none() {
+        if self.down.is_none() {
             while let Some(tickets) = self.rooms.due(now) {
-                self.send(now, Call::Ask(tickets));
+                self.ask(now, tickets);
             }
+        }
+    }
+
+    /// Asks where they stand, unless nothing may come of that yet.
+    fn ask(&mut self, now: Moment, tickets: Vec<Ticket>) {
+        match self.quarantines.of(&tickets[0].terms.key) {
+            Some(quarantine) => self.rooms.answered(&tickets, quarantine.ends),
+            None => self.send(now, Call::Ask(tickets)),
         }
     }
 
@@ -224,8 +233,9 @@ impl Queue {
                 self.retries.insert((until, id));
             }
         }
+        let quarantine = self.quarantines.of(&claim.ticket.terms.key);
         let call = match claim.stage {
-            Stage::Unsent if self.down.is_none() && self.quarantine.is_none() => {
+            Stage::Unsent if self.down.is_none() && quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 self.last_joined = Some(id);
@@ -235,9 +245,8 @@ impl Queue {
                     company,
                 }
             }
-            Stage::Leaving { .. } if self.quarantine.is_some() => {
-                let ends = self.quarantine.as_ref().map(|it| (it.ends, id));
-                self.retries.extend(ends);
+            Stage::Leaving { .. } if quarantine.is_some() => {
+                self.retries.extend(quarantine.map(|it| (it.ends, id)));
                 self.tell(id, Ok(false));
                 return;
             }
@@ -261,7 +270,7 @@ impl Queue {
                     self.retries.insert((until, id));
                 }
                 let (ticket, rest) = (claim.ticket.clone(), rests.since(now));
-                match self.quarantine {
+                match quarantine {
                     Some(_) => Call::Shorten { ticket, left: rest },
                     None => Call::Release {
                         ticket,

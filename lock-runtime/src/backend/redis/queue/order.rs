@@ -76,7 +76,7 @@ impl Queue {
         claim.place = Some(place);
         let ticket = claim.ticket.clone();
         self.start_over(now, id);
-        if let Some(trouble) = self.obstacle().cloned() {
+        if let Some(trouble) = self.obstacle(&ticket.terms.key).cloned() {
             // The server forgets the old token when its lease ends.
             return self.trouble(id, &trouble);
         }

@@ -171,7 +171,8 @@ impl Queue {
             return Company::Unsaid;
         };
         let terms = &claim.ticket.terms;
-        if terms.kind != Kind::Exclusive || terms.wait.is_try() || claim.is_part {
+        let never = terms.wait.is_try() || claim.is_part || self.rooms.are_polled();
+        if terms.kind != Kind::Exclusive || never {
             return Company::Unsaid;
         }
         if terms.is_alone() {

@@ -1,11 +1,18 @@
-//! Until when a server grants nothing, since it may have forgotten locks.
+//! Until when a server or a part of a cluster grants nothing, since it may have forgotten locks.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::redis::protocol::slot;
 use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
+
+/// Which locks are not granted, and until when.
+#[derive(Debug, Default)]
+pub(super) struct Quarantines(Vec<Quarantine>);
 
 /// Until when nothing is granted.
 #[derive(Debug)]
@@ -14,16 +21,69 @@ pub(super) struct Quarantine {
     /// The same by the clock of this machine.
     pub(super) until: SystemTime,
     pub(super) trouble: Trouble,
+    /// The part of a cluster that it is about; else all locks.
+    slots: Option<BTreeSet<u16>>,
 }
 
 impl Quarantine {
-    pub(super) fn new(now: Moment, left: Duration) -> Self {
-        let until = SystemTime::now() + left;
+    fn new(now: Moment, ends: Moment, slots: Option<BTreeSet<u16>>) -> Self {
+        let until = SystemTime::now() + ends.since(now);
         Self {
-            ends: now.after(left),
+            ends,
             until,
             trouble: Trouble::NotNow(Arc::new(Quarantined { until })),
+            slots,
         }
+    }
+
+    fn concerns(&self, key: &LockKey) -> bool {
+        let slots = self.slots.as_ref();
+        slots.is_none_or(|slots| slots.contains(&slot::of_lock(key)))
+    }
+}
+
+impl Quarantines {
+    /// That of the only server, if it is in one.
+    pub(super) fn of_server(now: Moment, left: Option<Duration>) -> Self {
+        let all = left.map(|left| Quarantine::new(now, now.after(left), None));
+        Self(all.into_iter().collect())
+    }
+
+    /// Adds some slots of a cluster; `false` if all of them were known.
+    pub(super) fn close(&mut self, now: Moment, slots: BTreeSet<u16>, ends: Moment) -> bool {
+        let known = self.0.iter_mut().find(|it| it.ends == ends);
+        if let Some(known) = known.and_then(|it| it.slots.as_mut()) {
+            let before = known.len();
+            known.extend(slots);
+            return known.len() > before;
+        }
+        self.0.push(Quarantine::new(now, ends, Some(slots)));
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The longest in which this lock is.
+    pub(super) fn of(&self, key: &LockKey) -> Option<&Quarantine> {
+        let all = self.0.iter().filter(|it| it.concerns(key));
+        all.max_by_key(|it| it.ends)
+    }
+
+    pub(super) fn last(&self) -> Option<&Quarantine> {
+        self.0.iter().max_by_key(|it| it.ends)
+    }
+
+    pub(super) fn next_end(&self) -> Option<Moment> {
+        self.0.iter().map(|it| it.ends).min()
+    }
+
+    /// Whether one has ended; it is forgotten.
+    pub(super) fn has_ended(&mut self, now: Moment) -> bool {
+        let before = self.0.len();
+        self.0.retain(|it| it.ends > now);
+        self.0.len() < before
     }
 }
 

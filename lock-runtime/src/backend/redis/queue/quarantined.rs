@@ -1,37 +1,51 @@
 //! A server that may have forgotten locks: until the last of them has ended nothing is
 //! granted. What is held is renewed, and ends without being handed on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::claim::Claim;
-use super::quarantine::Quarantine;
+use super::quarantine::Quarantines;
 use super::{Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::Found;
 
 impl Queue {
     /// The connection that is open now is to a server that grants nothing for this time.
     pub(crate) fn quarantined(&mut self, now: Moment, left: Option<Duration>) {
-        self.quarantine = left.map(|left| Quarantine::new(now, left));
+        self.quarantines = Quarantines::of_server(now, left);
     }
 
-    /// Why nothing can be acquired.
-    pub(super) fn obstacle(&self) -> Option<&Trouble> {
-        let quarantine = self.quarantine.as_ref().map(|it| &it.trouble);
-        self.down.as_ref().or(quarantine)
+    /// The node that serves these slots grants nothing until then. It stays so where they
+    /// move to another node.
+    pub(crate) fn close(&mut self, now: Moment, slots: BTreeSet<u16>, ends: Moment) {
+        if self.quarantines.close(now, slots, ends) {
+            // What is held ends without being handed on.
+            for chain in self.chains.of(|key| self.quarantines.of(key).is_some()) {
+                self.break_up(now, chain);
+            }
+            self.tell_of_quarantine();
+        }
+    }
+
+    /// Why this lock cannot be acquired.
+    pub(super) fn obstacle(&self, key: &LockKey) -> Option<&Trouble> {
+        let quarantine = || self.quarantines.of(key).map(|it| &it.trouble);
+        self.down.as_ref().or_else(quarantine)
     }
 
     /// Those who want a lock are told that they have to wait.
     pub(super) fn tell_of_quarantine(&mut self) {
-        let Some(quarantine) = &self.quarantine else {
-            return;
-        };
-        let trouble = quarantine.trouble.clone();
         let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
         for id in self.ids_of(wants) {
-            self.trouble(id, &trouble);
+            let claim = self.claims.get(&id);
+            let quarantine = claim.and_then(|it| self.quarantines.of(&it.ticket.terms.key));
+            if let Some(trouble) = quarantine.map(|it| it.trouble.clone()) {
+                self.trouble(id, &trouble);
+            }
         }
     }
 
@@ -42,14 +56,14 @@ impl Queue {
             ..
         } = &mut answer
         {
-            health.quarantined_until = self.quarantine.as_ref().map(|it| it.until);
+            health.quarantined_until = self.quarantines.last().map(|it| it.until);
         }
         answer
     }
 
     /// Grants again once its time has come.
     pub(super) fn end_quarantine(&mut self, now: Moment) {
-        if self.quarantine.take_if(|it| it.ends <= now).is_some() {
+        if self.quarantines.has_ended(now) {
             self.rooms.ask_all(now, |_| true);
             for id in self.ids_of(|claim| claim.stage == Stage::Unsent) {
                 self.retry(now, id);

@@ -7,8 +7,6 @@ use crate::backend::redis::protocol::reply::{Reply, Standing, Trouble};
 use crate::base::clock::Moment;
 use crate::vocabulary::deadline::deadline;
 
-use super::room::Rooms;
-
 impl Queue {
     /// The answer to a call.
     pub(crate) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
@@ -105,7 +103,10 @@ impl Queue {
                 return;
             }
         };
-        self.rooms.answered(&tickets, Rooms::next(now, &line));
+        if let Some(first) = tickets.first() {
+            let at = self.rooms.next(&first.terms.key, now, &line);
+            self.rooms.answered(&tickets, at);
+        }
         for (ticket, standing) in tickets.into_iter().zip(standings) {
             let Some(claim) = self.asks(&ticket) else {
                 continue;

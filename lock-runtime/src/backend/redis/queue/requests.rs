@@ -38,8 +38,9 @@ impl Queue {
     pub(super) fn begin(&mut self, now: Moment, claim: Claim) {
         let id = claim.ticket.terms.id;
         self.ids.insert(claim.ticket.token, id);
+        let obstacle = self.obstacle(&claim.ticket.terms.key).cloned();
         self.claims.insert(id, claim);
-        match self.obstacle().cloned() {
+        match obstacle {
             None => self.retry(now, id),
             Some(trouble) => self.trouble(id, &trouble),
         }
@@ -90,8 +91,11 @@ impl Queue {
     }
 
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        let hands_on = matches!(query, Query::ForceRelease(_));
-        match self.obstacle().filter(|_| hands_on).or(self.down.as_ref()) {
+        let obstacle = match &query {
+            Query::ForceRelease(key) => self.obstacle(key),
+            _ => self.down.as_ref(),
+        };
+        match obstacle {
             None => {
                 for call in self.inspections.begin(now, id, query) {
                     self.send(now, call);

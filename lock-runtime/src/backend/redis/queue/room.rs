@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::pace::Pace;
 use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::line::Line;
 use crate::base::clock::Moment;
@@ -18,8 +19,10 @@ const JITTER_MS: u64 = 50;
 const MOST: usize = 200;
 
 /// The waiters of one connection, by key.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rooms {
+    /// Whether nobody ever tells us that a lock is free.
+    polled: bool,
     by_key: BTreeMap<LockKey, Room>,
     agenda: BTreeSet<(Moment, LockKey)>,
     /// The waiters of the last due room that have not been asked about yet.
@@ -31,14 +34,38 @@ struct Room {
     waiters: BTreeMap<LeaseId, Ticket>,
     /// Its position in the agenda; `None` while a question is in flight.
     ask_at: Option<Moment>,
+    pace: Pace,
 }
 
 impl Rooms {
-    /// When to ask next, given the current holder.
-    pub(crate) fn next(now: Moment, line: &Line) -> Moment {
+    pub(crate) fn new(polled: bool) -> Self {
+        Self {
+            polled,
+            by_key: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// When to ask about a key next, given the current holder. A foreign one tells nobody
+    /// when it lets go, and others like it are quick to take the lock.
+    pub(crate) fn next(&mut self, key: &LockKey, now: Moment, line: &Line) -> Moment {
         let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
-        let until = line.left.map_or(ASK_EVERY, |left| left + jitter);
-        now.after(until.min(ASK_EVERY))
+        let ends = line.left.map_or(ASK_EVERY, |left| left + jitter);
+        let usual = if self.polled || line.is_foreign() {
+            let mut first = Pace::default();
+            let room = self.by_key.get_mut(key);
+            let pace = room.map_or(&mut first, |room| &mut room.pace);
+            pace.next(now, &line.owner)
+        } else {
+            ASK_EVERY
+        };
+        now.after(ends.min(usual))
+    }
+
+    /// Whether nobody tells those who wait.
+    pub(crate) fn are_polled(&self) -> bool {
+        self.polled
     }
 
     /// Whether somebody waits for it.
@@ -48,7 +75,8 @@ impl Rooms {
 
     /// A waiter has been told that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
-        self.join_later(ticket, Self::next(now, line));
+        let at = self.next(&ticket.terms.key, now, line);
+        self.join_later(ticket, at);
     }
 
     /// A waiter wants to know where it stands, at `at` or before.
@@ -63,6 +91,7 @@ impl Rooms {
             let room = Room {
                 waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
                 ask_at: None,
+                pace: Pace::default(),
             };
             self.by_key.insert(key.clone(), room);
             self.schedule(key, at);

@@ -52,8 +52,8 @@ pub(super) enum Stage {
 /// What one server has said last.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Nothing since it was asked.
-    Asked,
+    /// Nothing since it was asked then.
+    Asked(Moment),
     /// Somebody else has the lock there.
     Waiting(Option<Box<Holder>>),
     /// It cannot be asked at the moment.
@@ -73,6 +73,8 @@ pub(super) struct Grant {
     pub(super) fence: u64,
     pub(super) since: Moment,
     pub(super) ttl: Duration,
+    /// Until when it is kept from others for those that have not answered.
+    pub(super) kept: Moment,
     /// Whether a renewal is on its way.
     pub(super) asked: bool,
 }
@@ -84,12 +86,19 @@ impl Grant {
 }
 
 impl Claim {
-    pub(super) fn new(terms: Arc<Terms>, token: Token, place: u64, servers: usize) -> Self {
+    /// One of which all servers are asked now.
+    pub(super) fn new(
+        now: Moment,
+        terms: Arc<Terms>,
+        token: Token,
+        place: u64,
+        servers: usize,
+    ) -> Self {
         Self {
             terms,
             token,
             place,
-            parts: (0..servers).map(|_| Part::Asked).collect(),
+            parts: (0..servers).map(|_| Part::Asked(now)).collect(),
             stage: Stage::Acquiring,
             due: None,
             rounds: 0,
@@ -140,7 +149,7 @@ impl Claim {
 
     /// Whether all that may still be granted, as far as is known, is too little.
     pub(super) fn is_short(&self) -> bool {
-        self.count(|it| matches!(it, Part::Asked | Part::Granted(_))) < self.majority()
+        self.count(|it| matches!(it, Part::Asked(_) | Part::Granted(_))) < self.majority()
     }
 
     /// How many servers have said that it is not ours.

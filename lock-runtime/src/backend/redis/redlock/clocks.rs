@@ -35,7 +35,10 @@ impl Clocks {
     }
 
     pub(super) fn learn(&mut self, server: usize, ahead: i64) {
-        self.ahead[server] = Some(ahead);
+        if self.ahead[server].replace(ahead) != Some(ahead) {
+            // What was given by a clock that was wrong holds nobody back.
+            self.last = 0;
+        }
     }
 
     /// The place of somebody who comes now: in µs, and behind those who came before.
@@ -64,5 +67,16 @@ mod tests {
         }
         assert_eq!(clocks.place(now(200)), 1_202);
         assert_eq!(clocks.place(now(200)), 1_203, "no two have one place");
+    }
+
+    #[test]
+    fn who_had_a_place_by_a_wrong_clock_gets_a_right_one_later() {
+        let mut clocks = Clocks::new(3, 86_400_000_000);
+        let now = Moment::from_nanos(100_000);
+        assert_eq!(clocks.place(now), 86_400_000_100, "by the machine's clock");
+        for server in 0..2 {
+            clocks.learn(server, 1_000);
+        }
+        assert_eq!(clocks.place(now), 1_100, "by those of the servers");
     }
 }

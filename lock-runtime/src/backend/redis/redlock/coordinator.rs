@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
@@ -17,11 +16,6 @@ use crate::base::numbers::Numbered;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
-/// How long those that have not answered may keep others from what was granted.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// The pause before what came back is yielded again; it doubles from time to time.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How often a single try looks who has the lock, before it counts as held.
 const LOOKS: u32 = 4;
 
@@ -32,10 +26,10 @@ pub(crate) struct Coordinator {
     pub(super) orders: Vec<(usize, Order)>,
     pub(super) outcomes: VecDeque<Outcome>,
     pub(super) clocks: Clocks,
-    agenda: BTreeSet<(Moment, LeaseId)>,
+    pub(super) agenda: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
     tokens: Tokens,
-    servers: usize,
+    pub(super) servers: usize,
 }
 
 impl Coordinator {
@@ -97,14 +91,14 @@ impl Coordinator {
                 since,
                 ttl,
             } => {
-                let asked = false;
                 let grant = Grant {
                     fence,
                     since,
                     ttl,
-                    asked,
+                    kept: now,
+                    asked: false,
                 };
-                self.note(now, server, id, Part::Granted(grant));
+                self.granted(now, server, id, grant);
             }
             Outcome::Waiting { id, holder } | Outcome::Busy { id, holder } => {
                 self.note(now, server, id, Part::Waiting(holder));
@@ -144,7 +138,7 @@ impl Coordinator {
             if claim.terms.wait.is_try() && claim.rounds > LOOKS {
                 self.busy(id);
             } else {
-                self.yield_all(id);
+                self.yield_all(now, id);
                 self.contend(now, id);
             }
         }
@@ -178,12 +172,12 @@ impl Coordinator {
             };
             self.orders.push((server, order));
         }
-        let claim = Claim::new(terms, token, place, self.servers);
+        let claim = Claim::new(now, terms, token, place, self.servers);
         self.claims.insert(id, claim);
     }
 
     /// Notes where an acquisition stands on a server.
-    fn note(&mut self, now: Moment, server: usize, id: LeaseId, says: Part) {
+    pub(super) fn note(&mut self, now: Moment, server: usize, id: LeaseId, says: Part) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -196,118 +190,6 @@ impl Coordinator {
             Stage::Raising { .. } => self.number(now, id),
             Stage::Held { fence, .. } => self.joined(now, server, id, fence),
             Stage::Leaving => {}
-        }
-    }
-
-    /// Whether a majority is ours, may become ours, or has to be left to others.
-    pub(super) fn contend(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get(&id) else {
-            return;
-        };
-        let majority = claim.majority();
-        if claim.valid(now).count() >= majority {
-            return self.number(now, id);
-        }
-        let reached = claim.count(|it| !matches!(it, Part::Asked | Part::Trouble | Part::Failed));
-        let (holder, named) = claim.holder();
-        let holder = holder.cloned().map(Box::new);
-        let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
-        let short = claim.is_short();
-        if short && reached >= majority {
-            if is_try && named >= majority {
-                return self.busy(id);
-            }
-            // One that tries once would be told that it is held.
-            if !is_try {
-                self.outcomes.push_back(Outcome::Waiting { id, holder });
-            }
-        }
-        if partial > 0 || (is_try && short) {
-            self.contest(now, id, short);
-        }
-    }
-
-    /// What is too little for a majority goes to who stands before us: at once when it is
-    /// known to be too little, and later and later when it keeps coming back, since then
-    /// nobody stands before us.
-    fn contest(&mut self, now: Moment, id: LeaseId, short: bool) {
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
-        };
-        let is_first = claim.rounds == 0 && claim.grants().count() > 0;
-        let longest = LONGEST_PAUSE.min(claim.terms.ttl / 3);
-        let pause = match short {
-            true if is_first => Duration::ZERO,
-            true => (FIRST_PAUSE * 2_u32.pow(claim.rounds.min(6))).min(longest),
-            false => PATIENCE,
-        };
-        let at = now.after(pause);
-        if claim.due.is_none_or(|due| at < due) {
-            if let Some(due) = claim.due.replace(at) {
-                self.agenda.remove(&(due, id));
-            }
-            self.agenda.insert((at, id));
-        }
-    }
-
-    fn yield_all(&mut self, id: LeaseId) {
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
-        };
-        let place = claim.place;
-        for (server, part) in claim.parts.iter_mut().enumerate() {
-            if let Part::Granted(_) = part {
-                *part = Part::Asked;
-                self.orders.push((server, Order::Yield { id, place }));
-            }
-        }
-    }
-
-    /// Brings a majority to the largest of its fences, so that every later majority meets a
-    /// server that has gone on from there.
-    pub(super) fn number(&mut self, now: Moment, id: LeaseId) {
-        self.no_longer_due(id);
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
-        };
-        let fence = match claim.stage {
-            Stage::Raising { fence } => fence,
-            _ => claim.valid(now).map(|(_, it)| it.fence).max().unwrap_or(0),
-        };
-        if let Some(last) = claim.last_of_majority(now, fence) {
-            claim.stage = Stage::Held {
-                fence,
-                granted: now,
-                renewing: None,
-            };
-            let (since, ttl) = (last.since, last.ttl);
-            let numbered = claim.grants().map(|(server, _)| server);
-            let numbered = numbered.map(|server| (server, Order::Number { id, fence }));
-            self.orders.extend(numbered);
-            return self.outcomes.push_back(Outcome::Granted {
-                id,
-                fence,
-                since,
-                ttl,
-            });
-        }
-        if claim.valid(now).count() < claim.majority() {
-            claim.stage = Stage::Acquiring;
-            return self.contend(now, id);
-        }
-        claim.stage = Stage::Raising { fence };
-        for server in 0..self.servers {
-            self.raise(server, id, fence);
-        }
-    }
-
-    /// Brings a server to a fence, if it has granted us the lock with a smaller one.
-    pub(super) fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
-        let claim = self.claims.get_mut(&id);
-        let grant = claim.and_then(|claim| claim.grant(server));
-        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
-            grant.asked = true;
-            self.orders.push((server, Order::Raise { id, fence }));
         }
     }
 
@@ -331,7 +213,7 @@ impl Coordinator {
     }
 
     /// A single try has found the lock held.
-    fn busy(&mut self, id: LeaseId) {
+    pub(super) fn busy(&mut self, id: LeaseId) {
         let claim = self.claims.get(&id);
         let holder = claim.and_then(|it| it.holder().0.cloned().map(Box::new));
         self.give_up(id);

@@ -11,9 +11,20 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::LeaseId;
 
 impl Coordinator {
-    /// A server has granted what is held already.
+    /// A server has granted what is held already, and may end it earlier than the others.
     pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
-        self.raise(server, id, fence);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let lasts = claim.last_of_majority(now, 0);
+        let lasts = lasts.map_or(Duration::ZERO, |it| it.deadline().since(now));
+        if let Some(grant) = claim.grant(server)
+            && !grant.asked
+            && (grant.fence < fence || grant.deadline().since(now) < lasts / 2)
+        {
+            grant.asked = true;
+            self.orders.push((server, Order::Raise { id, fence }));
+        }
         self.orders.push((server, Order::Number { id, fence }));
         self.watch(now, id, None);
     }
@@ -65,7 +76,7 @@ impl Coordinator {
         if let Some(grant) = claim.grant(server) {
             grant.asked = false;
             if let Stage::Raising { .. } = claim.stage {
-                self.yield_part(server, id);
+                self.yield_part(now, server, id);
             }
         }
         self.go_on(now, id, Some(cause));
@@ -81,7 +92,7 @@ impl Coordinator {
         }
         match claim.stage {
             Stage::Held { .. } => claim.parts[server] = Part::Lost,
-            _ => self.yield_part(server, id),
+            _ => self.yield_part(now, server, id),
         }
         self.go_on(now, id, None);
     }
@@ -137,16 +148,16 @@ impl Coordinator {
         };
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Lost = part {
-                *part = Part::Asked;
+                *part = Part::Asked(now);
                 let place = self.clocks.place(now);
                 self.orders.push((server, Order::Yield { id, place }));
             }
         }
     }
 
-    fn yield_part(&mut self, server: usize, id: LeaseId) {
+    fn yield_part(&mut self, now: Moment, server: usize, id: LeaseId) {
         if let Some(claim) = self.claims.get_mut(&id) {
-            claim.parts[server] = Part::Asked;
+            claim.parts[server] = Part::Asked(now);
             let place = claim.place;
             self.orders.push((server, Order::Yield { id, place }));
         }

@@ -122,13 +122,16 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
     (summary.held_by > 0 || summary.waiters > 0).then_some(summary)
 }
 
-/// Reached when a majority is, and as fast as that.
+/// Reached when a majority is, as fast as that, and grants when a majority does.
 fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
     let last_error = all.iter().find_map(|it| it.last_error.clone());
+    all.sort_by_key(|it| (!it.connected, it.quarantined_until));
+    let grants = all.get(sight.majority - 1)?.quarantined_until;
     all.sort_by_key(|it| (!it.connected, it.round_trip));
     let decides = all.into_iter().nth(sight.majority - 1)?;
     Some(Health {
         last_error,
+        quarantined_until: grants,
         ..decides
     })
 }
@@ -174,5 +177,28 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
         fence: group.iter().find_map(|it| it.fence),
         servers: Some(group.len()),
         ..group[0].clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_until_a_majority_grants() {
+        let now = SystemTime::now();
+        let until = |seconds: &[u64]| {
+            let server = |(number, seconds): (u64, &u64)| Health {
+                quarantined_until: (*seconds > 0).then(|| now + Duration::from_secs(*seconds)),
+                ..Health::reached(Duration::from_millis(number))
+            };
+            let all = (0..).zip(seconds).map(server).collect();
+            health(all, Sight::new(5, 3)).and_then(|it| it.quarantined_until)
+        };
+        assert_eq!(until(&[9, 9, 0, 0, 0]), None, "three grant");
+        let third = now + Duration::from_secs(4);
+        assert_eq!(until(&[0, 0, 9, 4, 5]), Some(third));
     }
 }

@@ -2,6 +2,7 @@
 
 mod claim;
 pub(crate) mod clocks;
+mod contending;
 pub(crate) mod coordinator;
 mod holding;
 mod inspections;
@@ -73,7 +74,7 @@ impl Redlock {
         if let Err(failed) = in_time(setup, up).await {
             let last = || last.into_iter().flatten().next();
             let trouble = failed.or_else(last).unwrap_or_else(|| late(setup));
-            return Err(connect_failed(&trouble, &name, all.database));
+            return Err(connect_failed(&trouble, &name, all.database()));
         }
         let all = this.servers.len();
         let up = poll_fn(|cx| this.poll_up(cx, all, &mut last));

@@ -4,62 +4,74 @@ use std::fmt;
 
 use redis::RedisConnectionInfo;
 
-use crate::backend::redis::address::{DEFAULT_PORT, Login, Place, database};
+use crate::backend::redis::address::{Address, DEFAULT_PORT, Login, Place, database};
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
-use crate::vocabulary::authority::{Authority, Host};
+use crate::vocabulary::authority::Authority;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::url::Url;
 
 /// How many servers there may be: one more would not survive the loss of more of them.
 const NUMBERS: [usize; 3] = [3, 5, 7];
 
-/// Independent servers, one of the databases of each, and a user.
+/// Independent servers.
 #[derive(Clone)]
-pub(crate) struct Servers {
-    pub(crate) hosts: Vec<Host>,
-    login: Login,
-    pub(super) database: i64,
-    pub(crate) encrypted: bool,
-}
+pub(crate) struct Servers(Vec<Address>);
 
 impl Servers {
     /// Reads `//[user:password@]host[:port],host[:port],host[:port]…[/db]`.
     pub(crate) fn parse(url: &Url, encrypted: bool) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
-        let hosts = authority.hosts;
-        let count = hosts.len();
+        let login = Login {
+            user: authority.user,
+            password: authority.password,
+        };
+        let database = database(path).map_err(|wrong| url.broken(wrong))?;
+        let hosts = authority.hosts.into_iter();
+        let servers = hosts.map(|host| Address {
+            place: Place::at(host, encrypted),
+            login: login.clone(),
+            database,
+            layout: Layout::Shared,
+        });
+        Self::of(servers.collect()).map_err(|wrong| url.broken(&wrong))
+    }
+
+    /// These, or what is wrong with them.
+    pub(crate) fn of(servers: Vec<Address>) -> Result<Self, String> {
+        let count = servers.len();
         if !NUMBERS.contains(&count) {
-            return Err(url.broken(&format!(
+            return Err(format!(
                 "a majority of 3, 5 or 7 independent servers decides in Redlock, and it names {count}; one server is \
                  `redis://`"
-            )));
+            ));
         }
-        for (number, host) in hosts.iter().enumerate() {
-            if hosts[..number].contains(host) {
-                return Err(url.broken(&format!(
-                    "it names {host} twice, but a server has one vote in Redlock"
-                )));
+        for (number, Address { place, .. }) in servers.iter().enumerate() {
+            if servers[..number].iter().any(|it| it.place == *place) {
+                return Err(format!(
+                    "it names {place} twice, but a server has one vote in Redlock"
+                ));
             }
         }
-        Ok(Self {
-            hosts,
-            login: Login {
-                user: authority.user,
-                password: authority.password,
-            },
-            database: database(path).map_err(|wrong| url.broken(wrong))?,
-            encrypted,
-        })
+        Ok(Self(servers))
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.0.iter().map(|server| &server.place)
+    }
+
+    /// One of the databases, of which errors speak.
+    pub(super) fn database(&self) -> i64 {
+        self.0[0].database
     }
 
     /// The way to each of them, and what a connection begins with.
     pub(super) fn ways(&self, setup: &Setup) -> impl Iterator<Item = (Way, RedisConnectionInfo)> {
-        self.hosts.iter().map(|host| {
-            let place = Place::at(host.clone(), self.encrypted);
-            let way = Way::Known(Route::new(&place, setup));
-            (way, self.login.to(self.database))
+        self.0.iter().map(|server| {
+            let way = Way::Known(Route::new(&server.place, setup));
+            (way, server.login.to(server.database))
         })
     }
 }
@@ -68,9 +80,9 @@ impl Servers {
 impl fmt::Display for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Redlock on")?;
-        for (number, host) in self.hosts.iter().enumerate() {
+        for (number, place) in self.places().enumerate() {
             let comma = if number > 0 { "," } else { "" };
-            write!(f, "{comma} {host}")?;
+            write!(f, "{comma} {place}")?;
         }
         Ok(())
     }
@@ -93,10 +105,12 @@ mod tests {
     #[test]
     fn a_url_names_servers_user_and_database() {
         let servers = read("redis+redlock://me:p%40@a,b:1,[::1]:2/7").expect("a URL");
-        let hosts: Vec<_> = servers.hosts.iter().map(Host::to_string).collect();
-        assert_eq!(hosts, ["a:6379", "b:1", "[::1]:2"]);
-        assert_eq!(servers.login.password.as_deref(), Some("p@"));
-        assert_eq!(servers.database, 7);
+        let places: Vec<_> = servers.places().map(Place::to_string).collect();
+        assert_eq!(places, ["a:6379", "b:1", "[::1]:2"]);
+        for server in &servers.0 {
+            assert_eq!(server.login.password.as_deref(), Some("p@"));
+            assert_eq!(server.database, 7);
+        }
         assert_eq!(servers.to_string(), "Redlock on a:6379, b:1, [::1]:2");
     }
 

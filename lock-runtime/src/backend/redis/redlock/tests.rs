@@ -36,6 +36,17 @@ fn grants(coordinator: &mut Coordinator, server: usize, sent: u64, fence: u64) {
     coordinator.settle(at(sent + 5), server, granted);
 }
 
+/// A server has answered the question of the beginning so many ms later.
+fn granted_after(coordinator: &mut Coordinator, server: usize, millis: u64) {
+    let granted = Outcome::Granted {
+        id: ID,
+        fence: 9,
+        since: at(0),
+        ttl: TTL,
+    };
+    coordinator.settle(at(millis), server, granted);
+}
+
 fn renews(coordinator: &mut Coordinator, server: usize, sent: u64) {
     let renewed = Outcome::Renewed {
         id: ID,
@@ -134,6 +145,51 @@ fn what_is_too_little_is_yielded_with_the_same_place() {
             other => panic!("{other:?}"),
         });
     assert_eq!(yields.collect::<Vec<_>>(), [(0, first), (1, first)]);
+}
+
+#[test]
+fn servers_that_are_far_are_waited_for_as_long_as_they_need() {
+    let mut coordinator = asked();
+    for (server, after) in [(0, 100), (1, 130), (2, 170)] {
+        // Until then everything that was granted is kept.
+        coordinator.tick(at(after));
+        assert!(coordinator.orders().is_empty(), "after {after} ms");
+        granted_after(&mut coordinator, server, after);
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Granted { .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_server_that_hangs_keeps_nobody_from_what_was_granted_for_long() {
+    let mut coordinator = asked();
+    granted_after(&mut coordinator, 0, 1);
+    granted_after(&mut coordinator, 1, 2);
+    coordinator.tick(at(30));
+    let yielded = coordinator.orders().into_iter().map(|(server, _)| server);
+    assert_eq!(yielded.collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
+    let mut coordinator = asked();
+    for server in 0..3 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    coordinator.orders();
+    for (server, seconds) in [(3, 3), (4, 8)] {
+        let pushed = Outcome::Granted {
+            id: ID,
+            fence: 9,
+            since: at(0),
+            ttl: Duration::from_secs(seconds),
+        };
+        coordinator.settle(at(5), server, pushed);
+    }
+    assert_eq!(raised(&mut coordinator), [3]);
 }
 
 #[test]

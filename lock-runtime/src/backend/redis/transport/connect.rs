@@ -11,7 +11,7 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::quarantine;
+use super::quarantine::{self, Standing};
 use super::replicas;
 use super::stream::Route;
 #[cfg(feature = "tls")]
@@ -38,6 +38,8 @@ pub(crate) struct Opened {
     pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
     /// For how long nothing must be granted on it.
     pub(crate) quarantine: Option<Duration>,
+    /// What the server is, where a change of that begins a quarantine.
+    pub(crate) standing: Option<Standing>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
     /// Which server it is, if sentinels have named it.
@@ -185,8 +187,11 @@ impl Dialer {
         let mut opened = opening.await.map_err(trouble)?;
         opened.master = master;
         if let Some(longest) = self.quarantine {
+            let names = opened.names.as_ref().unwrap_or(&caller.names);
             let connection = (&mut opened.connection, &mut opened.io);
-            opened.quarantine = quarantine::left(connection, &caller.names, longest).await?;
+            let (standing, left) = quarantine::left(connection, names, longest).await?;
+            opened.standing = Some(standing);
+            opened.quarantine = left;
         }
         if self.replicas > 0 {
             let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
@@ -244,6 +249,7 @@ impl Dialer {
             io,
             replicas: None,
             quarantine: None,
+            standing: None,
             identity,
             master: None,
             expires_in: None,
@@ -291,10 +297,11 @@ async fn prepare(
     first.cmd("INFO").arg("server");
     first.cmd("CLIENT").arg("SETNAME").arg(client_name());
     for script in scripts::LOADED {
-        first.add_command(script.load());
+        first.add_command(names.layout.script(script).load());
     }
     first.cmd("PUBLISH").arg(&channels[0]).arg("");
-    if !names.is_declared() {
+    let has_counter = names.layout.has_counter();
+    if has_counter {
         let mut raise = scripts::OPEN.call(true);
         raise.arg(1).arg(&*names.fence);
         first.add_command(raise);
@@ -307,7 +314,9 @@ async fn prepare(
         if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
             return Err(io::Error::other(IN_CLUSTER).into());
         }
-        answers.pop().unwrap_or(Value::Nil).extract_error()?;
+        if has_counter {
+            answers.pop().unwrap_or(Value::Nil).extract_error()?;
+        }
     }
     if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
         return Err(io::Error::other("the server does not deliver messages").into());

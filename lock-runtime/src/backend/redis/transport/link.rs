@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::connect::{Dialer, Identity, Opened};
 use super::desk::Desk;
 use super::login::Login;
+use super::quarantine::Standing;
 use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
@@ -80,6 +81,8 @@ enum State {
         wire: Wire,
         /// Who confirms what has been said on the wire, if somebody has to.
         replicas: Option<Box<Replicas>>,
+        /// What the server is, where it has to be the same still when it grants something.
+        standing: Option<Standing>,
     },
 }
 
@@ -87,6 +90,8 @@ enum State {
 struct InFlight {
     sent: Vec<Sent>,
     apart: bool,
+    /// Whether the last answer says what the server is.
+    signed: bool,
     at: Moment,
     timeout: Duration,
     answers: Answers,
@@ -152,7 +157,7 @@ impl<D: Desk> Link<D> {
 
     /// Writes what was sent and reads what has come in.
     pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        if let State::Up { wire, replicas } = &mut self.state {
+        if let State::Up { wire, replicas, .. } = &mut self.state {
             wire.poll(cx);
             if let Some(replicas) = replicas {
                 replicas.poll_io(cx);
@@ -163,7 +168,7 @@ impl<D: Desk> Link<D> {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up { wire, .. } = &self.state else {
+        let State::Up { wire, standing, .. } = &self.state else {
             return false;
         };
         let login = self.login.take_sent();
@@ -175,13 +180,18 @@ impl<D: Desk> Link<D> {
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart) || self.names.is_declared();
-        let (pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
+        let apart = std::mem::take(&mut self.apart) || !self.names.has_batches();
+        let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
+        let signed = standing.is_some() && sent.iter().any(|it| it.call.may_win());
+        if signed {
+            pipeline.add_command(Standing::question());
+        }
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {
             sent,
             apart,
+            signed,
             at: now,
             timeout,
             answers,

@@ -5,35 +5,106 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, Value, from_redis_value};
+use redis::{Cmd, RedisError, Value, from_redis_value};
 
 use super::wire::Io;
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::{Trouble, text};
+use crate::backend::redis::protocol::reply::{Trouble, number, text};
 use crate::backend::redis::protocol::scripts;
 
 /// How long a master that is cut off from its replicas goes on, where nobody can say: the
 /// default of servers.
 const MAX_LAG: Duration = Duration::from_secs(10);
 
+/// What may change while a connection is open: a server that was a replica for a while
+/// has the data of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Standing {
+    Replica,
+    Master {
+        /// What the data has been called since it took over, if it has.
+        promotion: Option<Box<str>>,
+    },
+}
+
+impl Standing {
+    /// The command that [`has_changed`](Self::has_changed) reads the answer to.
+    pub(super) fn question() -> Cmd {
+        let mut info = redis::cmd("INFO");
+        info.arg("replication");
+        info
+    }
+
+    /// Whether the server, as it describes itself now, may have forgotten something since.
+    /// A replica grants nothing, so that it does not matter whether it has.
+    pub(super) fn has_changed(&self, answer: &Value) -> bool {
+        match info(answer).as_deref().map(Self::read) {
+            Ok(Self::Replica) => false,
+            // A history without promotions may be renamed.
+            Ok(Self::Master { promotion: None }) => *self == Self::Replica,
+            Ok(now) => now != *self,
+            Err(_) => true,
+        }
+    }
+
+    fn read(replication: &str) -> Self {
+        if field(replication, "role") != Some("master") {
+            return Self::Replica;
+        }
+        let before = field(replication, "master_replid2").unwrap_or_default();
+        let promoted = before.contains(|c| c != '0');
+        let promotion = field(replication, "master_replid").filter(|_| promoted);
+        Self::Master {
+            promotion: promotion.map(Into::into),
+        }
+    }
+}
+
 /// What a server tells of itself.
 struct Origin {
     run: String,
     uptime: Duration,
-    /// Whether it has been a replica, or has restarted with the data of one.
-    promoted: bool,
+    standing: Standing,
     max_lag: Duration,
 }
 
-/// For how long nothing must be granted, if no lease is longer than `longest`.
+impl Origin {
+    /// The name of all that it knows for sure: another one after each start and each time
+    /// it has taken over.
+    fn name(&self) -> (String, bool) {
+        match &self.standing {
+            Standing::Master {
+                promotion: Some(promotion),
+            } => (format!("{}{promotion}", self.run), true),
+            _ => (self.run.clone(), false),
+        }
+    }
+}
+
+/// What a server is, and for how long nothing must be granted there, if no lease is longer
+/// than `longest`.
 pub(super) async fn left(
     (connection, io): (&mut MultiplexedConnection, &mut Io),
     names: &KeyNames,
     longest: Duration,
-) -> Result<Option<Duration>, Trouble> {
+) -> Result<(Standing, Option<Duration>), Trouble> {
     let asking = async {
         let origin = origin(connection).await?;
-        note(connection, names, &origin, longest).await
+        let left = match (&origin.standing, names.node()) {
+            (Standing::Replica, None) => return Err(Trouble::said("the server is a replica")),
+            // It sends everybody to its master.
+            (Standing::Replica, Some(_)) => None,
+            (_, None) => note(connection, names, &names.run, &origin, longest).await?,
+            (_, Some(node)) => match last_slot(connection, node).await? {
+                Some(slot) => {
+                    let run = names.run_of_node(slot);
+                    note(connection, names, &run, &origin, longest).await?
+                }
+                // The slots that it gets bring their locks along.
+                None => None,
+            },
+        };
+        Ok((origin.standing, left))
     };
     tokio::select! {
         left = asking => left,
@@ -44,7 +115,7 @@ pub(super) async fn left(
 async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Trouble> {
     let mut question = redis::pipe();
     question.cmd("INFO").arg("server");
-    question.cmd("INFO").arg("replication");
+    question.add_command(Standing::question());
     question
         .cmd("CONFIG")
         .arg("GET")
@@ -56,38 +127,72 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
         return Err(mismatch());
     };
     let (server, replication) = (info(server)?, info(replication)?);
-    if field(&replication, "role") != Some("master") {
-        return Err(Trouble::said("the server is a replica"));
-    }
     let uptime = field(&server, "uptime_in_seconds").and_then(|it| it.parse().ok());
     let lag: Option<(String, u64)> = from_redis_value(lag.clone()).ok();
     Ok(Origin {
         run: field(&server, "run_id").ok_or_else(mismatch)?.to_owned(),
-        uptime: Duration::from_secs(uptime.ok_or_else(mismatch)?),
-        promoted: field(&replication, "master_replid2").is_some_and(|it| it.contains(|c| c != '0')),
+        uptime: uptime.map(self::uptime).ok_or_else(mismatch)?,
+        standing: Standing::read(&replication),
         max_lag: lag.map_or(MAX_LAG, |(_, seconds)| Duration::from_secs(seconds)),
     })
 }
 
-/// Notes the run with the data. A lease that was granted before the server started, or
-/// before another run was noticed, has ended then.
+/// The last of the slots that a node of a cluster serves: those that move elsewhere are
+/// most often its first ones.
+async fn last_slot(
+    connection: &mut MultiplexedConnection,
+    node: &str,
+) -> Result<Option<u16>, Trouble> {
+    let mut question = redis::cmd("CLUSTER");
+    let answer = question.arg("SLOTS").query_async(connection).await;
+    let Value::Array(ranges) = answer.map_err(broken)? else {
+        return Err(mismatch());
+    };
+    let last = |range: &Value| {
+        let Value::Array(parts) = range else {
+            return None;
+        };
+        let [_, last, Value::Array(master), ..] = &**parts else {
+            return None;
+        };
+        let is_own = text(master.get(2)?)? == node;
+        u16::try_from(number(last)?).ok().filter(|_| is_own)
+    };
+    Ok(ranges.iter().filter_map(last).max())
+}
+
+/// How long a server has run at the least that says so many seconds: it subtracts the second
+/// in which it started, and may have started at the end of that one.
+fn uptime(seconds: u64) -> Duration {
+    Duration::from_secs(seconds.saturating_sub(1))
+}
+
+/// Notes the origin with the data. A lease that was granted before the server started, or
+/// before another origin was noticed, has ended then.
 async fn note(
     connection: &mut MultiplexedConnection,
     names: &KeyNames,
+    key: &str,
     origin: &Origin,
     longest: Duration,
 ) -> Result<Option<Duration>, Trouble> {
+    let (name, promoted) = origin.name();
     let mut call = scripts::QUARANTINE.call(true);
-    call.arg(1).arg(&*names.run);
-    call.arg(&origin.run).arg(u8::from(origin.promoted));
+    call.arg(1).arg(key).arg(name).arg(u8::from(promoted));
     let noted: Result<(u64, u64), _> = call.query_async(connection).await;
     let (now, noticed) = noted.map_err(|error| Trouble::from_connecting(error, names))?;
     let since_noticed = Duration::from_millis(now.saturating_sub(noticed));
-    let after_start = longest.checked_sub(origin.uptime);
-    let after_change = (longest + origin.max_lag).checked_sub(since_noticed);
-    let after_change = after_change.filter(|_| noticed > 0);
-    let left = after_start.max(after_change);
-    Ok(left.filter(|left| !left.is_zero()))
+    Ok(origin.left(longest, (noticed > 0).then_some(since_noticed)))
+}
+
+impl Origin {
+    /// For how long nothing must be granted yet, if another run was noticed so long ago.
+    fn left(&self, longest: Duration, since_noticed: Option<Duration>) -> Option<Duration> {
+        let after_start = longest.checked_sub(self.uptime);
+        let after_change = since_noticed.and_then(|it| (longest + self.max_lag).checked_sub(it));
+        let left = after_start.max(after_change);
+        left.filter(|left| !left.is_zero())
+    }
 }
 
 fn info(answer: &Value) -> Result<String, Trouble> {
@@ -112,4 +217,56 @@ fn mismatch() -> Trouble {
 
 fn broken(error: RedisError) -> Trouble {
     Trouble::NotNow(Arc::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn master(name: &str, before: &str) -> Value {
+        let text = format!("role:master\r\nmaster_replid:{name}\r\nmaster_replid2:{before}\r\n");
+        Value::BulkString(text.into())
+    }
+
+    fn standing(answer: &Value) -> Standing {
+        Standing::read(&info(answer).expect("text"))
+    }
+
+    #[test]
+    fn a_master_that_has_taken_over_since_may_have_forgotten_something() {
+        let first = master("a1", "0000");
+        let (promoted, again) = (master("b2", "a1"), master("c3", "b2"));
+        let replica = Value::BulkString("role:slave\r\nmaster_replid:b2\r\n".into());
+        for (before, now, changed) in [
+            (&first, &first, false),
+            (&first, &promoted, true),
+            (&promoted, &promoted, false),
+            (&promoted, &again, true),
+            // It grants nothing.
+            (&first, &replica, false),
+            (&replica, &promoted, true),
+            // A history is renamed when its first replica comes, and when its last has gone.
+            (&first, &master("d4", "0000"), false),
+            (&promoted, &master("d4", "0000"), false),
+            (&first, &Value::Nil, true),
+        ] {
+            assert_eq!(
+                standing(before).has_changed(now),
+                changed,
+                "{before:?} {now:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_one_second_may_have_started_just_now() {
+        let server = Origin {
+            run: "run".into(),
+            uptime: uptime(1),
+            standing: Standing::Master { promotion: None },
+            max_lag: MAX_LAG,
+        };
+        let longest = Duration::from_millis(1_500);
+        assert_eq!(server.left(longest, None), Some(longest));
+    }
 }

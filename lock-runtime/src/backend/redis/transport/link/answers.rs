@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::{RedisResult, Value};
 
-use super::Link;
+use super::{Link, State};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
@@ -19,6 +19,7 @@ use crate::vocabulary::error::Cause;
 pub(crate) struct Answered {
     sent: Vec<Sent>,
     apart: bool,
+    signed: bool,
     result: RedisResult<Vec<Value>>,
 }
 
@@ -30,6 +31,7 @@ impl<D: Desk> Link<D> {
         Some(Answered {
             sent: pipeline.sent,
             apart: pipeline.apart,
+            signed: pipeline.signed,
             result,
         })
     }
@@ -41,9 +43,10 @@ impl<D: Desk> Link<D> {
         let Answered {
             sent,
             apart,
+            signed,
             result,
         } = answered;
-        let values = match result {
+        let mut values = match result {
             Ok(values) => values,
             Err(error) => {
                 let cause: Cause = Arc::new(error);
@@ -51,6 +54,12 @@ impl<D: Desk> Link<D> {
                 return self.broken(now, cause);
             }
         };
+        if signed && self.has_changed(&values.pop().unwrap_or(Value::Nil)) {
+            let cause = ServerSaid("the server was a replica for a while".into());
+            let cause: Cause = Arc::new(cause);
+            self.unknown(now, sent, &cause);
+            return self.broken(now, cause);
+        }
         let mut sent = sent.into_iter();
         let mut replaced = false;
         let mut values = values.into_iter();
@@ -66,7 +75,7 @@ impl<D: Desk> Link<D> {
                 break;
             };
             if let Some(Err(Trouble::NotRun)) = replies.first() {
-                self.forgotten.extend(batch::script(calls));
+                self.forgotten.extend(batch::script(calls, &self.names));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
                 replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
@@ -95,6 +104,14 @@ impl<D: Desk> Link<D> {
             // It ended before we knew that it was open.
             PushEvent::Disconnected => self.ended = true,
         }
+    }
+
+    /// Whether the server may have forgotten locks since the connection opened.
+    fn has_changed(&self, answer: &Value) -> bool {
+        let State::Up { standing, .. } = &self.state else {
+            return false;
+        };
+        standing.as_ref().is_some_and(|it| it.has_changed(answer))
     }
 
     /// The replies no longer match the calls.

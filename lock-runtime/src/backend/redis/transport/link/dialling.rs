@@ -88,6 +88,7 @@ impl<D: Desk> Link<D> {
         self.proven = true;
         let needed = self.dialer.replicas;
         self.state = State::Up {
+            standing: opened.standing,
             wire: Wire::new(opened.connection, opened.io),
             replicas: opened
                 .replicas

@@ -3,12 +3,19 @@
 use crate::vocabulary::key::LockKey;
 
 /// How many slots a cluster has.
-pub(super) const SLOTS: u16 = 16384;
+pub(crate) const SLOTS: u16 = 16384;
 
 /// The slot of all keys of a lock: its name stands in braces in each of them.
-pub(super) fn of_lock(key: &LockKey) -> u16 {
+pub(crate) fn of_lock(key: &LockKey) -> u16 {
     let name = key.as_str();
     of_tag(name.split('}').next().unwrap_or(name))
+}
+
+/// A tag that puts keys into this slot.
+pub(crate) fn tag_in(slot: u16) -> String {
+    let tags = (0_u32..).map(|number| number.to_string());
+    let mut inside = tags.filter(|tag| of_tag(tag) == slot);
+    inside.next().unwrap_or_default()
 }
 
 fn of_tag(tag: &str) -> u16 {
@@ -51,5 +58,12 @@ mod tests {
         assert_eq!(of_tag("123456789"), 0x31c3);
         assert_eq!(of_lock(&LockKey::from("foo")), 12182);
         assert_eq!(of_lock(&LockKey::unchecked("foo}bar")), 12182);
+    }
+
+    #[test]
+    fn every_slot_has_a_tag() {
+        for slot in [0, 1, 8191, SLOTS - 1] {
+            assert_eq!(of_tag(&tag_in(slot)), slot);
+        }
     }
 }

@@ -1,0 +1,146 @@
+//! What becomes of the answers while a lock is acquired: a majority is ours, may become
+//! ours, or is left to others.
+
+use std::time::Duration;
+
+use super::claim::{Grant, Part, Stage};
+use super::coordinator::Coordinator;
+use crate::backend::Outcome;
+use crate::backend::redis::queue::order::Order;
+use crate::base::clock::Moment;
+use crate::vocabulary::terms::LeaseId;
+
+/// How long those that have not answered may keep others from what was granted.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The pause before what came back is yielded again; it doubles from time to time.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+impl Coordinator {
+    /// Whether a majority is ours, may become ours, or has to be left to others.
+    pub(super) fn contend(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let majority = claim.majority();
+        if claim.valid(now).count() >= majority {
+            return self.number(now, id);
+        }
+        let reached =
+            claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
+        let (holder, named) = claim.holder();
+        let holder = holder.cloned().map(Box::new);
+        let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
+        let short = claim.is_short();
+        if short && reached >= majority {
+            if is_try && named >= majority {
+                return self.busy(id);
+            }
+            // One that tries once would be told that it is held.
+            if !is_try {
+                self.outcomes.push_back(Outcome::Waiting { id, holder });
+            }
+        }
+        if partial > 0 || (is_try && short) {
+            self.contest(now, id, short);
+        }
+    }
+
+    /// A server has granted it. The others are waited for as long as this one has needed, and
+    /// a little longer: they may all be far away.
+    pub(super) fn granted(&mut self, now: Moment, server: usize, id: LeaseId, mut grant: Grant) {
+        let claim = self.claims.get(&id);
+        let needed = match claim.map(|claim| &claim.parts[server]) {
+            Some(Part::Asked(at)) => now.since(*at).min(LONGEST_PAUSE),
+            _ => Duration::ZERO,
+        };
+        grant.kept = now.after(needed + PATIENCE);
+        self.note(now, server, id, Part::Granted(grant));
+    }
+
+    /// What is too little for a majority goes to who stands before us: once it is known to be
+    /// too little, at once, and later and later when it keeps coming back, since then nobody
+    /// stands before us; else when those that have not answered have had their time.
+    fn contest(&mut self, now: Moment, id: LeaseId, short: bool) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let kept = claim.grants().map(|(_, grant)| grant.kept).max();
+        let at = match (short, kept) {
+            (true, Some(_)) if claim.rounds == 0 => now,
+            (true, _) => {
+                let pause = FIRST_PAUSE * 2_u32.pow(claim.rounds.min(6));
+                now.after(pause.min(LONGEST_PAUSE).min(claim.terms.ttl / 3))
+            }
+            (false, kept) => kept.unwrap_or(now),
+        };
+        if short && claim.due.is_some_and(|due| due <= at) {
+            return;
+        }
+        if let Some(due) = claim.due.replace(at) {
+            self.agenda.remove(&(due, id));
+        }
+        self.agenda.insert((at, id));
+    }
+
+    pub(super) fn yield_all(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let place = claim.place;
+        for (server, part) in claim.parts.iter_mut().enumerate() {
+            if let Part::Granted(_) = part {
+                *part = Part::Asked(now);
+                self.orders.push((server, Order::Yield { id, place }));
+            }
+        }
+    }
+
+    /// Brings a majority to the largest of its fences, so that every later majority meets a
+    /// server that has gone on from there.
+    pub(super) fn number(&mut self, now: Moment, id: LeaseId) {
+        self.no_longer_due(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let fence = match claim.stage {
+            Stage::Raising { fence } => fence,
+            _ => claim.valid(now).map(|(_, it)| it.fence).max().unwrap_or(0),
+        };
+        if let Some(last) = claim.last_of_majority(now, fence) {
+            claim.stage = Stage::Held {
+                fence,
+                granted: now,
+                renewing: None,
+            };
+            let (since, ttl) = (last.since, last.ttl);
+            let numbered = claim.grants().map(|(server, _)| server);
+            let numbered = numbered.map(|server| (server, Order::Number { id, fence }));
+            self.orders.extend(numbered);
+            return self.outcomes.push_back(Outcome::Granted {
+                id,
+                fence,
+                since,
+                ttl,
+            });
+        }
+        if claim.valid(now).count() < claim.majority() {
+            claim.stage = Stage::Acquiring;
+            return self.contend(now, id);
+        }
+        claim.stage = Stage::Raising { fence };
+        for server in 0..self.servers {
+            self.raise(server, id, fence);
+        }
+    }
+
+    /// Brings a server to a fence, if it has granted us the lock with a smaller one.
+    fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
+        let claim = self.claims.get_mut(&id);
+        let grant = claim.and_then(|claim| claim.grant(server));
+        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
+            grant.asked = true;
+            self.orders.push((server, Order::Raise { id, fence }));
+        }
+    }
+}

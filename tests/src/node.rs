@@ -1,0 +1,51 @@
+//! Processes of a client in Node, where there are Node and the packages that it needs.
+
+use std::{
+    ffi::OsStr,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
+};
+
+use crate::Worker;
+
+/// Where `make setup` puts the packages, if it has.
+static PACKAGES: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/node");
+    let usable = Command::new("node")
+        .arg(program())
+        .arg(&packages)
+        .arg("version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    usable.then_some(packages)
+});
+
+fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("node/plain.js")
+}
+
+impl Worker {
+    /// Whether [`Worker::node`] works here; if not, a notice says that `test` is skipped.
+    pub fn has_node(test: &str) -> bool {
+        if PACKAGES.is_none() {
+            let notice = format!(
+                "NOTICE: {test} not run: no Node with its package `redlock`; `make setup` installs it\n"
+            );
+            // Not by a macro: the output of a test that passes is not shown.
+            let _ = io::stderr().write_all(notice.as_bytes());
+        }
+        PACKAGES.is_some()
+    }
+
+    /// Starts `tests/node/plain.js`.
+    pub async fn node<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Self {
+        let packages = PACKAGES.as_ref().expect("there is Node with `redlock`");
+        let mut all = vec![program().into(), packages.into()];
+        all.extend(args.into_iter().map(|it| it.as_ref().to_owned()));
+        Self::spawn("node", all).await
+    }
+}

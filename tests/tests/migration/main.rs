@@ -1,0 +1,7 @@
+//! Promise: locks are shared with the clients that services have locked with before, while they are moved one by one.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod beside;
+mod plain;
+mod stamp_values;
+mod stamps;
