@@ -26,7 +26,19 @@ async fn old_server() -> RedisServer {
     let server = server.start().await;
     let locks = connect(config(server.url())).await;
     take_when_granted(&locks, LONGEST).await.release();
+    // It says how long it has run in whole seconds, of which the first may have been short.
+    let is_old = async || uptime(&server).await > LONGEST.as_secs();
+    eventually(PATIENCE, is_old).await;
     server
+}
+
+async fn uptime(server: &RedisServer) -> u64 {
+    let info = server.cmd(&["INFO", "server"]).await;
+    let info: String = redis::from_redis_value(info).expect("text");
+    let seconds = info
+        .lines()
+        .find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+    seconds.expect("it says so").parse().expect("a number")
 }
 
 async fn take_when_granted(locks: &LockManager, ttl: Duration) -> LockGuard {

@@ -172,7 +172,7 @@ fn token(sent: &Sent) -> Token {
 
 fn line(left_ms: u64) -> Line {
     Line {
-        owner: "somebody".into(),
+        owner: "token 7@host".into(),
         left: Some(Duration::from_millis(left_ms)),
         crowd: Crowd::default(),
     }
