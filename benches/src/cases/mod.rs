@@ -9,6 +9,7 @@ mod free;
 mod held;
 mod hot;
 mod local;
+mod majority;
 mod names;
 mod read;
 mod size;
@@ -26,5 +27,5 @@ pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
             }
         )*};
     }
-    cases! { free attribute fleets hot crowd local read held names size cold build }
+    cases! { free attribute fleets majority hot crowd local read held names size cold build }
 }

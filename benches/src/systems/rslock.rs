@@ -4,7 +4,7 @@ use rslock::{LockGuard, LockManager};
 
 use super::locks::{Locks, TTL};
 
-/// A manager with one server.
+/// A manager with one server, or with several that commas separate.
 #[derive(Clone, Debug)]
 pub(crate) struct Rslock(LockManager);
 
@@ -12,7 +12,7 @@ impl Locks for Rslock {
     type Guard = LockGuard;
 
     async fn connect(url: &str) -> Self {
-        Self(LockManager::new(vec![url]))
+        Self(LockManager::new(url.split(',').collect()))
     }
 
     async fn take(&self, key: &str) -> LockGuard {

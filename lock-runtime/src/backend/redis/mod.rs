@@ -288,6 +288,11 @@ impl Backend for Redis {
         }
     }
 
+    fn passed_on(&self) -> u64 {
+        let marks = self.links.iter().map(|it| it.queue.passed_on());
+        marks.fold(0, |all, marks| all | marks)
+    }
+
     fn is_quiet(&self) -> bool {
         self.links.iter().all(Link::is_quiet)
     }

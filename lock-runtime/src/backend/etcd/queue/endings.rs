@@ -55,17 +55,6 @@ impl Queue {
         }
     }
 
-    /// Tells that it waits, after trouble that has passed.
-    pub(super) fn waits_again(&mut self, id: LeaseId) {
-        if let Some(claim) = self.claims.get_mut(&id)
-            && claim.stage == Stage::Waiting
-            && std::mem::take(&mut claim.troubled)
-        {
-            let holder = claim.holder.clone();
-            self.outcomes.push_back(Outcome::Waiting { id, holder });
-        }
-    }
-
     /// The driver need not wait for a release that is not confirmed in time; the entry
     /// is deleted all the same.
     pub(super) fn tell_if_late(&mut self, now: Moment, id: LeaseId) {

@@ -13,7 +13,8 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
-use super::session::{News, Session};
+use super::lease::News;
+use super::session::Session;
 
 /// The first holder of a line that is not empty, and who waits there.
 pub(super) fn first_holder(line: &[Entry]) -> Option<Box<Holder>> {

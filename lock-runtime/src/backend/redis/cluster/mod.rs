@@ -214,6 +214,11 @@ impl Backend for Cluster {
         }
     }
 
+    fn passed_on(&self) -> u64 {
+        let marks = self.lanes.iter().map(Lane::passed_on);
+        marks.fold(0, |all, marks| all | marks)
+    }
+
     fn is_quiet(&self) -> bool {
         self.lanes.iter().all(Lane::is_quiet)
     }
