@@ -1,6 +1,6 @@
 //! Members that are killed, stopped and cut off, connections that are cut, and a client that is stopped.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use lock_runtime::{LockConfig, LockError, LockGuard};
 use tests::{
@@ -16,8 +16,12 @@ const PAST_ELECTIONS: Duration = Duration::from_secs(15);
 
 /// Returns when the lease was renewed.
 async fn is_renewed(guard: &LockGuard) {
-    let before = guard.remaining();
-    eventually(PATIENCE, async || guard.remaining() > before).await;
+    let last = Cell::new(guard.remaining());
+    eventually(PATIENCE, async || {
+        let left = guard.remaining();
+        left > last.replace(left)
+    })
+    .await;
 }
 
 /// Stops the leader for longer than an election takes, so often, while there is load.

@@ -132,7 +132,6 @@ impl Queue {
             return self.leave(now, id);
         }
         claim.stage = Stage::Waiting;
-        claim.troubled = false;
         claim.holder.clone_from(&holder);
         self.outcomes.push_back(Outcome::Waiting { id, holder });
         if let Place::Behind(at) = place {
