@@ -15,22 +15,22 @@ def function(head, text):
 
 
 def script(general):
-    return joined("limits.lua", "dispatch.lua", general)
+    return joined("limits.lua", "chain.lua", "dispatch.lua", general)
 
 
-def fast_script(fast, general):
-    return function("general(...)", script(general)) + joined("limits.lua", fast)
+def fast_script(general, *fast):
+    return function("general(...)", script(general)) + joined("limits.lua", *fast)
 
 
 LAYOUT = joined("layout.lua")
-ACQUIRE = fast_script("acquire_fast.lua", "acquire.lua")
-RELEASE = fast_script("release_fast.lua", "release.lua")
+ACQUIRE = fast_script("acquire.lua", "acquire_fast.lua")
+RELEASE = fast_script("release.lua", "chain.lua", "release_fast.lua")
 
 TEXTS = {
     "acquire": LAYOUT + ACQUIRE,
     "ask": LAYOUT + script("ask.lua"),
     "release": LAYOUT + RELEASE,
-    "renew": LAYOUT + fast_script("renew_fast.lua", "renew.lua"),
+    "renew": LAYOUT + fast_script("renew.lua", "renew_fast.lua"),
     "many": "local AT, count = ''\n"
     + function("acquire(KEYS, ARGV)", ACQUIRE)
     + function("release(KEYS, ARGV)", RELEASE)

@@ -3,7 +3,7 @@
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 
 use crate::{
-    RedisServer, lua,
+    RedisServer, before, lua,
     protocol::{self, token, token_of},
     server::connect,
     unique,
@@ -14,6 +14,8 @@ use crate::{
 pub enum Step {
     /// With that ttl.
     Acquire(u32, u32),
+    /// The same, saying that more wait.
+    Join(u32, u32),
     /// To that ttl.
     Renew(u32, u32),
     /// Lets go.
@@ -24,6 +26,7 @@ impl Step {
     fn arguments(self) -> [String; 2] {
         match self {
             Self::Acquire(number, ttl) => [token(number), ttl.to_string()],
+            Self::Join(number, ttl) => [token(number), format!("+{ttl}")],
             Self::Renew(number, ttl) => [token(number), format!("={ttl}")],
             Self::Release(number) => [token(number), String::new()],
         }
@@ -49,9 +52,34 @@ pub struct Peer {
     pub lock: String,
     /// Where the peer hears of its grants.
     pub channel: String,
-    /// In which kind it takes the lock: `x`, `r`, or `p` and a number.
+    /// In which kind it takes the lock: `x`, `r`, or `p` and a number; `x+` where it says
+    /// that more of it wait, and `x-` to be granted alone.
     pub kind: String,
+    scripts: Scripts,
 }
+
+/// The texts of the scripts that it calls.
+#[derive(Clone, Copy, Debug)]
+struct Scripts {
+    acquire: &'static str,
+    ask: &'static str,
+    release: &'static str,
+    renew: &'static str,
+}
+
+const NOW: Scripts = Scripts {
+    acquire: lua::ACQUIRE,
+    ask: lua::ASK,
+    release: lua::RELEASE,
+    renew: lua::RENEW,
+};
+
+const BEFORE: Scripts = Scripts {
+    acquire: before::ACQUIRE,
+    ask: before::ASK,
+    release: before::RELEASE,
+    renew: before::RENEW,
+};
 
 impl Peer {
     /// A peer that listens on its channel, unless it is to be dead.
@@ -66,7 +94,19 @@ impl Peer {
             lock: lock.to_owned(),
             channel,
             kind: "x".to_owned(),
+            scripts: NOW,
         }
+    }
+
+    /// The same, with the scripts of the release before there were chains.
+    pub fn of_before(mut self) -> Self {
+        self.scripts = BEFORE;
+        self
+    }
+
+    /// The kind as it stands in members.
+    fn code(&self) -> &str {
+        self.kind.trim_end_matches(['+', '-'])
     }
 
     /// The same, but it takes the lock in that kind.
@@ -124,7 +164,7 @@ impl Peer {
         if self.kind != "x" {
             args.push(self.kind.clone());
         }
-        Ok(match self.eval(lua::ACQUIRE, &args).await? {
+        Ok(match self.eval(self.scripts.acquire, &args).await? {
             Value::BulkString(text) => {
                 let text = String::from_utf8(text).expect("text");
                 let (name, fence) = text.split_once('\n').expect("a fence");
@@ -136,13 +176,16 @@ impl Peer {
 
     /// How a token of this peer stands in line.
     pub fn member(&self, number: u32, ttl: u32) -> String {
-        protocol::member(&token(number), &self.kind, ttl, &self.channel)
+        protocol::member(&token(number), self.code(), ttl, &self.channel)
     }
 
     /// The standing of one token: `granted`, `waiting` or `gone`.
     pub async fn ask(&mut self, number: u32, ttl: u32) -> String {
         let args = [self.channel.clone(), self.member(number, ttl)];
-        let answer: Vec<Value> = self.eval(lua::ASK, &args).await.expect("the script runs");
+        let answer: Vec<Value> = self
+            .eval(self.scripts.ask, &args)
+            .await
+            .expect("the script runs");
         let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
         assert_eq!(standing[0], token(number), "every reply carries its token");
         standing[1].clone()
@@ -159,19 +202,19 @@ impl Peer {
         if rest > 0 {
             args.extend([String::new(), rest.to_string()]);
         }
-        self.ours(lua::RELEASE, number, &args).await
+        self.ours(self.scripts.release, number, &args).await
     }
 
     /// Takes a token out of the line; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), self.member(number, ttl)];
-        self.ours(lua::RELEASE, number, &args).await
+        self.ours(self.scripts.release, number, &args).await
     }
 
     /// Whether the lock was this token's, and has that ttl now.
     pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
-        let args = [token(number), ttl.to_string(), self.kind.clone()];
-        self.ours(lua::RENEW, number, &args).await
+        let args = [token(number), ttl.to_string(), self.code().to_owned()];
+        self.ours(self.scripts.renew, number, &args).await
     }
 
     /// Whether a script says that the lock was this token's.
@@ -190,7 +233,9 @@ impl Peer {
         for (lock, _) in calls {
             cmd.arg(RedisServer::owner_key(lock));
         }
-        let acquires = calls.iter().filter(|it| matches!(it.1, Step::Acquire(..)));
+        let acquires = calls
+            .iter()
+            .filter(|it| matches!(it.1, Step::Acquire(..) | Step::Join(..)));
         cmd.arg(&self.channel).arg(acquires.count());
         for (_, step) in calls {
             cmd.arg(&step.arguments());

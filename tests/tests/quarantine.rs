@@ -117,7 +117,10 @@ async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
     let locks = connect(config(server.url())).await;
     let holder = connect(config(server.url())).await;
     let guard = take(&holder, "key", LONGEST).await;
-    // The other one does not know the lock, and the data of this one is replaced by its own.
+    // The other one has the note, as a replica would, and not the lock; its data replaces that of this one.
+    let note: String =
+        redis::from_redis_value(server.cmd(&["GET", "lock:run"]).await).expect("text");
+    other.cmd(&["SET", "lock:run", &note]).await;
     let port = other.port().to_string();
     server.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
     eventually(PATIENCE, async || is_synced(&server).await).await;

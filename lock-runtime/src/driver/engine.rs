@@ -68,6 +68,11 @@ impl Engine {
         self.backend.is_quiet()
     }
 
+    /// Marks of the keys whose operations are mostly done at once.
+    pub(super) fn passed_on(&self) -> u64 {
+        self.backend.passed_on()
+    }
+
     /// No more operations will come, or be accepted.
     pub(super) fn is_over(&self) -> bool {
         !self.open || self.operations.has_shut_down()

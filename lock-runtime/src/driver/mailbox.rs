@@ -11,6 +11,7 @@ use super::op::Op;
 use super::polling::{self, SharedEngine};
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
 /// The callers' end of the driver, which works on until the last handle to it is
@@ -58,8 +59,13 @@ impl Mailbox {
     /// Sends an operation that the caller has asked for. It may be done on this thread,
     /// together with operations of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
+        self.send_about(None, op)
+    }
+
+    /// The same, where it is about this key.
+    pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
-        let turn = self.engine.caller_turn();
+        let turn = self.engine.caller_turn(key);
         let sent = self.ops.send(op);
         if let Some(turn) = turn {
             turn.poll();
@@ -91,10 +97,10 @@ impl Mailbox {
 }
 
 impl Home for Mailbox {
-    fn release(&self, id: LeaseId, answer: Option<Answer<bool>>) {
+    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>) {
         // The driver outlives every lease. If it is gone all the same, the ttl frees the
         // lock.
-        let _ = self.send(Op::Release { id, answer });
+        let _ = self.send_about(Some(key), Op::Release { id, answer });
     }
 
     fn release_from_destructor(&self, id: LeaseId) {

@@ -1,5 +1,6 @@
 //! Who polls the engine: the driver's own thread, or a caller for one turn when
-//! nothing is in flight, since waking a thread takes longer than sending a request.
+//! nothing is in flight, or when the lock that it is about is passed on here, since waking
+//! a thread takes longer than sending a request.
 //!
 //! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
 //!
@@ -19,7 +20,7 @@
 use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
@@ -29,6 +30,7 @@ use tokio::task::unconstrained;
 
 use super::engine::Engine;
 use crate::base::last_waker::LastWaker;
+use crate::vocabulary::key::LockKey;
 
 /// How many turns one poll makes in a row before others get to theirs.
 const TURNS_IN_A_ROW: usize = 4;
@@ -48,6 +50,8 @@ pub(super) struct SharedEngine {
     engine: Mutex<Option<Engine>>,
     /// Whether a caller may poll: as of the last turn.
     quiet: AtomicBool,
+    /// Marks of the keys about which a caller may poll all the same: as of the last turn.
+    passed_on: AtomicU64,
     flag: Arc<WakeFlag>,
     waker: Waker,
     /// The runtime that timers and sockets belong to, whichever thread polls them.
@@ -79,6 +83,7 @@ impl SharedEngine {
         Self {
             engine: Mutex::new(None),
             quiet: AtomicBool::new(false),
+            passed_on: AtomicU64::new(0),
             waker: Waker::from(Arc::clone(&flag)),
             flag,
             runtime,
@@ -111,10 +116,14 @@ impl SharedEngine {
     }
 
     /// A turn for a caller, unless somebody polls or a request is in flight: then it is
-    /// better to send more of them together. From here on that turn sees all wake-ups.
-    pub(super) fn caller_turn(&self) -> Option<CallerTurn<'_>> {
+    /// better to send more of them together, unless the lock that it is `about` is passed
+    /// on here. From here on that turn sees all wake-ups.
+    pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         if !self.quiet.load(Ordering::Acquire) {
-            return None;
+            let passed_on = self.passed_on.load(Ordering::Relaxed);
+            if passed_on == 0 || about.is_none_or(|key| key.mark() & passed_on == 0) {
+                return None;
+            }
         }
         let runtime = self.runtime.as_ref()?;
         // A thread that ends has no room for a runtime any more.
@@ -143,6 +152,7 @@ impl SharedEngine {
                 Poll::Ready(())
             }));
             let _ = pin!(turn).poll(&mut cx);
+            self.passed_on.store(engine.passed_on(), Ordering::Relaxed);
             self.quiet.store(engine.is_quiet(), Ordering::Release);
             if self.flag.end() {
                 return;

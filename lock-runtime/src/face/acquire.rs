@@ -104,7 +104,7 @@ impl Ask {
         if let Some(several) = &mut several {
             several.begin(shared.config.clock.now());
         }
-        Ok(Progress::ask(shared, terms, several))
+        Ok(Progress::ask(shared, &terms, several))
     }
 }
 
@@ -120,11 +120,15 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
 }
 
 impl Progress {
-    fn ask(shared: Arc<Shared>, terms: Arc<Terms>, several: Option<Box<Several>>) -> Self {
+    fn ask(shared: Arc<Shared>, terms: &Arc<Terms>, several: Option<Box<Several>>) -> Self {
         let (reply, answer) = oneshot::channel();
         let id = terms.id;
+        let op = Op::Acquire {
+            terms: Arc::clone(terms),
+            reply,
+        };
         // A mailbox that is closed drops the reply, which is an answer.
-        let _ = shared.mailbox.send(Op::Acquire { terms, reply });
+        let _ = shared.mailbox.send_about(Some(&terms.key), op);
         Self::Asked {
             shared,
             id,
@@ -164,7 +168,7 @@ impl Future for Acquire {
                     answer,
                 ) => {
                     let step = several.step(&shared, id, answer);
-                    step.map(|terms| Progress::ask(shared, terms, Some(several)))
+                    step.map(|terms| Progress::ask(shared, &terms, Some(several)))
                 }
                 (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
                 (Progress::Unasked(ask), _) => {

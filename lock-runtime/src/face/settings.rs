@@ -99,6 +99,7 @@ impl Settings {
             max_hold: self.max_hold,
             function: self.function,
             template: self.template,
+            more_keys: !keys.rest.is_empty(),
         };
         Ok((terms, keys.rest))
     }

@@ -136,6 +136,7 @@ impl Several {
             id: shared.next_id(),
             key,
             wait: self.wait(now),
+            more_keys: self.left > 0,
             ..Terms::clone(&self.terms)
         })
     }

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use crate::vocabulary::answer::Answer;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// Releases a lease; the answer says whether it was still held.
-    fn release(&self, id: LeaseId, answer: Option<Answer<bool>>);
+    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>);
 
     /// The same from a destructor, which may run where wakers of others must not be
     /// called any more.
@@ -22,7 +23,7 @@ pub(crate) struct Nowhere;
 
 #[cfg(test)]
 impl Home for Nowhere {
-    fn release(&self, _id: LeaseId, _answer: Option<Answer<bool>>) {}
+    fn release(&self, _id: LeaseId, _key: &LockKey, _answer: Option<Answer<bool>>) {}
 
     fn release_from_destructor(&self, _id: LeaseId) {}
 }

@@ -222,7 +222,7 @@ impl Lease {
 
     fn hand_over(&self, answer: Option<Answer<bool>>) {
         if self.is_first_release() {
-            self.home.release(self.id, answer);
+            self.home.release(self.id, &self.terms.key, answer);
         }
     }
 

@@ -69,10 +69,12 @@ pub struct Status {
     /// left it [resting](Holder::resting).
     pub holders: Vec<Holder>,
     /// How many wait for it. Redis leaves out a waiter whose process has been silent
-    /// for three seconds, if it is among the first thousand.
+    /// for three seconds, if it is among the first thousand; it counts those to whom the
+    /// lock is passed on in the holder's process if that answers.
     pub waiters: usize,
     /// Those who wait, in the order in which they will be served: the first thousand of
-    /// them, as far as the store knows them.
+    /// them, as far as the store knows them. Those to whom the lock is passed on in the
+    /// holder's process are left out.
     pub line: Vec<Waiter>,
 }
 

@@ -41,6 +41,9 @@ pub(crate) struct Terms {
     pub(crate) function: Option<&'static str>,
     /// What the key was made from: the same for all values in it.
     pub(crate) template: Option<&'static str>,
+    /// Whether more keys are taken after this one; the fence of the last one counts for
+    /// all of them.
+    pub(crate) more_keys: bool,
 }
 
 impl Terms {
@@ -58,7 +61,14 @@ impl Terms {
             max_hold: None,
             function: None,
             template: None,
+            more_keys: false,
         }
+    }
+
+    /// Whether nobody may be given a number together with it: the lock rests after it, or
+    /// its own number is that of a key which is taken later.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.min_hold.is_some() || self.more_keys
     }
 
     /// The longest time for which the lease lasts. A fixed one lasts for its ttl, even

@@ -137,6 +137,19 @@ fn invalid(reason: impl std::fmt::Display) -> LockError {
     LockError::invalid("url", reason)
 }
 
+/// A URL was refused with these words, and without any part of the password `hunter2`.
+#[cfg(test)]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) fn refused<T: std::fmt::Debug>(read: Result<T, LockError>, says: &str) {
+    let error = read.expect_err("it is refused");
+    let text = format!("{error} {error:?}");
+    assert!(
+        text.starts_with("invalid url: ") && text.contains(says),
+        "{text}"
+    );
+    assert!(!text.contains("hun") && !text.contains("ter2"), "{text}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

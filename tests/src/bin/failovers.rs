@@ -28,6 +28,7 @@ const STORES: [(&str, Servers, &[Series]); 2] = [
         &[
             ("none", Protection::None, 60),
             ("replicas", Protection::Replicas, 60),
+            ("quarantine", Protection::Quarantine, 40),
         ],
     ),
 ];

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::EtcdServer;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 impl EtcdServer {
@@ -64,6 +64,19 @@ impl EtcdServer {
             "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         self.http(self.port, &request).await
+    }
+
+    /// How many calls of a method it has answered.
+    pub async fn answered(&self, method: &str) -> u64 {
+        let request = "GET /metrics HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
+        let answer = self.http(self.health, request).await.expect("an answer");
+        let method = format!(r#"grpc_code="OK",grpc_method="{method}""#);
+        let lines = answer
+            .lines()
+            .filter(|it| it.contains("grpc_server_handled_total{"));
+        let lines = lines.filter(|it| it.contains(&method));
+        let counts = lines.map(|it| it.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum::<Option<u64>>().expect("numbers")
     }
 
     /// Whether it knows a leader.

@@ -1,10 +1,10 @@
 //! A cluster of masters with a replica each, of the test's own: nodes may be killed, stopped, cut off, added and
 //! removed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    RedisServer,
+    Authority, RedisServer,
     bus::{self, Bus},
     launch::{ATTEMPTS, major_version},
     peers,
@@ -30,6 +30,15 @@ const TO_BUS_PORT: u16 = 10_000;
 pub struct ClusterBuilder {
     node_timeout: Duration,
     options: String,
+    authority: Option<Arc<Authority>>,
+}
+
+/// Where a node listens.
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    plain: u16,
+    /// Where the others send clients: where it encrypts, if it does.
+    announced: u16,
 }
 
 impl ClusterBuilder {
@@ -42,6 +51,12 @@ impl ClusterBuilder {
     /// Sets an option of every node, such as `("cluster-require-full-coverage", "no")`.
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.options += &[name, " ", value, "\n"].concat();
+        self
+    }
+
+    /// Sends clients to ports at which the nodes encrypt, with certificates of that authority.
+    pub fn tls(mut self, authority: Authority) -> Self {
+        self.authority = Some(Arc::new(authority));
         self
     }
 
@@ -63,9 +78,9 @@ impl ClusterBuilder {
             settings: self.clone(),
         };
         let nodes: Vec<_> = (0..NODES).map(|it| (it, fleet.reserve(it))).collect();
-        for (number, port) in &nodes {
+        for (number, ports) in &nodes {
             let file = fleet.file(*number, &nodes, MASTERS);
-            let node = fleet.launch(*port, *number, file).await?;
+            let node = fleet.launch(*ports, *number, file).await?;
             fleet.nodes.push(node);
         }
         Some(fleet)
@@ -91,6 +106,7 @@ impl ClusterFleet {
         ClusterBuilder {
             node_timeout: CALM,
             options: String::new(),
+            authority: None,
         }
     }
 
@@ -101,6 +117,11 @@ impl ClusterFleet {
             .map(|it| it.addr().to_string())
             .collect();
         format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// The URL of a node at which it encrypts.
+    pub fn tls_url(&self) -> String {
+        format!("rediss+cluster://{}", self.nodes[0].tls_addr())
     }
 
     /// All nodes, also those that were removed.
@@ -171,9 +192,9 @@ impl ClusterFleet {
     pub async fn add_node(&mut self) -> usize {
         let number = self.nodes.len();
         for _ in 0..ATTEMPTS {
-            let port = self.reserve(number);
-            let alone = self.file(number, &[(number, port)], 0);
-            if let Some(node) = self.launch(port, number, alone).await {
+            let ports = self.reserve(number);
+            let alone = self.file(number, &[(number, ports)], 0);
+            if let Some(node) = self.launch(ports, number, alone).await {
                 self.nodes.push(node);
                 self.introduce(number).await;
                 return number;
@@ -239,8 +260,8 @@ impl ClusterFleet {
         true
     }
 
-    /// A port for a node to be started, and one for its bus.
-    fn reserve(&mut self, number: usize) -> u16 {
+    /// Ports for a node to be started, and one for its bus.
+    fn reserve(&mut self, number: usize) -> Ports {
         let port = free_port();
         let own = if major_version() >= 7 {
             free_port()
@@ -248,20 +269,27 @@ impl ClusterFleet {
             port + TO_BUS_PORT
         };
         self.bus.put(number, own);
-        port
+        let announced = match self.settings.authority {
+            Some(_) => free_port(),
+            None => port,
+        };
+        let plain = port;
+        Ports { plain, announced }
     }
 
     /// Starts a node that knows what the file says.
-    async fn launch(&self, port: u16, number: usize, file: String) -> Option<RedisServer> {
+    async fn launch(&self, ports: Ports, number: usize, file: String) -> Option<RedisServer> {
         let timeout = self.settings.node_timeout.as_millis();
         let mut config = format!(
             "{}cluster-enabled yes\n\
              cluster-node-timeout {timeout}\n\
              cluster-announce-ip 127.0.0.1\n\
+             cluster-announce-port {}\n\
              cluster-announce-bus-port {}\n\
              cluster-replica-validity-factor 0\n\
              cluster-migration-barrier 100\n{}",
             peers::config(),
+            ports.announced,
             self.bus.port(number),
             self.settings.options,
         );
@@ -272,13 +300,18 @@ impl ClusterFleet {
             config += &["protected-mode no\nbind-source-addr ", &address, "\n"].concat();
             config += &["cluster-port ", &port, "\n"].concat();
         }
-        let node = RedisServer::builder().config(config);
-        node.file(FILE, file).start_at(port).await
+        let mut node = RedisServer::builder().config(config).file(FILE, file);
+        if let Some(authority) = &self.settings.authority {
+            node = node.tls_at(ports.announced, authority);
+            node = node.arg("--tls-auth-clients", "no");
+        }
+        node.start_at(ports.plain).await
     }
 
     /// What a node knows when it starts: itself and the others, so that nothing has to be found out.
-    fn file(&self, number: usize, nodes: &[(usize, u16)], masters: usize) -> String {
-        let line = |(other, port): &(usize, u16)| {
+    fn file(&self, number: usize, nodes: &[(usize, Ports)], masters: usize) -> String {
+        let line = |(other, ports): &(usize, Ports)| {
+            let port = ports.announced;
             let (id, bus) = (id(*other), self.bus.port(*other));
             let me = if *other == number { "myself," } else { "" };
             let role = role(*other, masters);

@@ -40,6 +40,8 @@ pub struct RedisServerBuilder {
 #[derive(Debug)]
 struct Encryption {
     identity: Identity,
+    /// Where, unless any port will do.
+    port: Option<u16>,
     /// Whose clients may connect, in the format PEM, where they have to say who they are.
     clients: Option<String>,
 }
@@ -96,6 +98,7 @@ impl RedisServerBuilder {
     pub fn tls(mut self, identity: Identity) -> Self {
         self.tls = Some(Encryption {
             identity,
+            port: None,
             clients: None,
         });
         self
@@ -105,9 +108,20 @@ impl RedisServerBuilder {
     pub fn tls_for(mut self, identity: Identity, clients: &Authority) -> Self {
         self.tls = Some(Encryption {
             identity,
+            port: None,
             clients: Some(clients.pem()),
         });
         self
+    }
+
+    /// Encrypts at this port, also what it says to its replicas, which `authority` knows.
+    pub(super) fn tls_at(mut self, port: u16, authority: &Authority) -> Self {
+        self.tls = Some(Encryption {
+            identity: authority.issue_for_loopback(),
+            port: Some(port),
+            clients: Some(authority.pem()),
+        });
+        self.arg("--tls-replication", "yes")
     }
 
     /// Starts the server and waits until it accepts connections.
@@ -126,7 +140,10 @@ impl RedisServerBuilder {
         for (name, text) in &self.files {
             std::fs::write(directory.path().join(name), text).expect("a file for the server");
         }
-        let tls_port = self.tls.as_ref().map(|_| free_port());
+        let tls_port = self
+            .tls
+            .as_ref()
+            .map(|it| it.port.unwrap_or_else(free_port));
         let mut args = self.command_line(port, &directory);
         args.extend(self.tls_args(tls_port, &directory));
         match start(&self.environment, &args).await {

@@ -11,7 +11,7 @@ use super::{
     peers::{self, PEERS},
 };
 use crate::{
-    PATIENCE,
+    LONG, PATIENCE,
     fixtures::{eventually, within},
     net::free_port,
 };
@@ -319,9 +319,10 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// The next new master that a sentinel announces; all of them announce each.
+    /// The next new master that a sentinel announces; all of them announce each. On a busy machine they try several
+    /// times.
     pub async fn next(&mut self) -> SocketAddr {
-        within(PATIENCE, async {
+        within(LONG, async {
             loop {
                 let push = self
                     .pushes

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod declared;
+mod encrypted;
 mod failover;
 mod nodes;
 mod pushes;

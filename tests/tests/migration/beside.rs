@@ -17,9 +17,9 @@ const LEASE: Duration = Duration::from_secs(10);
 
 /// Both sides at work.
 pub(crate) struct Beside {
-    pub(crate) register: Arc<Register>,
-    /// Those of the other side.
+    /// Those of the other side, which end before what they are connected to.
     pub(crate) others: Vec<Worker>,
+    register: Arc<Register>,
     ours: JoinSet<Vec<u64>>,
     entered: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -78,8 +78,8 @@ impl Beside {
             worker.send("go").await;
         }
         Self {
-            register,
             others,
+            register,
             ours,
             entered,
             stop,
@@ -90,6 +90,15 @@ impl Beside {
     pub(crate) async fn passed(&self, sections: u64) {
         let least = self.register.sections().await + sections;
         eventually(PATIENCE, async || self.register.sections().await >= least).await;
+    }
+
+    /// Until the others have entered so many sections.
+    pub(crate) async fn passed_by_others(&self, sections: u64) {
+        let theirs = async || {
+            let ours = self.entered.load(Ordering::Relaxed);
+            self.register.sections().await.saturating_sub(ours)
+        };
+        eventually(PATIENCE, async || theirs().await >= sections).await;
     }
 
     /// Stops both sides, and checks that no section was entered unseen.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{LockError, LockGuard, LockManager};
+use lock_runtime::{LockError, LockGuard, LockManager, Severity};
 use redis::Value;
 use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
 use tokio::task::JoinSet;
@@ -71,7 +71,7 @@ async fn the_name_of_the_lock_is_the_key_and_its_value_the_time_of_its_end() {
         let left = ends(&written) / per_second + offset - before.as_secs_f64();
         // In whole seconds it is rounded up.
         assert!(
-            (59.9..65.0).contains(&left),
+            (59.9..90.0).contains(&left),
             "{settings}: {written}, {left}"
         );
         release(guard).await;
@@ -98,16 +98,18 @@ async fn a_template_names_the_same_key_as_text() {
 async fn a_time_to_come_is_waited_for_and_one_that_is_over_is_taken_over_once() {
     let (server, locks) = start().await;
     let others = manager(&server, "").await;
-    let later = (now() + 1500).to_string();
+    let later = (now() + 60_000).to_string();
     server.cmd(&["SET", KEY, &later]).await;
     match try_now(&locks).await.expect_err("it is held") {
         LockError::Contended { holder, .. } => {
             let holder = holder.unwrap();
             assert_eq!(*holder.id, *later);
-            assert!(holder.remaining.unwrap() <= SECOND * 3 / 2);
+            assert!(holder.remaining.unwrap() <= 60 * SECOND);
         }
         error => panic!("{error}"),
     }
+    let later = (now() + 500).to_string();
+    server.cmd(&["SET", KEY, &later]).await;
     let request = |locks: &LockManager| locks.lock(KEY).ttl(LONG).wait_forever();
     let mut waiters = JoinSet::new();
     for locks in [&locks, &others] {
@@ -128,8 +130,8 @@ async fn a_time_to_come_is_waited_for_and_one_that_is_over_is_taken_over_once() 
 async fn who_comes_too_late_to_take_over_costs_nobody_the_lock() {
     let (server, locks) = start().await;
     server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
-    // Renewed after a second.
-    let request = locks.lock(KEY).ttl(3 * SECOND).wait(Duration::ZERO);
+    // Renewed after two seconds.
+    let request = locks.lock(KEY).ttl(6 * SECOND).wait(Duration::ZERO);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
     // Another client has seen the old time too, and learns that it is not expired any more.
     let theirs = now() + 60_000;
@@ -224,4 +226,30 @@ async fn what_the_protocol_cannot_do_is_refused() {
             "{setting}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_and_nobody_looks_for_more() {
+    let server = RedisServer::start().await;
+    let rights = "on >secret resetkeys ~lock:* ~orders resetchannels &lock:grant:* &lock:all -@all +subscribe +publish \
+                  +eval +evalsha +get +set +del +hset +hmget +hdel +pexpire +pttl +time";
+    let words: Vec<_> = ["ACL", "SETUSER", "locks"]
+        .into_iter()
+        .chain(rights.split_whitespace())
+        .collect();
+    server.cmd(&words).await;
+    let url = server.url_with_user("locks", "secret");
+    let locks = connect(url.replace("redis://", "redis+setnx://")).await;
+    server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
+    // It is taken over, confirmed, renewed, and released.
+    let request = locks.lock(KEY).ttl(SECOND / 2).wait(PATIENCE);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let written = value(&server).await;
+    eventually(PATIENCE, async || value(&server).await != written).await;
+    assert!(locks.status(KEY).await.unwrap().is_held());
+    release(guard).await;
+    assert_eq!(locks.force_release(KEY).await.unwrap(), 0);
+    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    let rights = findings.iter().find(|it| it.check == "rights").unwrap();
+    assert_eq!(rights.severity, Severity::Fine, "{rights:?}");
 }

@@ -40,14 +40,14 @@ impl Scene {
         self.server.peer().await.children("/faults/lock/key").await
     }
 
-    /// Cuts the connection as soon as something is on its way that way.
-    async fn cut(&self, lost: Lost, trigger: impl AsyncFnOnce()) {
+    /// Begins what asks the server, and cuts the connection when the request, or the reply, is on its way.
+    async fn cut(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
         let way = match lost {
             Lost::Request => self.proxy.requests(),
             Lost::Reply => self.proxy.replies(),
         };
         way.hold();
-        trigger().await;
+        assert!(poll_once(asks).await.is_pending());
         within(PATIENCE, way.held()).await;
         self.proxy.cut().await;
         way.pass();
@@ -66,11 +66,7 @@ async fn a_create_whose_answer_is_lost_is_one_node() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene
-            .cut(lost, async || {
-                assert!(poll_once(&mut acquire).await.is_pending());
-            })
-            .await;
+        scene.cut(lost, &mut acquire).await;
         let guard = within(PATIENCE, acquire).await.unwrap();
         assert_eq!(scene.line().await.len(), 1);
         release(guard).await;
@@ -136,11 +132,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         let guard = take(&scene.ours).await;
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
-        scene
-            .cut(lost, async || {
-                assert!(poll_once(&mut released).await.is_pending());
-            })
-            .await;
+        scene.cut(lost, &mut released).await;
         assert!(within(PATIENCE, released).await.unwrap());
         assert_eq!(scene.line().await, [""; 0]);
     }
@@ -154,11 +146,7 @@ async fn whoever_is_dropped_meanwhile_leaves_nothing() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene
-            .cut(lost, async || {
-                assert!(poll_once(&mut acquire).await.is_pending());
-            })
-            .await;
+        scene.cut(lost, &mut acquire).await;
         drop(acquire);
         settled(&scene.ours).await;
         tests::eventually(PATIENCE, async || scene.line().await.is_empty()).await;

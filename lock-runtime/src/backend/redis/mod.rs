@@ -2,7 +2,7 @@
 //! keys that are bound to it.
 
 mod address;
-mod cluster;
+pub(crate) mod cluster;
 mod connected;
 mod findings;
 mod lua;
@@ -286,6 +286,11 @@ impl Backend for Redis {
                 return Poll::Pending;
             }
         }
+    }
+
+    fn passed_on(&self) -> u64 {
+        let marks = self.links.iter().map(|it| it.queue.passed_on());
+        marks.fold(0, |all, marks| all | marks)
     }
 
     fn is_quiet(&self) -> bool {

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
 use super::failover::Safeguard;
+use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
@@ -22,6 +23,7 @@ use crate::held::guard::LockGuard;
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::LockError;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 
@@ -52,8 +54,17 @@ pub(super) struct Client {
     /// When it asks next; it stops when the faults do.
     acts_at: Option<Moment>,
     asked: u64,
+    usual_ttl: Duration,
+    /// Whether it often wants the same, so that lines are long.
+    pub(super) crowded: bool,
+    /// What it has got since this was last looked at, and under which number.
+    pub(super) entered: Vec<(LockKey, u64)>,
     /// Whether it only ever wants one lock, and how often it has got it.
     pub(super) eager: Option<u32>,
+    /// Whether it renews whatever it takes, and how often it has lost a lock that it had
+    /// for itself.
+    pub(super) steady: bool,
+    pub(super) lost: u32,
 }
 
 /// A connection to one server.
@@ -61,6 +72,8 @@ pub(super) struct Link {
     pub(super) queue: Queue,
     pub(super) up: bool,
     pub(super) generation: u64,
+    /// What goes over it next, where another link has the queue.
+    pub(super) outbox: Vec<Sent>,
     pub(super) requests_until: Moment,
     pub(super) answers_until: Moment,
 }
@@ -71,6 +84,7 @@ impl Link {
             queue: Queue::new(replicated, Layout::Shared),
             up: false,
             generation: 0,
+            outbox: Vec::new(),
             requests_until: now,
             answers_until: now,
         }
@@ -85,16 +99,19 @@ struct Waiting {
 }
 
 impl Client {
-    pub(super) fn new(clock: Clock, rng: Rng, store: Store) -> Self {
+    pub(super) fn new(clock: Clock, mut rng: Rng, store: Store) -> Self {
         let (mailbox, inbox) = Mailbox::alone();
         let now = clock.now();
         let mailbox = Arc::new(mailbox);
         let home: Arc<dyn Home> = mailbox.clone();
         let servers = store.servers();
+        let usual_ttl = [300, 1_500, 4_000, 10_000][rng.usize(..4)];
+        let usual_ttl = Duration::from_millis(usual_ttl);
         let replicated = store == Store::Failing(Safeguard::Replicas);
         Self {
             links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
-            coordinator: (servers > 1).then(|| Coordinator::new(Clocks::new(servers, 0))),
+            coordinator: (store == Store::Majority)
+                .then(|| Coordinator::new(Clocks::new(servers, 0))),
             dead: false,
             paused_until: now,
             wakes_at: None,
@@ -106,13 +123,22 @@ impl Client {
             rng,
             acts_at: Some(now),
             asked: 0,
+            crowded: false,
+            usual_ttl,
+            entered: Vec::new(),
             eager: None,
+            steady: false,
+            lost: 0,
         }
     }
 
     /// What the program does: ask, give up, let go.
     pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
         let held = self.guards.len();
+        let lost = self.guards.iter().filter(|(guard, kind, until)| {
+            *kind == Kind::Exclusive && now < *until && !guard.is_held()
+        });
+        self.lost += u32::try_from(lost.count()).unwrap_or(u32::MAX);
         self.guards
             .retain(|(guard, _, until)| now < *until && guard.is_held());
         if self.eager.is_some() && self.guards.len() < held {
@@ -229,7 +255,8 @@ impl Client {
             return self.send(Terms::of(id, "a", LONGEST_TTL), None);
         }
         let pick = self.rng.u8(..);
-        self.acts_at = Some(now.after(Duration::from_millis(self.rng.u64(1..1200))));
+        let most = if self.crowded { 250 } else { 1200 };
+        self.acts_at = Some(now.after(Duration::from_millis(self.rng.u64(1..most))));
         self.asked += 1;
         let id = LeaseId(self.asked);
         let wait = match pick {
@@ -237,10 +264,16 @@ impl Client {
             40..120 => Wait::AtMost(Duration::from_millis(self.rng.u64(1..8000))),
             _ => Wait::Forever,
         };
+        let likely = self.crowded && self.rng.u8(..) < 230;
         let key = ["a", "b"][self.rng.usize(..2)];
         let longest = u64::try_from(LONGEST_TTL.as_millis()).unwrap_or(u64::MAX);
-        let ttl = Duration::from_millis(self.rng.u64(100..longest));
+        let ttl = match self.rng.usize(..4) {
+            pick if self.crowded => Duration::from_millis([300, 2_000, 6_000, longest][pick]),
+            _ => Duration::from_millis(self.rng.u64(100..longest)),
+        };
+        let ttl = if likely { self.usual_ttl } else { ttl };
         let kind = match self.rng.u8(..10) {
+            _ if likely => Kind::Exclusive,
             0..5 => Kind::Exclusive,
             8.. if self.coordinator.is_none() => Kind::Permits(2),
             _ => Kind::Read,
@@ -248,9 +281,10 @@ impl Client {
         let mut hold =
             |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
         let (min_hold, max_hold) = (hold(2_000), hold(20_000));
+        let max_hold = max_hold.filter(|_| !self.steady);
         let terms = Terms {
             wait,
-            renew: self.rng.u8(..) < 220,
+            renew: self.rng.u8(..) < 220 || self.steady,
             kind,
             min_hold,
             max_hold,
@@ -284,12 +318,15 @@ impl Client {
                     if let Ok(Ok(guard)) = answer {
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };
+                        let most = if self.crowded { most / 6 } else { most };
                         let mut hold = Duration::from_millis(self.rng.u64(0..most));
                         if let Some(count) = &mut self.eager {
                             *count += 1;
                             hold = Duration::from_millis(1);
                         }
                         let until = now.after(hold);
+                        let fence = guard.fencing_token().get();
+                        self.entered.push((guard.key().clone(), fence));
                         self.guards.push((guard, kind, until));
                     }
                 }

@@ -9,6 +9,7 @@ use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::vocabulary::error::Cause;
 use crate::vocabulary::key::LockKey;
 
 /// Nobody works until the last moment of a lease.
@@ -26,6 +27,12 @@ impl World {
         link.generation += 1;
         self.servers[server].listeners.insert(client);
         self.meet(client, server);
+        if self.shards.is_some() {
+            self.node_is_up(client, server);
+        } else {
+            let link = &mut self.clients[client].links[server];
+            link.queue.connected(now);
+        }
         let ahead = self.servers[server].ahead.as_micros();
         if let Some(coordinator) = &mut self.clients[client].coordinator {
             coordinator.learn(server, i64::try_from(ahead).unwrap_or(i64::MAX));
@@ -51,13 +58,18 @@ impl World {
         self.servers[server].listeners.remove(&client);
         self.say(|| format!("client {client} loses its connection to server {server}"));
         let mut lost = self.cut(wire);
-        let trouble = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
-        let queue = &mut self.link(wire).queue;
-        lost.extend(queue.calls());
-        for sent in lost {
-            queue.replied(now, sent, Err(trouble.clone()));
+        let cause: Cause = Arc::new(ServerSaid("cut".into()));
+        if self.shards.is_some() {
+            self.node_is_down(wire, lost, &cause);
+        } else {
+            let trouble = Trouble::Unknown(cause);
+            let queue = &mut self.link(wire).queue;
+            lost.extend(queue.calls());
+            for sent in lost {
+                queue.replied(now, sent, Err(trouble.clone()));
+            }
+            queue.disconnected(trouble);
         }
-        queue.disconnected(trouble);
         let delay = Duration::from_millis(self.rng.u64(1..2000));
         self.after(delay, Event::Connect { client, server });
         self.turn(client);
@@ -75,7 +87,7 @@ impl World {
         let mut lost = Vec::new();
         for number in numbers {
             match self.pending.remove(&number) {
-                Some(Event::Answer(_, sent, _)) => lost.push(sent),
+                Some(Event::Answer(_, sent, _) | Event::Refused(_, sent, _)) => lost.push(sent),
                 Some(Event::Request(_, sent)) => {
                     if self.rng.u8(..) < 40 {
                         let (call, at) = (sent.call.clone(), sent.at);
@@ -97,7 +109,9 @@ impl World {
         }
         let client = self.rng.usize(..CLIENTS);
         let server = self.rng.usize(..self.servers.len());
-        match self.rng.u8(..if self.servers.len() > 1 { 9 } else { 8 }) {
+        // Leases of a majority outlast the clock of one server.
+        let clocks = self.servers.len() > 1 && self.shards.is_none();
+        match self.rng.u8(..if clocks { 9 } else { 8 }) {
             0..3 => self.disconnect(client, server),
             3..6 => {
                 let pause = Duration::from_millis(self.rng.u64(1..12_000));
@@ -112,6 +126,7 @@ impl World {
                 }
                 self.clients[client].die();
             }
+            7 if self.shards.is_some() => self.begin_move(),
             7 if self.servers.len() > 1 => self.server_fails(server),
             7 => self.fail_over(),
             8 => self.clock_jumps(server),
@@ -192,7 +207,9 @@ impl Event {
     /// were published may still be heard.
     fn connection(&self) -> Option<Wire> {
         match self {
-            Self::Request(wire, _) | Self::Answer(wire, ..) => Some(*wire),
+            Self::Request(wire, _) | Self::Answer(wire, ..) | Self::Refused(wire, ..) => {
+                Some(*wire)
+            }
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::redis::protocol::call::{Call, Company, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::Grant;
 use crate::backend::redis::protocol::reply::{Reply, Standing};
@@ -33,6 +33,8 @@ pub(super) struct Server {
     pub(super) listeners: HashSet<usize>,
     /// Messages to be delivered, and to whom.
     pub(super) published: Vec<(usize, Grant)>,
+    /// Clients with the scripts of before, which hand a lock to nobody else with them.
+    pub(super) plain: HashSet<usize>,
     /// Until when it does nothing.
     pub(super) paused_until: Moment,
     /// Until when it grants nothing, since it has forgotten locks.
@@ -40,26 +42,30 @@ pub(super) struct Server {
 }
 
 #[derive(Clone, Default)]
-struct Lock {
+pub(super) struct Lock {
     holders: Vec<Holder>,
-    queue: BTreeMap<(u64, String), Member>,
+    pub(super) queue: BTreeMap<(u64, String), Member>,
     seen: HashMap<usize, Moment>,
+    /// The clients of whom more wait.
+    pub(super) crowded: HashSet<usize>,
 }
 
 #[derive(Clone)]
 struct Holder {
     /// `None` where it has let go and the lock rests.
     token: Option<Token>,
+    client: usize,
     kind: Kind,
     until: Moment,
 }
 
 #[derive(Clone)]
-struct Member {
+pub(super) struct Member {
     token: Token,
-    client: usize,
-    kind: Kind,
-    ttl: Duration,
+    pub(super) client: usize,
+    pub(super) kind: Kind,
+    pub(super) ttl: Duration,
+    pub(super) company: Company,
 }
 
 impl Server {
@@ -72,6 +78,7 @@ impl Server {
             locks: BTreeMap::new(),
             listeners: HashSet::new(),
             published: Vec::new(),
+            plain: HashSet::new(),
             paused_until: now,
             quarantined_until: now,
         }
@@ -103,7 +110,15 @@ impl Server {
     pub(super) fn execute(&mut self, now: Moment, client: usize, call: &Call) -> Reply {
         let now = self.shows(now);
         match call {
-            Call::Acquire { ticket, place } => self.acquire(now, client, ticket, *place),
+            Call::Acquire {
+                ticket,
+                place,
+                company,
+            } => {
+                let plain = self.plain.contains(&client);
+                let company = if plain { Company::Unsaid } else { *company };
+                self.acquire(now, client, ticket, *place, company)
+            }
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
             Call::Raise { ticket, fence } => {
@@ -118,22 +133,30 @@ impl Server {
             }
             Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token, *rest))
+                Reply::Ours(self.release(now, client, key, ticket.token, *rest))
             }
             Call::Leave(ticket) => {
                 let lock = self.lock(now, ticket);
                 lock.queue.retain(|_, it| it.token != ticket.token);
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
+                Reply::Ours(self.release(now, client, key, ticket.token, Duration::ZERO))
             }
             Call::Disown(grant) => {
                 let key = grant.key().expect("it is one of ours");
-                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
+                Reply::Ours(self.release(now, client, &key, grant.token, Duration::ZERO))
             }
             Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
                 Reply::Raw(redis::Value::Nil)
             }
         }
+    }
+
+    /// Gives a lock to another node, with all that belongs to it.
+    pub(super) fn hand_over(&mut self, key: &LockKey, to: &mut Self) {
+        if let Some(lock) = self.locks.remove(key) {
+            to.locks.insert(key.clone(), lock);
+        }
+        to.fence = to.fence.max(self.fence);
     }
 
     fn acquire(
@@ -142,6 +165,7 @@ impl Server {
         client: usize,
         ticket: &Ticket,
         place: Option<u64>,
+        company: Company,
     ) -> Reply {
         let terms = &ticket.terms;
         let lock = self.lock(now, ticket);
@@ -155,22 +179,24 @@ impl Server {
             }
             if !terms.wait.is_try() {
                 let place = place.unwrap_or(now.as_nanos() / 1000);
-                lock.enqueue(now, client, ticket, place);
+                lock.enqueue(now, client, ticket, place, company);
                 stands = Some(place);
             }
-            self.dispatch(now, &terms.key);
+            self.dispatch(now, client, &terms.key);
         }
         let lock = self.lock(now, ticket);
         if lock.extend(now, ticket) {
-            return Reply::Granted { fence: self.fence };
+            let fence = self.granted(ticket.token).unwrap_or(self.fence);
+            return Reply::Granted { fence };
         }
+        let lock = self.lock(now, ticket);
         let line = lock.line(now);
         match stands {
             Some(_) if lock.holders.is_empty() => Reply::Gone,
             Some(place) => Reply::Waiting { place, line },
             None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { line },
             None => {
-                lock.hold(now, ticket.token, terms.kind, terms.ttl);
+                lock.hold(now, client, ticket.token, terms.kind, terms.ttl);
                 Reply::Granted { fence: self.next() }
             }
         }
@@ -179,14 +205,17 @@ impl Server {
     fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
         let lock = self.lock(now, &tickets[0]);
         lock.seen.insert(client, now);
-        self.dispatch(now, &tickets[0].terms.key);
+        self.dispatch(now, client, &tickets[0].terms.key);
         let mut standings = Vec::new();
         for ticket in tickets {
             let lock = self.lock(now, ticket);
             let waits = |it: &Member| it.token == ticket.token;
             standings.push(if lock.extend(now, ticket) {
-                Standing::Granted { fence: self.next() }
-            } else if lock.queue.values().any(waits) {
+                let fence = self.granted(ticket.token);
+                Standing::Granted {
+                    fence: fence.unwrap_or_else(|| self.next()),
+                }
+            } else if lock.queue.values().any(waits) || self.follows(ticket.token) {
                 Standing::Waiting
             } else {
                 Standing::Gone
@@ -196,7 +225,14 @@ impl Server {
         Reply::Asked { line, standings }
     }
 
-    fn release(&mut self, now: Moment, key: &LockKey, token: Token, rest: Duration) -> bool {
+    fn release(
+        &mut self,
+        now: Moment,
+        client: usize,
+        key: &LockKey,
+        token: Token,
+        rest: Duration,
+    ) -> bool {
         let lock = self.locks.entry(key.clone()).or_default();
         lock.sweep(now);
         let place = lock.holders.iter().position(|it| it.token == Some(token));
@@ -208,11 +244,50 @@ impl Server {
                 lock.holders[place].until = now.after(rest);
             }
         }
-        self.dispatch(now, key);
+        self.dispatch(now, client, key);
         place.is_some()
     }
 
-    fn dispatch(&mut self, now: Moment, key: &LockKey) {
+    /// Who holds it exclusively.
+    pub(super) fn owner(&mut self, now: Moment, key: &LockKey) -> Option<(usize, Token)> {
+        let now = self.shows(now);
+        let lock = self.locks.get_mut(key)?;
+        lock.sweep(now);
+        let first = lock.holders.first()?;
+        let token = first.token.filter(|_| first.kind == Kind::Exclusive)?;
+        Some((first.client, token))
+    }
+
+    pub(super) fn forget(&mut self, key: &LockKey) {
+        self.locks.remove(key);
+    }
+
+    /// Takes a lock from its holders, and hands it on; those who are told.
+    pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
+        let now = self.shows(now);
+        let lock = self.locks.entry(key.clone()).or_default();
+        lock.sweep(now);
+        let holders = std::mem::take(&mut lock.holders);
+        self.dispatch(now, usize::MAX, key);
+        holders.iter().filter_map(|it| it.token).collect()
+    }
+
+    /// The number under which this call has granted to one who waited.
+    fn granted(&self, token: Token) -> Option<u64> {
+        let grants = self.published.iter().map(|(_, grant)| grant);
+        let mut own = grants.filter(|it| it.token == token);
+        own.next().map(|it| it.fence)
+    }
+
+    /// Whether this call has taken it out of the line behind another one.
+    fn follows(&self, token: Token) -> bool {
+        let mut grants = self.published.iter().map(|(_, grant)| grant);
+        grants.any(|it| it.followers.contains(&token))
+    }
+
+    /// Hands the lock on, in a call of this client.
+    fn dispatch(&mut self, now: Moment, client: usize, key: &LockKey) {
+        let plain = self.plain.contains(&client);
         let fence = &mut self.fence;
         let Some(lock) = self.locks.get_mut(key) else {
             return;
@@ -236,12 +311,20 @@ impl Server {
             }
             let member = head.remove();
             *fence += 1;
-            lock.hold(now, member.token, kind, member.ttl.min(CLAIM_TTL));
+            let first = *fence;
+            let ttl = member.ttl.min(CLAIM_TTL);
+            lock.hold(now, member.client, member.token, kind, ttl);
+            let mut followers = Vec::new();
+            if kind == Kind::Exclusive && !plain {
+                followers = lock.followers(&member);
+                *fence += followers.len() as u64;
+            }
             let grant = Grant {
                 token: member.token,
-                fence: *fence,
+                fence: first,
                 owner: format!("lock:{{{key}}}").into(),
                 name: member.token.to_string().into(),
+                followers: followers.iter().map(|it| it.token).collect(),
             };
             self.published.push((member.client, grant));
         }
@@ -276,9 +359,10 @@ impl Lock {
         }
     }
 
-    fn hold(&mut self, now: Moment, token: Token, kind: Kind, ttl: Duration) {
+    fn hold(&mut self, now: Moment, client: usize, token: Token, kind: Kind, ttl: Duration) {
         self.holders.push(Holder {
             token: Some(token),
+            client,
             kind,
             until: now.after(ttl),
         });
@@ -308,7 +392,19 @@ impl Lock {
         }
     }
 
-    fn enqueue(&mut self, now: Moment, client: usize, ticket: &Ticket, place: u64) {
+    fn enqueue(
+        &mut self,
+        now: Moment,
+        client: usize,
+        ticket: &Ticket,
+        place: u64,
+        company: Company,
+    ) {
+        if company == Company::More {
+            self.crowded.insert(client);
+        } else {
+            self.crowded.remove(&client);
+        }
         let known = self.queue.values().any(|it| it.token == ticket.token);
         if !known {
             let member = Member {
@@ -316,6 +412,7 @@ impl Lock {
                 client,
                 kind: ticket.terms.kind,
                 ttl: ticket.terms.ttl,
+                company,
             };
             self.queue.insert((place, ticket.token.to_string()), member);
         }

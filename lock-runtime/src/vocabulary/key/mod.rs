@@ -6,6 +6,9 @@ pub(crate) mod writer;
 #[cfg(feature = "redis")]
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::Hasher as _;
+
+use crate::base::numbers::Spread;
 
 /// The longest name in bytes, after escaping.
 pub(crate) const MAX_BYTES: usize = 1024;
@@ -40,6 +43,13 @@ impl LockKey {
     /// make it again with [`from_escaped`](Self::from_escaped).
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// One bit of 64, which other keys may have too.
+    pub(crate) fn mark(&self) -> u64 {
+        let mut hasher = Spread::default();
+        hasher.write(self.0.as_bytes());
+        1 << (hasher.finish() >> 58)
     }
 
     /// Reads an escaped name, or says what is wrong with it.

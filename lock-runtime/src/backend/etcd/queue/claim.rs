@@ -36,8 +36,6 @@ pub(super) struct Claim {
     pub(super) unwatched: bool,
     /// Whether a call without an answer may have deleted its entry.
     pub(super) unsure: bool,
-    /// Whether the driver was last told of trouble.
-    pub(super) troubled: bool,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -100,7 +98,6 @@ impl Claim {
             announces: false,
             unwatched: false,
             unsure: false,
-            troubled: false,
             holder: None,
         }
     }

@@ -1,7 +1,7 @@
 //! How claims end, and how the driver is told.
 
 use super::Queue;
-use super::claim::Stage;
+use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
@@ -34,9 +34,7 @@ impl Queue {
 
     /// Something is in the way of an acquisition for now.
     pub(super) fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
-        let claim = self.claims.get_mut(&id);
-        if let Some(claim) = claim.filter(|claim| claim.acquires()) {
-            claim.troubled = true;
+        if self.claims.get(&id).is_some_and(Claim::acquires) {
             self.outcomes.push_back(Outcome::Trouble {
                 id,
                 cause: trouble.cause(),
@@ -52,17 +50,6 @@ impl Queue {
                 self.outcomes.push_back(Outcome::Failed { id, cause });
             }
             self.leave(now, id);
-        }
-    }
-
-    /// Tells that it waits, after trouble that has passed.
-    pub(super) fn waits_again(&mut self, id: LeaseId) {
-        if let Some(claim) = self.claims.get_mut(&id)
-            && claim.stage == Stage::Waiting
-            && std::mem::take(&mut claim.troubled)
-        {
-            let holder = claim.holder.clone();
-            self.outcomes.push_back(Outcome::Waiting { id, holder });
         }
     }
 

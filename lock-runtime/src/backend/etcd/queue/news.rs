@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::Stage;
-use super::session::News;
+use super::lease::News;
 use super::{PAUSE, Queue, Seen};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
@@ -21,7 +21,6 @@ impl Queue {
             return;
         };
         match (seen, claim.stage) {
-            (Seen::Created, _) => self.waits_again(id),
             (Seen::Changed, Stage::Held { .. }) => self.lose(id),
             (Seen::Changed, Stage::Waiting) => {
                 claim.stage = Stage::Looking;

@@ -50,7 +50,6 @@ pub(crate) enum Order {
 /// What a watch has seen.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    Created,
     Changed,
     /// It has ended without an event: what it would have shown may be compacted.
     Ended,

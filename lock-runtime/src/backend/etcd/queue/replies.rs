@@ -1,7 +1,7 @@
 //! What each answer means for its claim.
 
 use super::claim::{Claim, Stage};
-use super::session::News;
+use super::lease::News;
 use super::stages::first_holder;
 use super::{About, PAUSE, Queue, Step};
 use crate::backend::Outcome;

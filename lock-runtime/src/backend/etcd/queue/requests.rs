@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::session::{News, Session};
+use super::lease::News;
+use super::session::Session;
 use crate::backend::etcd::protocol::trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;

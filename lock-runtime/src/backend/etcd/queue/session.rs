@@ -1,14 +1,10 @@
-//! A session: the lease that all locks of one ttl share, and how it is kept alive. A
+//! A session: the lease that all locks of one ttl share, and what is asked about it. A
 //! state machine without I/O.
-//!
-//! A member that was cut off or stopped may take itself for the leader, and answer
-//! keep-alives that the others know nothing of. So they go to all members, and count
-//! once a majority has answered and the session's marker is still there.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::claim::patience;
+use super::lease::{Beat, Marker, News, Open};
 use super::order::{About, PAUSE, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
@@ -35,51 +31,6 @@ enum State {
     Closed { until: Moment },
     Granting,
     Open(Open),
-}
-
-#[derive(Debug)]
-struct Open {
-    lease: i64,
-    ttl: Duration,
-    /// A moment before the call was sent that was confirmed last.
-    since: Moment,
-    marker: Marker,
-    beat: Option<Beat>,
-    next_beat: Moment,
-}
-
-/// The key that shows that the lease lives.
-#[derive(Debug)]
-enum Marker {
-    /// At this revision.
-    Written(i64),
-    Writing,
-    /// To be written then.
-    Due(Moment),
-}
-
-/// A keep-alive on its way.
-#[derive(Debug)]
-struct Beat {
-    at: Moment,
-    /// Those who have answered it.
-    members: BTreeSet<u64>,
-    /// Whether the marker is being looked at.
-    looking: bool,
-    /// What went wrong last.
-    failed: Option<Cause>,
-}
-
-/// What a session has learnt.
-#[derive(Debug)]
-pub(super) enum News {
-    Nothing,
-    /// Entries can be made on it; calls that were sent before make none any more.
-    Ready,
-    /// It lives, and can be counted from a later moment.
-    Confirmed,
-    Lost,
-    Failed(Cause),
 }
 
 /// What an entry is made on.
@@ -184,12 +135,7 @@ impl Session {
         if let State::Open(open) = &mut self.state
             && open.beat.is_none()
         {
-            open.beat = Some(Beat {
-                at: now,
-                members: BTreeSet::new(),
-                looking: false,
-                failed: None,
-            });
+            open.beat = Some(Beat::sent(now));
             let call = Call::keep_alive(open.lease);
             self.send(now, Step::Alive(now), call, around);
         }
@@ -347,57 +293,6 @@ impl Session {
             at,
             patience: patience(self.asked),
         });
-    }
-}
-
-impl Open {
-    /// Takes in a member's answer to a keep-alive; says whether to look for the marker,
-    /// and whether that is after a majority has answered.
-    fn heard(
-        &mut self,
-        at: Moment,
-        result: Result<Reply, Trouble>,
-        majority: usize,
-    ) -> Option<bool> {
-        let beat = self.beat.as_mut().filter(|beat| beat.at == at)?;
-        let mut doubt = false;
-        match result {
-            Ok(Reply::Lease(lease)) if lease.ttl > 0 => {
-                let member = lease.header.map_or(0, |header| header.member_id);
-                beat.members.insert(member);
-            }
-            // This member may know less than the others.
-            Ok(_) | Err(Trouble::NoLease(_)) => doubt = true,
-            Err(trouble) => beat.failed = Some(trouble.cause()),
-        }
-        let confirmed = beat.members.len() >= majority;
-        let look = !beat.looking && (confirmed || doubt);
-        beat.looking |= look;
-        look.then_some(confirmed)
-    }
-
-    /// The marker was there before a majority had answered; `true` if it has by now.
-    fn looked_in_doubt(&mut self, at: Moment, majority: usize) -> bool {
-        let Some(beat) = self.beat.as_mut().filter(|beat| beat.at == at) else {
-            return false;
-        };
-        beat.looking = beat.members.len() >= majority;
-        beat.looking
-    }
-
-    fn confirm(&mut self, at: Moment) -> News {
-        if self.beat.take_if(|beat| beat.at == at).is_none() {
-            return News::Nothing;
-        }
-        self.since = at;
-        self.next_beat = at.after(self.ttl / 3);
-        News::Confirmed
-    }
-
-    fn fail(&mut self, now: Moment, why: Cause) -> News {
-        self.beat = None;
-        self.next_beat = now.after(self.ttl / 20);
-        News::Failed(why)
     }
 }
 

@@ -13,7 +13,8 @@ use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
-use super::session::{News, Session};
+use super::lease::News;
+use super::session::Session;
 
 /// The first holder of a line that is not empty, and who waits there.
 pub(super) fn first_holder(line: &[Entry]) -> Option<Box<Holder>> {
@@ -131,7 +132,6 @@ impl Queue {
             return self.leave(now, id);
         }
         claim.stage = Stage::Waiting;
-        claim.troubled = false;
         claim.holder.clone_from(&holder);
         self.outcomes.push_back(Outcome::Waiting { id, holder });
         if let Place::Behind(at) = place {

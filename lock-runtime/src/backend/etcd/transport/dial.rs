@@ -77,6 +77,7 @@ pub(crate) struct Dialer {
     login: Option<Credentials>,
     provider: Option<Provider>,
     timeout: Duration,
+    longest: Duration,
 }
 
 impl Dialer {
@@ -91,11 +92,20 @@ impl Dialer {
             provider: setup.credentials.clone(),
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
+            longest: setup.connect_timeout,
         }
     }
 
     pub(crate) fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Gives the next attempt more time, the more of them have `failed` in turn: a member
+    /// that is busy with logins that are given up too soon would be busy for ever.
+    pub(crate) fn more_patient(mut self, failed: u32) -> Self {
+        let timeout = self.timeout.saturating_mul(1 << failed.min(8));
+        self.timeout = timeout.min(self.longest);
+        self
     }
 
     pub(crate) async fn open(self) -> Result<Opened, Trouble> {

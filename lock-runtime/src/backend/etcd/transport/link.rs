@@ -35,6 +35,8 @@ pub(crate) struct Link {
     number: usize,
     dialer: Dialer,
     state: State,
+    /// How many attempts to connect have failed in turn.
+    failed: u32,
     pause: Duration,
     in_flight: Vec<InFlight>,
     grace: Option<Moment>,
@@ -72,6 +74,7 @@ impl Link {
             number,
             dialer,
             state: State::Down { until: now },
+            failed: 0,
             pause: FIRST_PAUSE,
             in_flight: Vec::new(),
             grace: None,
@@ -99,7 +102,8 @@ impl Link {
     /// Writes, reads and connects; says what has come of it.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, reports: &mut Vec<Report>) {
         if matches!(self.state, State::Down { until } if until <= now) {
-            self.state = State::Dialling(Box::pin(self.dialer.clone().open()));
+            let dialer = self.dialer.clone().more_patient(self.failed);
+            self.state = State::Dialling(Box::pin(dialer.open()));
         }
         if let State::Dialling(dialling) = &mut self.state
             && let Poll::Ready(result) = dialling.as_mut().poll(cx)
@@ -107,10 +111,12 @@ impl Link {
             match result {
                 Ok(opened) => {
                     events::connected(self.number);
+                    self.failed = 0;
                     reports.push(Report::Up(opened.cluster()));
                     self.state = State::Up(Box::new(opened.channel));
                 }
                 Err(trouble) => {
+                    self.failed = self.failed.saturating_add(1);
                     self.rest(now);
                     reports.push(Report::Down(trouble));
                 }
@@ -154,7 +160,7 @@ impl Link {
         }
         while let Some(watching) = &mut self.watching {
             match watching.incoming.poll_next::<WatchResponse>(&mut cx) {
-                Poll::Ready(Ok(response)) => reports.push(seen(&response)),
+                Poll::Ready(Ok(response)) => reports.extend(seen(&response)),
                 Poll::Ready(Err(trouble)) => return Some(trouble),
                 Poll::Pending => break,
             }
@@ -259,15 +265,17 @@ fn create(watch: Watch) -> WatchCreateRequest {
     }
 }
 
-fn seen(response: &WatchResponse) -> Report {
+/// What a watch reports; nothing when it begins.
+fn seen(response: &WatchResponse) -> Option<Report> {
     let seen = if response.canceled {
         Seen::Ended
     } else if response.events.is_empty() {
-        Seen::Created
+        return None;
     } else {
         Seen::Changed
     };
-    Report::Seen(u64::try_from(response.watch_id).unwrap_or(0), seen)
+    let watch = u64::try_from(response.watch_id).unwrap_or(0);
+    Some(Report::Seen(watch, seen))
 }
 
 fn number(watch: u64) -> i64 {

@@ -74,6 +74,11 @@ impl Lane {
         up.map(|(id, _)| *id)
     }
 
+    /// Marks of the keys whose locks are passed on here.
+    pub(super) fn passed_on(&self) -> u64 {
+        self.queue.passed_on()
+    }
+
     pub(super) fn is_quiet(&self) -> bool {
         self.nodes.values().all(|node| node.link.is_quiet())
     }

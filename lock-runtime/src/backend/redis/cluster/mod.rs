@@ -7,8 +7,8 @@ mod joining;
 mod lane;
 mod mail;
 mod queries;
-mod routes;
-mod topology;
+pub(crate) mod routes;
+pub(crate) mod topology;
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -212,6 +212,11 @@ impl Backend for Cluster {
                 return Poll::Pending;
             }
         }
+    }
+
+    fn passed_on(&self) -> u64 {
+        let marks = self.lanes.iter().map(Lane::passed_on);
+        marks.fold(0, |all, marks| all | marks)
     }
 
     fn is_quiet(&self) -> bool {

@@ -21,10 +21,10 @@ const MOST_HOPS: u8 = 5;
 
 /// Identifies a node as long as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 #[derive(Debug)]
-pub(super) struct Routes {
+pub(crate) struct Routes {
     nodes: BTreeMap<NodeId, Host>,
     slots: Box<[Option<NodeId>]>,
     /// Until when nodes are kept that serve no slot.
@@ -42,22 +42,22 @@ pub(super) struct Routes {
 
 /// The slots that a new answer has given to another node.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Changed(Vec<u16>);
+pub(crate) struct Changed(Vec<u16>);
 
 impl Changed {
-    pub(super) fn contains(&self, slot: u16) -> bool {
+    pub(crate) fn contains(&self, slot: u16) -> bool {
         self.0.binary_search(&slot).is_ok()
     }
 
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Routes {
     /// Only these nodes are known, and not what they serve.
-    pub(super) fn new(seeds: &[Host], now: Moment) -> Self {
+    pub(crate) fn new(seeds: &[Host], now: Moment) -> Self {
         let mut this = Self {
             nodes: BTreeMap::new(),
             slots: vec![None; usize::from(SLOTS)].into(),
@@ -75,44 +75,44 @@ impl Routes {
         this
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.known
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Host)> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Host)> {
         self.nodes.iter().map(|(id, host)| (*id, host))
     }
 
     /// Whether nodes have come or gone since the last time.
-    pub(super) fn has_other_nodes(&mut self) -> bool {
+    pub(crate) fn has_other_nodes(&mut self) -> bool {
         std::mem::take(&mut self.other_nodes)
     }
 
-    pub(super) fn contains(&self, id: NodeId) -> bool {
+    pub(crate) fn contains(&self, id: NodeId) -> bool {
         self.nodes.contains_key(&id)
     }
 
     /// The nodes that serve a slot.
-    pub(super) fn masters(&self) -> Vec<NodeId> {
+    pub(crate) fn masters(&self) -> Vec<NodeId> {
         let serving = |id: &NodeId| self.slots.contains(&Some(*id));
         self.nodes.keys().copied().filter(serving).collect()
     }
 
     /// The slots that a node serves, as far as is known.
-    pub(super) fn slots_of(&self, id: NodeId) -> BTreeSet<u16> {
+    pub(crate) fn slots_of(&self, id: NodeId) -> BTreeSet<u16> {
         (0..SLOTS)
             .filter(|slot| self.of(*slot) == Some(id))
             .collect()
     }
 
     /// The node that serves a slot, as far as is known.
-    pub(super) fn of(&self, slot: u16) -> Option<NodeId> {
+    pub(crate) fn of(&self, slot: u16) -> Option<NodeId> {
         self.slots.get(usize::from(slot)).copied().flatten()
     }
 
     /// Where to send a call on that `from` did not carry out; `Err` gives back one that
     /// has been sent on too often.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         now: Moment,
         from: NodeId,
@@ -139,19 +139,19 @@ impl Routes {
     }
 
     /// Something does not fit what is known: ask soon.
-    pub(super) fn doubt(&mut self, now: Moment) {
+    pub(crate) fn doubt(&mut self, now: Moment) {
         let earliest = self.asked.map_or(now, |at| at.after(ASK_AT_MOST_EVERY));
         self.doubt_at(earliest.max(now));
     }
 
     /// Ask at this time or before.
-    pub(super) fn doubt_at(&mut self, at: Moment) {
+    pub(crate) fn doubt_at(&mut self, at: Moment) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
     /// Whether to ask now; if so, [`learned`](Self::learned) or
     /// [`not_told`](Self::not_told) has to follow.
-    pub(super) fn begins_to_ask(&mut self, now: Moment) -> bool {
+    pub(crate) fn begins_to_ask(&mut self, now: Moment) -> bool {
         let begins = !self.asking && self.due.is_some_and(|due| due <= now);
         if begins {
             self.asking = true;
@@ -161,18 +161,18 @@ impl Routes {
         begins
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         self.due.filter(|_| !self.asking)
     }
 
     /// There was no answer.
-    pub(super) fn not_told(&mut self, now: Moment) {
+    pub(crate) fn not_told(&mut self, now: Moment) {
         self.asking = false;
         self.doubt(now);
     }
 
     /// What `from` has told of the topology.
-    pub(super) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
+    pub(crate) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
         self.asking = false;
         self.known |= !ranges.is_empty();
         let mut slots = vec![None; usize::from(SLOTS)].into_boxed_slice();

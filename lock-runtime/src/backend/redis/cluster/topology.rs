@@ -8,15 +8,15 @@ use crate::vocabulary::authority::Host;
 
 /// Neighbouring slots and the master that serves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) first: u16,
-    pub(super) last: u16,
+pub(crate) struct Range {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
     /// Its name is empty where it is that of the node which was asked.
-    pub(super) master: Host,
+    pub(crate) master: Host,
 }
 
 /// `None` if it is no such answer.
-pub(super) fn read(value: &Value) -> Option<Vec<Range>> {
+pub(crate) fn read(value: &Value) -> Option<Vec<Range>> {
     let Value::Array(ranges) = value else {
         return None;
     };

@@ -2,7 +2,8 @@
 -- Sent again under the same name it extends instead of finding itself in the way.
 --
 -- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
--- ARGV[4] kind, or '' for x  [5] the place of an earlier token of the same
+-- ARGV[4] kind, or '' for x; 'x+' where more of this connection wait or will, and may be
+--         granted the lock together; 'x-' to be granted it alone  [5] the place of an earlier token of the same
 --         waiter, if there is one
 -- reply   name, a new line, fence: it is granted
 --         {name, 'waiting', place, ms left of a holder, its name, how many others
@@ -11,7 +12,8 @@
 --         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
 local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
-if kind == '' then kind = 'x' end
+local more, alone = kind == 'x+', kind == 'x-'
+if kind == '' or more or alone then kind = 'x' end
 if kind ~= 'x' and kind ~= 'r' and not string.match(kind, '^p[1-9]%d*$') then
   return redis.error_reply('ERR the kind is x, r, or p and a number')
 end
@@ -28,7 +30,7 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   end
   if channel ~= '' then
     member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
-    place = enqueue(member, tonumber(ARGV[5]), channel)
+    place = enqueue(member, tonumber(ARGV[5]), channel, more, alone)
   end
   local granted
   owner, granted = dispatch(owner)

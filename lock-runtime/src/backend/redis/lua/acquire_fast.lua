@@ -1,7 +1,8 @@
 -- The common cases, before anything is made that they do not need: an exclusive
 -- lock that is free and that nobody waits for, and one that somebody else holds.
 local call = redis.call
-if not ARGV[4] then
+local kind = ARGV[4]
+if not kind or not ARGV[5] and (kind == 'x+' or kind == 'x-') then
   local owner, queue, seen, channel = KEYS[1], KEYS[1] .. ':q', KEYS[1] .. ':s', ARGV[3]
   if call('EXISTS', owner, queue) == 0 then
     local fence = count and count() or call('INCR', KEYS[2])
@@ -16,8 +17,8 @@ if not ARGV[4] then
     if holder and holder ~= ARGV[1] and string.byte(holder) ~= 42 then -- not '*'
       local now = call('TIME')
       local place = string.format('%d%06d', now[1], now[2])
-      call('ZADD', queue, 'NX', place, 'x:' .. ARGV[2] .. ':' .. channel .. '\n' .. ARGV[1])
-      call('ZADD', seen, place, channel)
+      call('ZADD', queue, 'NX', kind == 'x-' and place .. ALONE or place, 'x:' .. ARGV[2] .. ':' .. channel .. '\n' .. ARGV[1])
+      call('ZADD', seen, kind == 'x+' and place .. MORE or place, channel)
       -- Now and then is enough, and costs less.
       if now[2] % 64 == 0 then
         call('ZREMRANGEBYSCORE', seen, '-inf', string.format('(%.0f', place - SILENCE))

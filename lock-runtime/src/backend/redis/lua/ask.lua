@@ -7,9 +7,9 @@
 --          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}, then how
 --          many others than one wait, ms for which the first of all has waited}
 if redis.call('PEXPIRE', QUEUE, HOUSEKEEPING) == 1 then
-  note(ARGV[1], time())
+  note(ARGV[1], time(), has_more(ARGV[1]))
 end
-local owner, granted = dispatch(redis.call('GET', OWNER))
+local owner, granted, chained = dispatch(redis.call('GET', OWNER))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do
@@ -17,7 +17,8 @@ for i = 2, #ARGV do
   local answer
   if owner and extend(owner, name, kind, ttl) then
     answer = {name, 'granted', granted[name] or next_fence()}
-  elseif redis.call('ZSCORE', QUEUE, ARGV[i]) then
+  elseif redis.call('ZSCORE', QUEUE, ARGV[i])
+    or string.find(chained, '\n' .. string.sub(name, 1, 32), 1, true) then
     answer = {name, 'waiting'}
   else
     answer = {name, 'gone'}

@@ -10,8 +10,10 @@
 -- every call as KEYS[3], [4] and [5]:
 --
 -- :q queue:   a sorted set by place (server time in microseconds), members
---             kind:ttl:channel, a new line, name
--- :s seen:    a sorted set, the channels of connections by when they last asked
+--             kind:ttl:channel, a new line, name; half a microsecond more where the
+--             member is granted the lock alone
+-- :s seen:    a sorted set, the channels of connections by when they last asked; half a
+--             microsecond later where several of a connection wait
 -- :h holders: a sorted set, the names of those who share the lock by the ends of
 --             their leases (server time in milliseconds)
 --
@@ -53,19 +55,24 @@ local function is_silent(channel, now)
   return not seen or now - seen > SILENCE
 end
 
+-- Whether more of a connection wait, as it said when one of them last joined.
+local function has_more(channel)
+  return (redis.call('ZSCORE', SEEN, channel) or 0) % 1 ~= 0
+end
+
 -- Notes that a connection lives, and forgets those that are silent.
-local function note(channel, now)
-  redis.call('ZADD', SEEN, digits(now), channel)
+local function note(channel, now, more)
+  redis.call('ZADD', SEEN, more and digits(now) .. MORE or digits(now), channel)
   redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. digits(now - SILENCE))
   redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
 end
 
-local function enqueue(member, place, channel)
+local function enqueue(member, place, channel, more, alone)
   local now = time()
   place = place or now
-  redis.call('ZADD', QUEUE, 'NX', digits(place), member)
+  redis.call('ZADD', QUEUE, 'NX', alone and digits(place) .. ALONE or digits(place), member)
   redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
-  note(channel, now)
+  note(channel, now, more)
   return place
 end
 
@@ -162,23 +169,28 @@ local function crowd(own)
 end
 
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
--- Returns its owner then, and the fences of those whom it granted, by their names.
+-- Returns its owner then, the fences of those whom it granted, by their names, and the
+-- tokens of those who follow them.
 -- The order of the writes matters: removals pass when memory is full, and what
 -- follows a write in the same script passes with it. A member that was taken out
 -- of the line before is served first; a channel that has proved deaf before is
 -- not tried again.
-local function dispatch(owner, popped, deaf)
-  local granted = {}
-  if owner and not shared(owner) then return owner, granted end
+local function dispatch(owner, popped, popped_place, deaf)
+  local granted, chained = {}, ''
+  if owner and not shared(owner) then return owner, granted, chained end
   local now
   local gone = {}
   if deaf then gone[deaf] = true end
   for _ = 1, MOST do
-    local head
+    local head, place
     if owner then
       head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
     else
-      head = popped or redis.call('ZPOPMIN', QUEUE)[1]
+      head, place = popped, popped_place
+      if not head then
+        local found = redis.call('ZPOPMIN', QUEUE)
+        head, place = found[1], found[2]
+      end
       popped = nil
     end
     if not head then break end
@@ -193,9 +205,16 @@ local function dispatch(owner, popped, deaf)
     end
     if not gone[channel] then
       local fence = next_fence()
+      local count, tokens = 0, ''
+      if kind == 'x' and place % 1 == 0 and has_more(channel) then
+        count, tokens = followers(QUEUE, head, name)
+        -- Each has a number of its own, behind that of the first.
+        if count > 0 then redis.call('INCRBY', FENCE, count) end
+      end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name) > 0 then
+      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name .. tokens) > 0 then
         granted[name] = fence
+        chained = tokens
         if kind == 'x' then
           owner = name
           break
@@ -213,5 +232,5 @@ local function dispatch(owner, popped, deaf)
     end
   end
   if now then tidy() end
-  return owner, granted
+  return owner, granted, chained
 end

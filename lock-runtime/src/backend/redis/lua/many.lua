@@ -5,7 +5,8 @@
 --
 -- KEYS[1] fence  [2..] an owner for each call
 -- ARGV[1] channel  [2] how many of the calls acquire, then for each call: name,
---         and a ttl in ms to acquire, '=' and a ttl to renew, or '' to release
+--         and a ttl in ms to acquire, behind a '+' or '-' what the kinds 'x+' and 'x-'
+--         say; '=' and a ttl to renew; or '' to release
 -- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
 --         the lock was ours or not, or what its own script replies
 local call, FENCE, CHANNEL = redis.call, KEYS[1], ARGV[1]
@@ -17,13 +18,34 @@ local fence
 -- The locks that may have been handed over meanwhile, under a larger one.
 local ahead = {}
 
+-- The lines that the last call about a lock has joined, by the owner: its place, ms left
+-- of the holder, its name, how many others wait, and whether the connection was noted
+-- with more who wait.
+local joined = {}
+
 local function by_script(script, owner, ...)
   local reply = script({owner, FENCE}, {...})
   ahead[owner] = ahead[owner] or call('EXISTS', owner) == 1
   return reply
 end
 
+-- Joins a line behind the last call, which has found the lock held and joined it too:
+-- neither can have changed since.
+local function join(line, owner, name, ttl, mark)
+  line.place, line.others = line.place + 1, line.others + 1
+  local place = string.format('%.0f', line.place)
+  if mark == '+' and not line.more then
+    call('ZADD', owner .. ':s', place .. MORE, CHANNEL)
+    line.more = true
+  end
+  local member = 'x:' .. ttl .. ':' .. CHANNEL .. '\n' .. name
+  call('ZADD', owner .. ':q', 'NX', mark == '-' and place .. ALONE or place, member)
+  return {name, 'waiting', place, line.left, line.holder, line.others}
+end
+
 local function one(owner, name, what)
+  local line = joined[owner]
+  joined[owner] = nil
   if what == '' then
     if call('GET', owner) == name and call('EXISTS', owner .. ':q') == 0 then
       return call('DEL', owner)
@@ -33,14 +55,26 @@ local function one(owner, name, what)
     if call('GET', owner) ~= name then return 0 end
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
+  local mark, ttl = string.match(what, '^([+-]?)(.*)$')
+  if line and line.holder ~= name then
+    joined[owner] = line
+    return join(line, owner, name, ttl, mark)
+  end
   if not ahead[owner] and call('EXISTS', owner, owner .. ':q') == 0 then
     fence = (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
     if fence >= LEAST_FENCE then
-      call('SET', owner, name, 'PX', what)
+      call('SET', owner, name, 'PX', ttl)
       return fence
     end
   end
-  return by_script(acquire, owner, name, what, CHANNEL)
+  local reply = by_script(acquire, owner, name, ttl, CHANNEL, mark ~= '' and 'x' .. mark or nil)
+  -- Nobody else can enter beside a holder who shares the lock with nobody.
+  if type(reply) == 'table' and reply[2] == 'waiting' and string.find(reply[5], '^[^*]') then
+    joined[owner] = {
+      place = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = mark == '+',
+    }
+  end
+  return reply
 end
 
 local replies = {ARGV[3]}

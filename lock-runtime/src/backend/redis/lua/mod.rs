@@ -5,6 +5,7 @@ macro_rules! script {
     ($general:literal) => {
         concat!(
             include_str!("limits.lua"),
+            include_str!("chain.lua"),
             include_str!("dispatch.lua"),
             include_str!($general),
         )
@@ -12,13 +13,13 @@ macro_rules! script {
     // What most calls need returns before the functions of `general` are made. It has
     // the limits once more, since every local of the fast path that it used would slow
     // that down.
-    ($fast:literal, or $general:literal) => {
+    ($($fast:literal),+, or $general:literal) => {
         concat!(
             "local function general(...)\n",
             script!($general),
             "end\n",
             include_str!("limits.lua"),
-            include_str!($fast),
+            $(include_str!($fast)),+
         )
     };
 }
@@ -31,7 +32,7 @@ macro_rules! acquire {
 
 macro_rules! release {
     () => {
-        script!("release_fast.lua", or "release.lua")
+        script!("chain.lua", "release_fast.lua", or "release.lua")
     };
 }
 
@@ -79,3 +80,4 @@ pub(crate) const STAMPS_RELEASE: &str = stamps!("release.lua");
 pub(crate) const STAMPS_RENEW: &str = stamps!("renew.lua");
 pub(crate) const STAMPS_STATUS: &str = stamps!("status.lua");
 pub(crate) const STAMPS_FORCE: &str = stamps!("force.lua");
+pub(crate) const STAMPS_RIGHTS: &str = include_str!("stamps/rights.lua");

@@ -13,20 +13,27 @@ end
 
 -- A removal comes first, as in dispatch.lua, which goes on with this head where
 -- it is not as simple as that.
-local head = call('ZPOPMIN', queue)[1]
+local popped = call('ZPOPMIN', queue)
+local head, place = popped[1], popped[2]
 local ttl, channel, name = string.match(head, '^x:([1-9]%d*):([^\n]+)\n(.+)$')
 local now = ttl and call('TIME')
 local last = now and call('ZSCORE', seen, channel)
 if not last or now[1] * 1000000 + now[2] - last > SILENCE then
-  return general(owner, head)
+  return general(owner, head, place)
 end
 local fence = count and count() or call('INCR', KEYS[2])
-if fence < LEAST_FENCE then return general(owner, head) end
+if fence < LEAST_FENCE then return general(owner, head, place) end
+
+local more, tokens = 0, ''
+if waiting > 1 and last % 1 ~= 0 and place % 1 == 0 then
+  more, tokens = followers(queue, head, name)
+  if more > 0 then call('INCRBY', KEYS[2], more) end
+end
 
 fence = string.format('%d%09d', fence / 1000000000, fence % 1000000000)
 call('SET', KEYS[1], name, 'PX', math.min(ttl, CLAIM_TTL))
-if waiting == 1 then call('DEL', seen) end
-if call('PUBLISH', channel .. AT, fence .. '\n' .. KEYS[1] .. '\n' .. name) == 0 then
-  return general(owner, nil, channel)
+if waiting == more + 1 then call('DEL', seen) end
+if call('PUBLISH', channel .. AT, fence .. '\n' .. KEYS[1] .. '\n' .. name .. tokens) == 0 then
+  return general(owner, nil, nil, channel)
 end
 return owner

@@ -3,7 +3,7 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Sent, Ticket, millis};
+use super::call::{Call, Company, Sent, Ticket, millis};
 use super::names::{KeyNames, Text};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
@@ -14,7 +14,7 @@ const MOST: usize = 64;
 
 /// The operation of a call in a batch.
 enum What {
-    Acquire,
+    Acquire(Company),
     Renew,
     Release,
 }
@@ -40,7 +40,8 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
         Call::Acquire {
             ticket,
             place: None,
-        } if !ticket.terms.wait.is_try() => (What::Acquire, ticket),
+            company,
+        } if !ticket.terms.wait.is_try() => (What::Acquire(*company), ticket),
         Call::Renew(ticket) => (What::Renew, ticket),
         Call::Release { ticket, rest, .. } if rest.is_zero() => (What::Release, ticket),
         _ => return None,
@@ -100,13 +101,13 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
     for (_, ticket) in all(calls) {
         names.owner(&mut cmd, &ticket.terms.key);
     }
-    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire));
+    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire(_)));
     cmd.arg(&*names.channel).arg(acquires.count());
     for (what, ticket) in all(calls) {
         let ttl = millis(ticket.terms.ttl);
         cmd.arg(&*ticket.name);
         match what {
-            What::Acquire => cmd.arg(ttl),
+            What::Acquire(company) => cmd.arg(Text(format_args!("{}{ttl}", company.mark()))),
             What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
             What::Release => cmd.arg(""),
         };
@@ -169,7 +170,11 @@ mod tests {
     }
 
     fn acquire(ticket: Ticket, place: Option<u64>) -> Sent {
-        let call = Call::Acquire { ticket, place };
+        let call = Call::Acquire {
+            ticket,
+            place,
+            company: Company::Unsaid,
+        };
         Sent::new(call, Moment::from_nanos(1))
     }
 

@@ -32,6 +32,37 @@ impl Ticket {
         let name = name::name(token, &terms).into();
         Self { terms, token, name }
     }
+
+    /// The same, for a lease that is no longer than this.
+    pub(crate) fn at_most(&self, longest: Duration) -> Self {
+        let mut ticket = self.clone();
+        if self.terms.ttl > longest {
+            Arc::make_mut(&mut ticket.terms).ttl = longest;
+        }
+        ticket
+    }
+}
+
+/// What an acquisition says of others of its connection that want the same lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// Nothing.
+    Unsaid,
+    /// There are more, and they may be granted the lock together.
+    More,
+    /// It is to be granted alone.
+    Alone,
+}
+
+impl Company {
+    /// The mark of it in a call.
+    pub(super) fn mark(self) -> &'static str {
+        match self {
+            Self::Unsaid => "",
+            Self::More => "+",
+            Self::Alone => "-",
+        }
+    }
 }
 
 /// One call to the server.
@@ -41,6 +72,7 @@ pub(crate) enum Call {
         ticket: Ticket,
         /// The place in the queue that an earlier token of the same waiter had.
         place: Option<u64>,
+        company: Company,
     },
     /// All tickets are of one key.
     Ask(Vec<Ticket>),
@@ -75,6 +107,8 @@ pub(crate) enum Call {
         token: Token,
         fence: u64,
         held: Duration,
+        /// How many it is to be passed on to.
+        followers: usize,
     },
 }
 
@@ -182,7 +216,7 @@ impl Call {
 
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
-    fn needs_owner_alone(&self) -> bool {
+    pub(crate) fn needs_owner_alone(&self) -> bool {
         let (Self::Renew(ticket) | Self::Shorten { ticket, .. }) = self else {
             return false;
         };
@@ -224,7 +258,11 @@ impl Call {
             cmd
         };
         match self {
-            Self::Acquire { ticket, place } => {
+            Self::Acquire {
+                ticket,
+                place,
+                company,
+            } => {
                 let terms = &ticket.terms;
                 let mut cmd = script(&scripts::ACQUIRE, &terms.key);
                 cmd.arg(&*ticket.name)
@@ -234,8 +272,9 @@ impl Call {
                     } else {
                         &*names.channel
                     });
-                if terms.kind != Kind::Exclusive || place.is_some() {
-                    cmd.arg(Text(KindCode(terms.kind)));
+                if terms.kind != Kind::Exclusive || *company != Company::Unsaid || place.is_some() {
+                    let (kind, mark) = (KindCode(terms.kind), company.mark());
+                    cmd.arg(Text(format_args!("{kind}{mark}")));
                 }
                 if let Some(place) = place {
                     cmd.arg(place);
@@ -287,9 +326,15 @@ impl Call {
                 token,
                 fence,
                 held,
+                followers,
             } => {
-                let (token, fence, held) = (*token, *fence, *held);
-                publish(channel, &Message::Told { token, fence, held })
+                let message = Message::Told {
+                    token: *token,
+                    fence: *fence,
+                    held: *held,
+                    followers: *followers,
+                };
+                publish(channel, &message)
             }
         }
     }

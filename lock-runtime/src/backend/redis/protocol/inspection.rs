@@ -109,7 +109,7 @@ impl Fact {
             Self::Config(pattern) => words(&["CONFIG", "GET", pattern]),
             Self::Clock => redis::cmd("TIME"),
             Self::Rights => {
-                let mut cmd = scripts::RIGHTS.call(by_text);
+                let mut cmd = names.layout.script(&scripts::RIGHTS).call(by_text);
                 // In braces, so that what is made of it is in the same slot.
                 let scratch = format!("{}:{{{}}}:scratch", names.prefix, names.channel);
                 cmd.arg(1).arg(scratch).arg(&*names.channel);

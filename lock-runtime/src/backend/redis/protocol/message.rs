@@ -15,6 +15,8 @@ pub(crate) struct Grant {
     pub(crate) owner: Box<str>,
     /// The name of the acquisition on the server.
     pub(crate) name: Box<str>,
+    /// Those to whom it is to be passed on, under the numbers behind this one.
+    pub(crate) followers: Vec<Token>,
 }
 
 impl Grant {
@@ -41,6 +43,8 @@ pub(crate) enum Message {
         token: Token,
         fence: u64,
         held: Duration,
+        /// How many it is to be passed on to.
+        followers: usize,
     },
 }
 
@@ -58,6 +62,7 @@ impl Message {
                 token: Token::parse(lines.next()?)?,
                 fence: lines.next()?.parse().ok()?,
                 held: Duration::from_millis(lines.next()?.parse().ok()?),
+                followers: lines.next().and_then(|it| it.parse().ok()).unwrap_or(0),
             },
             fence => {
                 let fence = fence.parse().ok()?;
@@ -67,6 +72,7 @@ impl Message {
                     fence,
                     owner,
                     name: name.into(),
+                    followers: lines.map(Token::parse).collect::<Option<_>>()?,
                 })
             }
         })
@@ -77,15 +83,23 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted(grant) => {
-                write!(f, "{}\n{}\n{}", grant.fence, grant.owner, grant.name)
+                write!(f, "{}\n{}\n{}", grant.fence, grant.owner, grant.name)?;
+                let mut followers = grant.followers.iter();
+                followers.try_for_each(|token| write!(f, "\n{token}"))
             }
             Self::Revoked(token) => write!(f, "revoked\n{token}"),
             Self::Asked { channel, tokens } => {
                 write!(f, "asked\n{channel}")?;
                 tokens.iter().try_for_each(|token| write!(f, "\n{token}"))
             }
-            Self::Told { token, fence, held } => {
-                write!(f, "told\n{token}\n{fence}\n{}", held.as_millis())
+            Self::Told {
+                token,
+                fence,
+                held,
+                followers,
+            } => {
+                let held = held.as_millis();
+                write!(f, "told\n{token}\n{fence}\n{held}\n{followers}")
             }
         }
     }
@@ -103,6 +117,7 @@ mod tests {
             fence: 7,
             owner: "lock:{a}".into(),
             name: format!("{token} 1@host shop::buy").into(),
+            followers: vec![token; 2],
         };
         for message in [
             Message::Granted(grant),
@@ -115,6 +130,7 @@ mod tests {
                 token,
                 fence: 7,
                 held: Duration::from_millis(42),
+                followers: 3,
             },
         ] {
             let text = message.to_string();

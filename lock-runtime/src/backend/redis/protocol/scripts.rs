@@ -39,10 +39,11 @@ scripts!(
     STAMPS_RELEASE,
     STAMPS_RENEW,
     STAMPS_STATUS,
-    STAMPS_FORCE
+    STAMPS_FORCE,
+    STAMPS_RIGHTS
 );
 
-static ALL: [&Script; 18] = [
+static ALL: [&Script; 19] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
@@ -61,16 +62,18 @@ static ALL: [&Script; 18] = [
     &STAMPS_RENEW,
     &STAMPS_STATUS,
     &STAMPS_FORCE,
+    &STAMPS_RIGHTS,
 ];
 
 /// Those that have another text in the timestamp protocol, and that one.
-static IN_STAMPS: [(&Script, &Script); 6] = [
+static IN_STAMPS: [(&Script, &Script); 7] = [
     (&ACQUIRE, &STAMPS_ACQUIRE),
     (&ASK, &STAMPS_ASK),
     (&RELEASE, &STAMPS_RELEASE),
     (&RENEW, &STAMPS_RENEW),
     (&STATUS, &STAMPS_STATUS),
     (&FORCE, &STAMPS_FORCE),
+    (&RIGHTS, &STAMPS_RIGHTS),
 ];
 
 /// Those that are loaded when a connection opens.

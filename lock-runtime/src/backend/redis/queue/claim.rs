@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backend::redis::protocol::call::Ticket;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 
 #[derive(Debug)]
@@ -13,6 +14,12 @@ pub(super) struct Claim {
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
     pub(super) place: Option<u64>,
+    /// The number that was set aside for it in a chain, which it keeps.
+    pub(super) fence: Option<u64>,
+    /// Since when and for how long the lock is surely ours, while it is held.
+    pub(super) lease: (Moment, Duration),
+    /// How many renewals are on the way.
+    pub(super) renewals: u32,
     /// Whether it is one server's part of an acquisition on several.
     pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
@@ -31,6 +38,11 @@ pub(super) enum Stage {
     Acquiring,
     /// In the queue.
     Waiting,
+    /// Out of the queue: it gets the lock from the one before it in the chain with that
+    /// token, and the server knows nothing of it.
+    Chained {
+        chain: Token,
+    },
     /// The answer to its acquire is lost: only the server knows where it stands.
     Unsure,
     /// Granted a while ago; a renewal is to show that it is still held.
@@ -66,6 +78,9 @@ impl Claim {
             stage: Stage::Unsent,
             since: now,
             place: None,
+            fence: None,
+            lease: (now, Duration::ZERO),
+            renewals: 0,
             is_part: false,
             crowded: false,
             forbidden: None,
@@ -75,6 +90,12 @@ impl Claim {
 
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// Whether it may stand in the queue, and be handed the lock there.
+    pub(super) fn is_in_line(&self) -> bool {
+        let stage = self.stage;
+        matches!(stage, Stage::Acquiring | Stage::Waiting | Stage::Unsure)
     }
 
     /// Gives it up.

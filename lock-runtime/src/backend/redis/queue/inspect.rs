@@ -212,7 +212,7 @@ impl Inspections {
     }
 
     /// A holder has reported about its lock.
-    pub(super) fn told(&mut self, token: Token, fence: u64, held: Duration) {
+    pub(super) fn told(&mut self, token: Token, fence: u64, held: Duration, followers: usize) {
         let since = SystemTime::now().checked_sub(held);
         let mut complete = Vec::new();
         for (id, inspection) in &mut self.open {
@@ -225,6 +225,8 @@ impl Inspections {
             {
                 for holder in &mut status.holders {
                     if Token::parse(&holder.id) == Some(token) {
+                        // They are out of the line that the server keeps.
+                        status.waiters += followers;
                         holder.since = since;
                         holder.fence = Some(FencingToken::new(fence));
                     }
@@ -381,7 +383,7 @@ mod tests {
         let step = Inspect::Status(LockKey::from("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
         assert!(!inspections.replied(now, QueryId(1), step, reply).is_empty());
-        inspections.told(token, 9, Duration::ZERO);
+        inspections.told(token, 9, Duration::ZERO, 0);
         let answer = inspections.next_answer();
         let Some(Outcome::Answered {
             id: QueryId(1),

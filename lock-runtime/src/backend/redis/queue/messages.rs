@@ -1,7 +1,6 @@
 //! What each pushed message means for the claims of a connection.
 
 use super::{CLAIM_TTL, Queue, Stage};
-use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::token::Token;
@@ -18,36 +17,57 @@ impl Queue {
                     self.report(now, &channel, token);
                 }
             }
-            Message::Told { token, fence, held } => self.inspections.told(token, fence, held),
+            Message::Told {
+                token,
+                fence,
+                held,
+                followers,
+            } => self.inspections.told(token, fence, held, followers),
         }
     }
 
-    fn pushed(&mut self, now: Moment, grant: Grant) {
+    fn pushed(&mut self, now: Moment, mut grant: Grant) {
         let is_closed = |key| self.quarantines.of(&key).is_some();
         if !self.quarantines.is_empty() && grant.key().is_some_and(is_closed) {
             // By somebody who does not know better. Asking finds it later.
             return;
         }
-        let Some(&id) = self.ids.get(&grant.token) else {
+        let followers = std::mem::take(&mut grant.followers);
+        let id = self.ids.get(&grant.token).copied();
+        let claim = id.and_then(|id| self.claims.get_mut(&id));
+        let (Some(id), Some(claim)) = (id, claim) else {
             // The acquisition was given up while its connection was gone.
             self.send(now, Call::Disown(grant));
-            return;
-        };
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
+            return self.line_up_again(now, &followers);
         };
         claim.crowded = true;
-        if matches!(
-            claim.stage,
-            Stage::Acquiring | Stage::Waiting | Stage::Unsure
-        ) {
-            let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
-            let since = claim.since;
-            if self.pushes_are_hints {
-                self.confirm(now, id, grant.fence);
-            } else {
-                self.enter(now, id, grant.fence, since, ttl);
+        match claim.stage {
+            Stage::Acquiring | Stage::Waiting | Stage::Unsure => {
+                let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
+                let since = claim.since;
+                let joined = self.form_chain(id, grant.fence, &followers);
+                if self.pushes_are_hints {
+                    self.confirm(now, id, grant.fence);
+                } else {
+                    self.enter(
+                        now,
+                        id,
+                        grant.fence,
+                        joined.map_or(since, |it| it.max(since)),
+                        ttl,
+                    );
+                }
             }
+            // An answer came before the message.
+            Stage::Held { fence, .. }
+            | Stage::Confirming { fence }
+            | Stage::Replicating { fence }
+                if fence == grant.fence =>
+            {
+                self.form_chain(id, fence, &followers);
+            }
+            // It is being released, or has a larger number than they would have.
+            _ => self.line_up_again(now, &followers),
         }
     }
 
@@ -56,7 +76,7 @@ impl Queue {
             return;
         };
         match self.claims.get(&id).map(|claim| claim.stage) {
-            Some(Stage::Held { .. }) => self.outcomes.push_back(Outcome::NotHeld { id }),
+            Some(Stage::Held { .. }) => self.lost(now, id),
             // It was granted, and we have not heard of it yet.
             Some(
                 Stage::Acquiring
@@ -77,12 +97,12 @@ impl Queue {
         let id = self.ids.get(&token);
         let claim = id.and_then(|id| self.claims.get(id));
         if let Some(Stage::Held { fence, granted }) = claim.map(|claim| claim.stage) {
-            let (channel, held) = (channel.into(), now.since(granted));
             let report = Call::Report {
-                channel,
+                channel: channel.into(),
                 token,
                 fence,
-                held,
+                held: now.since(granted),
+                followers: self.followers(token),
             };
             self.send(now, report);
         }

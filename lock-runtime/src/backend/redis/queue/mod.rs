@@ -1,6 +1,7 @@
 //! Our side of the queues on the server: what the acquisitions of one connection wait
 //! for, and what to send next. A state machine without I/O.
 
+mod chains;
 mod claim;
 mod diagnosis;
 mod gathering;
@@ -10,6 +11,7 @@ mod messages;
 mod next;
 pub(crate) mod order;
 mod pace;
+mod passing_on;
 mod quarantine;
 mod quarantined;
 mod replicated;
@@ -37,6 +39,7 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::terms::LeaseId;
 
+use chains::Chains;
 use claim::{Claim, Stage};
 use inspect::Inspections;
 use quarantine::Quarantines;
@@ -56,6 +59,9 @@ pub(crate) struct Queue {
     claims: Numbered<LeaseId, Claim>,
     ids: Numbered<Token, LeaseId>,
     rooms: Rooms,
+    chains: Chains,
+    /// Whose acquire was sent last.
+    last_joined: Option<LeaseId>,
     /// When to send refused calls again.
     retries: BTreeSet<(Moment, LeaseId)>,
     inspections: Inspections,
@@ -80,6 +86,8 @@ impl Queue {
             claims: Numbered::default(),
             ids: Numbered::default(),
             rooms: Rooms::new(layout.is_polled()),
+            chains: Chains::default(),
+            last_joined: None,
             retries: BTreeSet::new(),
             inspections: Inspections::new(layout),
             tokens: Tokens::default(),
@@ -176,10 +184,20 @@ impl Queue {
 
     /// The server of these locks cannot be reached.
     pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
+        // Nobody enters a lock of which the server may not have heard for long. They are sent
+        // when it can be reached again.
+        for chain in self.chains.of(&concerns) {
+            let at = self.ids.get(&chain).and_then(|id| self.claims.get(id));
+            if let Some(at) = at.map(|claim| claim.since) {
+                self.break_up(at, chain);
+            }
+        }
         for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
+            // Others may be granted the lock before it is found again.
+            claim.fence = None;
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
@@ -202,6 +220,7 @@ impl Queue {
 
     /// Sends what the stage of a claim asks for.
     fn retry(&mut self, now: Moment, id: LeaseId) {
+        let company = self.company(id);
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -219,9 +238,11 @@ impl Queue {
             Stage::Unsent if self.down.is_none() && quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
+                self.last_joined = Some(id);
                 Call::Acquire {
                     ticket: claim.ticket.clone(),
                     place: claim.place,
+                    company,
                 }
             }
             Stage::Leaving { .. } if quarantine.is_some() => {
@@ -283,8 +304,7 @@ impl Queue {
         if let Some(claim) = self.claims.get_mut(&id) {
             self.rooms.leave(&claim.ticket.terms.key, id);
             claim.stage = Stage::Confirming { fence };
-            let ticket = claim.ticket.clone();
-            self.send(now, Call::Renew(ticket));
+            self.renew_for_now(now, id);
         }
     }
 
@@ -305,12 +325,29 @@ impl Queue {
         if let Some(claim) = self.claims.get_mut(&id) {
             let granted = now;
             claim.stage = Stage::Held { fence, granted };
+            claim.lease = (since, ttl);
             self.outcomes.push_back(Outcome::Granted {
                 id,
                 fence,
                 since,
                 ttl,
             });
+        }
+    }
+
+    /// It is held for `ttl` from `since`.
+    fn renewed(&mut self, id: LeaseId, since: Moment, ttl: Duration) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.lease = (since, ttl);
+        }
+        self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+    }
+
+    /// It was held, and is not ours any more.
+    fn lost(&mut self, now: Moment, id: LeaseId) {
+        self.outcomes.push_back(Outcome::NotHeld { id });
+        if let Some(claim) = self.claims.get(&id) {
+            self.lose_chain(now, claim.ticket.token);
         }
     }
 
@@ -325,14 +362,22 @@ impl Queue {
             self.tokens.next()
         };
         let Ok(token) = token else {
+            if matches!(claim.stage, Stage::Chained { .. }) {
+                // It is told that it is gone when it asks.
+                let ticket = claim.ticket.clone();
+                self.unsure(&ticket, now.after(PAUSE));
+            }
             self.retries.insert((now.after(PAUSE), id));
             return;
         };
         self.rooms.leave(&claim.ticket.terms.key, id);
-        self.ids.remove(&claim.ticket.token);
+        let old = claim.ticket.token;
+        self.ids.remove(&old);
         self.ids.insert(token, id);
         claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
         claim.stage = Stage::Unsent;
+        claim.fence = None;
+        self.lose_chain(now, old);
     }
 
     /// Something is in the way of an acquisition, for now or for good.
@@ -353,12 +398,13 @@ impl Queue {
         } else {
             // It may be in the queue all the same.
             self.rooms.leave(&claim.ticket.terms.key, id);
-            claim.leave(claim.since);
+            let (chain, at) = (claim.ticket.token, claim.since);
+            claim.leave(at);
             let call = Call::Leave(claim.ticket.clone());
             if self.down.is_none() {
-                let at = claim.since;
                 self.calls.push(Sent::new(call, at));
             }
+            self.lose_chain(at, chain);
         }
     }
 
@@ -367,14 +413,21 @@ impl Queue {
         self.outcomes.push_back(Outcome::Waiting { id, holder });
     }
 
+    fn send_renewal(&mut self, at: Moment, ticket: Ticket) {
+        if let Some(claim) = self.claim(&ticket) {
+            claim.renewals += 1;
+        }
+        self.send(at, Call::Renew(ticket));
+    }
+
     fn send(&mut self, at: Moment, call: Call) {
         self.calls.push(Sent::new(call, at));
     }
 
-    /// The claim that a ticket was made for, unless it has another token now.
+    /// The claim that has the token of a ticket, which in a chain is passed on with the lock.
     fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
-        let claim = self.claims.get_mut(&ticket.terms.id);
-        claim.filter(|claim| claim.ticket.token == ticket.token)
+        let id = self.ids.get(&ticket.token)?;
+        self.claims.get_mut(id)
     }
 
     /// The claim, if it still wants to know where it stands.

@@ -23,6 +23,10 @@ impl Queue {
     /// move to another node.
     pub(crate) fn close(&mut self, now: Moment, slots: BTreeSet<u16>, ends: Moment) {
         if self.quarantines.close(now, slots, ends) {
+            // What is held ends without being handed on.
+            for chain in self.chains.of(|key| self.quarantines.of(key).is_some()) {
+                self.break_up(now, chain);
+            }
             self.tell_of_quarantine();
         }
     }

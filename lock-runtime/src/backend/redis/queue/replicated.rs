@@ -59,27 +59,31 @@ impl Queue {
 
     fn confirmed(&mut self, now: Moment, said: Said) {
         let Said { ticket, since, ttl } = said;
-        let id = ticket.terms.id;
-        match self.claim(&ticket).map(|claim| claim.stage) {
-            Some(Stage::Held { .. }) => {
-                self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
-            }
-            Some(Stage::Replicating { fence }) if now < deadline(since, ttl) => {
+        let Some(claim) = self.claim(&ticket) else {
+            return;
+        };
+        let id = claim.ticket.terms.id;
+        match claim.stage {
+            Stage::Held { .. } => self.renewed(id, since, ttl),
+            Stage::Replicating { fence } if now < deadline(since, ttl) => {
                 self.hold(now, id, fence, since, ttl);
             }
-            Some(Stage::Replicating { .. }) => self.unsure(&ticket, now),
+            Stage::Replicating { .. } => self.unsure(&ticket, now),
             _ => {}
         }
     }
 
     fn refused(&mut self, now: Moment, said: &Said, trouble: &Trouble) {
-        let id = said.ticket.terms.id;
-        match self.claim(&said.ticket).map(|claim| claim.stage) {
-            Some(Stage::Held { .. }) => {
+        let Some(claim) = self.claim(&said.ticket) else {
+            return;
+        };
+        let id = claim.ticket.terms.id;
+        match claim.stage {
+            Stage::Held { .. } => {
                 let cause = trouble.cause();
                 self.outcomes.push_back(Outcome::RenewFailed { id, cause });
             }
-            Some(Stage::Replicating { .. }) => {
+            Stage::Replicating { .. } => {
                 self.unsure(&said.ticket, now.after(PAUSE));
                 self.trouble(id, trouble);
             }
@@ -91,7 +95,8 @@ impl Queue {
     pub(super) fn unsure(&mut self, ticket: &Ticket, at: Moment) {
         if let Some(claim) = self.claim(ticket) {
             claim.stage = Stage::Unsure;
-            self.rooms.join_later(ticket, at);
+            let ticket = claim.ticket.clone();
+            self.rooms.join_later(&ticket, at);
         }
     }
 }

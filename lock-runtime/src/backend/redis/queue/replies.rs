@@ -95,8 +95,9 @@ impl Queue {
             Err(trouble) => {
                 self.rooms.answered(&tickets, now.after(PAUSE));
                 for ticket in tickets {
-                    if self.asks(&ticket).is_some() {
-                        self.trouble(ticket.terms.id, &trouble);
+                    if let Some(claim) = self.asks(&ticket) {
+                        let id = claim.ticket.terms.id;
+                        self.trouble(id, &trouble);
                     }
                 }
                 return;
@@ -110,9 +111,12 @@ impl Queue {
             let Some(claim) = self.asks(&ticket) else {
                 continue;
             };
-            let id = ticket.terms.id;
+            let id = claim.ticket.terms.id;
             match standing {
-                Standing::Granted { fence } => self.enter(now, id, fence, at, ticket.terms.ttl),
+                Standing::Granted { fence } => {
+                    let fence = claim.fence.unwrap_or(fence);
+                    self.enter(now, id, fence, at, ticket.terms.ttl);
+                }
                 Standing::Waiting => {
                     claim.stage = Stage::Waiting;
                     claim.since = at;
@@ -136,22 +140,21 @@ impl Queue {
         let Some(claim) = self.claim(ticket) else {
             return;
         };
-        let id = ticket.terms.id;
+        claim.renewals = claim.renewals.saturating_sub(1);
+        let id = claim.ticket.terms.id;
         let ttl = ticket.terms.ttl;
         match (claim.stage, result) {
             (Stage::Held { .. } | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
-                self.send(now, Call::Renew(ticket.clone()));
+                self.send_renewal(now, ticket.clone());
             }
             (Stage::Held { .. }, Ok(Reply::Ours(true))) if self.replicated.is_some() => {
                 self.await_replicas(ticket.clone(), at, ttl);
             }
-            (Stage::Held { .. }, result) => self.outcomes.push_back(match result {
-                Ok(Reply::Ours(true)) => Outcome::Renewed { id, since: at, ttl },
-                Ok(_) => Outcome::NotHeld { id },
-                Err(trouble) => Outcome::RenewFailed {
-                    id,
-                    cause: trouble.cause(),
-                },
+            (Stage::Held { .. }, Ok(Reply::Ours(true))) => self.renewed(id, at, ttl),
+            (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
+            (Stage::Held { .. }, Err(trouble)) => self.outcomes.push_back(Outcome::RenewFailed {
+                id,
+                cause: trouble.cause(),
             }),
             (Stage::Confirming { fence }, Ok(Reply::Ours(true))) if now < deadline(at, ttl) => {
                 self.granted(now, id, fence, at, ttl);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::{Queue, Stage};
-use crate::backend::redis::protocol::call::{Call, Ticket};
+use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
@@ -47,7 +47,13 @@ impl Queue {
     }
 
     fn abandon(&mut self, now: Moment, id: LeaseId) {
+        if self.pass_on(now, id) {
+            return;
+        }
         match self.claims.get_mut(&id) {
+            Some(claim) if matches!(claim.stage, Stage::Chained { .. }) => {
+                self.retire(id, Ok(false));
+            }
             Some(claim) if claim.stage != Stage::Unsent => {
                 claim.leave(now);
                 self.rooms.leave(&claim.ticket.terms.key, id);
@@ -63,7 +69,7 @@ impl Queue {
         };
         let ticket = claim.ticket.clone();
         match &self.down {
-            None => self.send(now, Call::Renew(ticket)),
+            None => self.send_renewal(now, ticket),
             Some(trouble) => {
                 let cause = trouble.cause();
                 self.outcomes.push_back(Outcome::RenewFailed { id, cause });
@@ -72,6 +78,9 @@ impl Queue {
     }
 
     fn release(&mut self, now: Moment, id: LeaseId) {
+        if self.pass_on(now, id) {
+            return;
+        }
         match self.claims.get_mut(&id) {
             Some(claim) => {
                 claim.stage = claim.releasing(now);

@@ -63,6 +63,16 @@ impl Rooms {
         now.after(ends.min(usual))
     }
 
+    /// Whether nobody tells those who wait.
+    pub(crate) fn are_polled(&self) -> bool {
+        self.polled
+    }
+
+    /// Whether somebody waits for it.
+    pub(crate) fn has(&self, key: &LockKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
     /// A waiter has been told that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         let at = self.next(&ticket.terms.key, now, line);

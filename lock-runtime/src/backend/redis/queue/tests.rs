@@ -1,5 +1,6 @@
 //! Every order in which answers, pushes and failures can come in, by hand.
 
+mod chains;
 mod endings;
 mod failures;
 mod forbidden;
@@ -105,6 +106,7 @@ impl Peer {
             fence,
             owner,
             name,
+            followers: Vec::new(),
         };
         self.queue.heard(self.now, Message::Granted(grant));
     }

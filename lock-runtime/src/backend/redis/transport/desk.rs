@@ -40,6 +40,11 @@ pub(crate) trait Desk: fmt::Debug {
     /// Whether they have it.
     fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>);
 
+    /// Whether what is to be sent may wait for more of it, as long as an answer is due.
+    fn can_wait(&self) -> bool {
+        false
+    }
+
     /// When there may be something to send without an event.
     fn next_wakeup(&self) -> Option<Moment>;
 }
@@ -75,6 +80,10 @@ impl Desk for Queue {
 
     fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>) {
         Queue::replicas_answered(self, now, answer);
+    }
+
+    fn can_wait(&self) -> bool {
+        Queue::can_wait(self)
     }
 
     fn next_wakeup(&self) -> Option<Moment> {

@@ -172,6 +172,10 @@ impl<D: Desk> Link<D> {
             return false;
         };
         let login = self.login.take_sent();
+        // The answer that is due brings us here again.
+        if !self.in_flight.is_empty() && self.queue.can_wait() {
+            return login;
+        }
         let sent = self.queue.calls();
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;

@@ -78,13 +78,15 @@ impl Scene {
         self.claims.calls()
     }
 
-    fn lose_all(&mut self, calls: Vec<Call>) {
-        for call in calls {
+    /// The connection breaks before these are answered, and another one goes on with the session.
+    fn connect_again(&mut self, unanswered: Vec<Call>, seen: i64) {
+        for call in unanswered {
             self.claims.unanswered(call.to);
         }
         let cause: Cause = Arc::new(Refusal::Other(0));
         self.claims.disconnected(&cause, true);
         self.outcomes();
+        self.claims.connected(session(7, self.now), seen);
     }
 
     fn outcomes(&mut self) -> Vec<Outcome> {
@@ -155,9 +157,8 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let calls = scene.claims.calls();
-    scene.lose_all(calls);
     let token = scene.claims.table[&ID].token;
-    scene.claims.connected(session(7, scene.now), 0);
+    scene.connect_again(calls, 0);
     let mut calls = scene.claims.calls();
     assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
     assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
@@ -177,9 +178,8 @@ fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let calls = scene.claims.calls();
-    scene.lose_all(calls);
     let token = scene.claims.table[&ID].token;
-    scene.claims.connected(session(7, scene.now), 0);
+    scene.connect_again(calls, 0);
     let look = scene.claims.calls().remove(1);
     let names = vec![format!("x-{token}-0000000004")];
     scene.reply(look, Ok(Reply::Children(names)));
@@ -240,8 +240,7 @@ fn watches_go_on_over_another_connection() {
     let data = entry::data("somebody", TIMEOUT, false);
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
-    scene.lose_all(Vec::new());
-    scene.claims.connected(session(7, scene.now), 99);
+    scene.connect_again(Vec::new(), 99);
     let calls = scene.claims.calls();
     let data = vec![format!("/lock/k/{}", ahead[0])];
     let watch = Op::Watch {
@@ -268,8 +267,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
             ..
         }]
     ));
-    scene.lose_all(calls);
-    scene.claims.connected(session(7, scene.now), 0);
+    scene.connect_again(calls, 0);
     let delete = scene.claims.calls().pop().unwrap();
     assert!(matches!(delete.op, Op::Delete { .. }));
     scene.reply(delete, Err(Refusal::NoNode));

@@ -33,6 +33,7 @@ pub(crate) struct Dialer {
     /// What is asked for.
     session_timeout: Duration,
     timeout: Duration,
+    longest: Duration,
     clock: Clock,
 }
 
@@ -71,8 +72,17 @@ impl Dialer {
             session_timeout: setup.ttl,
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
+            longest: setup.connect_timeout,
             clock: setup.clock.clone(),
         }
+    }
+
+    /// Gives the next attempt more time, the more `rounds` of all servers have failed in
+    /// turn.
+    pub(crate) fn more_patient(mut self, rounds: usize) -> Self {
+        let timeout = self.timeout.saturating_mul(1 << rounds.min(8));
+        self.timeout = timeout.min(self.longest);
+        self
     }
 
     pub(crate) fn hosts(&self) -> usize {

@@ -234,7 +234,8 @@ impl Link {
     }
 
     fn dial(&mut self, session: Option<&Identity>) {
-        let dialer = self.dialer.clone();
+        let rounds = self.failures / self.dialer.hosts();
+        let dialer = self.dialer.clone().more_patient(rounds);
         let (host, session) = (self.host, session.cloned());
         // A session that is new may begin behind what the last one has seen.
         let seen = session.as_ref().map_or(0, |_| self.seen);

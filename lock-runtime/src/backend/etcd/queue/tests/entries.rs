@@ -112,22 +112,26 @@ fn a_grant_is_not_reported_before_the_lease_is_seen_to_live() {
 }
 
 #[test]
-fn watches_are_set_again_on_another_connection() {
+fn whoever_watched_looks_for_itself_on_another_connection() {
     let mut story = Story::with_session(1);
     story.acquire(1, |_| {});
-    story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    let first = kv(Kind::Exclusive, 2);
+    let key = story.enter(Ok(entered(4, vec![first.clone()])));
     story.waits(1);
-    let watch = story.watch(2);
+    story.watch(2);
     story.watches.clear();
-    let cut = unknown();
-    story.queue.disconnected(story.now, &cut);
+    story.queue.disconnected(story.now, &unknown());
     assert!(matches!(
         story.outcome(),
         Some(Outcome::Trouble { id: LeaseId(1), .. })
     ));
     story.queue.connected(story.now);
-    assert_eq!(story.watch(2), watch);
-    story.queue.seen(story.now, watch.id, &Seen::Created);
+    // The one that holds its lock, and the one that waits.
+    let check = story.claim_call(Step::Check);
+    story.answer(&check, Ok(range(30, vec![first.clone()])));
+    let list = story.claim_call(Step::List);
+    story.answer(&list, Ok(range(30, vec![first, entry_of(key, 4)])));
+    assert_eq!(story.watch(2).from, 31);
     story.waits(1);
 }
 

@@ -1,0 +1,121 @@
+//! A lease that was granted: what shows that it lives, and when a keep-alive counts.
+//!
+//! A member that was cut off or stopped may take itself for the leader, and answer
+//! keep-alives that the others know nothing of. So they go to all members, and count
+//! once a majority has answered and the session's marker is still there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::backend::etcd::protocol::call::Reply;
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::base::clock::Moment;
+use crate::vocabulary::error::Cause;
+
+/// A lease that lives, as far as is known.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) lease: i64,
+    pub(super) ttl: Duration,
+    /// A moment before the call was sent that was confirmed last.
+    pub(super) since: Moment,
+    pub(super) marker: Marker,
+    pub(super) beat: Option<Beat>,
+    pub(super) next_beat: Moment,
+}
+
+/// The key that shows that the lease lives.
+#[derive(Debug)]
+pub(super) enum Marker {
+    /// At this revision.
+    Written(i64),
+    Writing,
+    /// To be written then.
+    Due(Moment),
+}
+
+/// A keep-alive on its way.
+#[derive(Debug)]
+pub(super) struct Beat {
+    pub(super) at: Moment,
+    /// Those who have answered it.
+    members: BTreeSet<u64>,
+    /// Whether the marker is being looked at.
+    looking: bool,
+    /// What went wrong last.
+    pub(super) failed: Option<Cause>,
+}
+
+impl Beat {
+    pub(super) fn sent(at: Moment) -> Self {
+        Self {
+            at,
+            members: BTreeSet::new(),
+            looking: false,
+            failed: None,
+        }
+    }
+}
+
+/// What a session has learnt.
+#[derive(Debug)]
+pub(super) enum News {
+    Nothing,
+    /// Entries can be made on it; calls that were sent before make none any more.
+    Ready,
+    /// It lives, and can be counted from a later moment.
+    Confirmed,
+    Lost,
+    Failed(Cause),
+}
+
+impl Open {
+    /// Takes in a member's answer to a keep-alive; says whether to look for the marker,
+    /// and whether that is after a majority has answered.
+    pub(super) fn heard(
+        &mut self,
+        at: Moment,
+        result: Result<Reply, Trouble>,
+        majority: usize,
+    ) -> Option<bool> {
+        let beat = self.beat.as_mut().filter(|beat| beat.at == at)?;
+        let mut doubt = false;
+        match result {
+            Ok(Reply::Lease(lease)) if lease.ttl > 0 => {
+                let member = lease.header.map_or(0, |header| header.member_id);
+                beat.members.insert(member);
+            }
+            // This member may know less than the others.
+            Ok(_) | Err(Trouble::NoLease(_)) => doubt = true,
+            Err(trouble) => beat.failed = Some(trouble.cause()),
+        }
+        let confirmed = beat.members.len() >= majority;
+        let look = !beat.looking && (confirmed || doubt);
+        beat.looking |= look;
+        look.then_some(confirmed)
+    }
+
+    /// The marker was there before a majority had answered; `true` if it has by now.
+    pub(super) fn looked_in_doubt(&mut self, at: Moment, majority: usize) -> bool {
+        let Some(beat) = self.beat.as_mut().filter(|beat| beat.at == at) else {
+            return false;
+        };
+        beat.looking = beat.members.len() >= majority;
+        beat.looking
+    }
+
+    pub(super) fn confirm(&mut self, at: Moment) -> News {
+        if self.beat.take_if(|beat| beat.at == at).is_none() {
+            return News::Nothing;
+        }
+        self.since = at;
+        self.next_beat = at.after(self.ttl / 3);
+        News::Confirmed
+    }
+
+    pub(super) fn fail(&mut self, now: Moment, why: Cause) -> News {
+        self.beat = None;
+        self.next_beat = now.after(self.ttl / 20);
+        News::Failed(why)
+    }
+}

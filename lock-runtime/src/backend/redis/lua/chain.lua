@@ -1,0 +1,33 @@
+-- Those who get the lock together with `head`, which has been taken out of the line
+-- under `name`: who differs from it by nothing but the token, wants others to follow, and
+-- joined at most WINDOW after the first in line who is left out. Takes them out too.
+-- Returns how many they are, and their tokens in their order, each behind a new line.
+-- Their connection passes the lock on among them by itself.
+local function followers(queue, head, name)
+  local from = #head - #name
+  local before, behind = string.sub(head, 1, from), string.sub(name, 33)
+  local members, tokens, looked, latest = {}, {}, 0, nil
+  -- A few are looked at before many are.
+  for _, most in ipairs({1, 8, CHAIN - 1}) do
+    local found = redis.call('ZRANGE', queue, looked, most - 1, 'WITHSCORES')
+    for i = 1, #found, 2 do
+      local member, place = found[i], tonumber(found[i + 1])
+      looked = looked + 1
+      if latest and place > latest then
+        most = CHAIN
+        break
+      elseif #member == #head and string.sub(member, 1, from) == before
+        and string.sub(member, from + 33) == behind and place % 1 == 0 then
+        members[#members + 1] = member
+        tokens[#tokens + 1] = string.sub(member, from + 1, from + 32)
+      else
+        latest = latest or place + WINDOW
+      end
+    end
+    if looked < most then break end
+  end
+  if #members == 0 then return 0, '' end
+  redis.call('ZREM', queue, unpack(members))
+  return #members, '\n' .. table.concat(tokens, '\n')
+end
+

@@ -1,0 +1,207 @@
+//! How a lock is passed on in a chain.
+//!
+//! On the server all of it is the acquisition of the first. Who holds the lock has its
+//! token and its name, and renews, asks and is asked under them; the last one releases, and
+//! nobody enters after that. A chain lives on one connection: when that breaks, or the lock
+//! may be somebody else's, those who have not entered line up again in their places.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{CLAIM_TTL, Queue, Stage};
+use crate::backend::Outcome;
+use crate::backend::name;
+use crate::backend::redis::protocol::call::{Call, Company, Ticket};
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::LeaseId;
+
+impl Queue {
+    /// Puts those who wait behind `first`, under the numbers behind its own, and returns
+    /// the latest moment before which one of them joined: nobody is taken out of the line
+    /// before all have joined it.
+    pub(super) fn form_chain(
+        &mut self,
+        first: LeaseId,
+        fence: u64,
+        followers: &[Token],
+    ) -> Option<Moment> {
+        let claim = self.claims.get_mut(&first)?;
+        claim.fence = Some(fence);
+        let (chain, name) = (claim.ticket.token, Arc::clone(&claim.ticket.name));
+        let key = claim.ticket.terms.key.clone();
+        let mut ids = VecDeque::with_capacity(followers.len());
+        let mut latest = None;
+        for (token, fence) in followers.iter().zip(fence + 1..) {
+            let Some(&id) = self.ids.get(token) else {
+                continue;
+            };
+            let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_in_line()) else {
+                continue;
+            };
+            if claim.stage == Stage::Acquiring {
+                let holder = Some(Box::new(name::holder(&name, None)));
+                self.outcomes.push_back(Outcome::Waiting { id, holder });
+            }
+            claim.stage = Stage::Chained { chain };
+            claim.fence = Some(fence);
+            claim.crowded = true;
+            latest = latest.max(Some(claim.since));
+            self.rooms.leave(&key, id);
+            ids.push_back(id);
+        }
+        if !ids.is_empty() {
+            self.chains.insert(chain, key, ids);
+        }
+        latest
+    }
+
+    /// Those who are handed a lock with another one that cannot pass it on line up again.
+    pub(super) fn line_up_again(&mut self, now: Moment, followers: &[Token]) {
+        for token in followers {
+            let id = self.ids.get(token).copied();
+            let claim = id.and_then(|id| self.claims.get(&id));
+            if let (Some(id), Some(claim)) = (id, claim)
+                && claim.is_in_line()
+            {
+                self.start_over(now, id);
+                self.retries.insert((now, id));
+            }
+        }
+    }
+
+    /// The next in a chain that still wants the lock, if there is one.
+    fn next_in(&mut self, chain: Token) -> Option<LeaseId> {
+        while let Some(id) = self.chains.next(chain) {
+            let claim = self.claims.get(&id);
+            if claim.is_some_and(|it| it.stage == Stage::Chained { chain }) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Passes the lock from `id`, which does not want it any more, to the next in its
+    /// chain; `false` if nobody follows.
+    pub(super) fn pass_on(&mut self, now: Moment, id: LeaseId) -> bool {
+        let Some(claim) = self.claims.get(&id) else {
+            return false;
+        };
+        let (held, renewals) = (claim.is_held(), claim.renewals);
+        let (since, ttl) = claim.lease;
+        let Ticket { token, name, .. } = claim.ticket.clone();
+        let Some(next) = self.next_in(token) else {
+            return false;
+        };
+        let left = deadline(since, ttl).since(now);
+        self.retire(id, Ok(held && !left.is_zero()));
+        let Some(claim) = self.claims.get_mut(&next) else {
+            return false;
+        };
+        self.ids.remove(&claim.ticket.token);
+        self.ids.insert(token, next);
+        let terms = Arc::clone(&claim.ticket.terms);
+        let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
+        claim.ticket = Ticket { terms, token, name };
+        claim.renewals = renewals;
+        let fence = claim.fence.unwrap_or_default();
+        let short = ttl.min(CLAIM_TTL);
+        if !held || left < short / 2 {
+            self.confirm(now, next, fence);
+            return true;
+        }
+        // A fixed lease lasts for all of its ttl: it is made whole by a renewal.
+        let ttl = fixed.map_or(ttl, |most| ttl.min(most));
+        self.hold(now, next, fence, since, ttl);
+        if left < short / 4 * 3 && renewals == 0 && self.chains.goes_on(token) {
+            // In good time, so that nobody has to wait for it.
+            self.renew_for_now(now, next);
+        }
+        true
+    }
+
+    /// Renews a lock that is to be passed on for no longer than a grant lasts, which is what
+    /// the others lose if this process stops. Behind a longer renewal on its way it would
+    /// cut the lease that this one gives.
+    pub(super) fn renew_for_now(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let ticket = if claim.renewals == 0 && self.chains.goes_on(claim.ticket.token) {
+            claim.ticket.at_most(CLAIM_TTL)
+        } else {
+            claim.ticket.clone()
+        };
+        self.send_renewal(now, ticket);
+    }
+
+    /// Ends a chain, and returns those who have not entered; they have fresh tokens.
+    pub(super) fn break_up(&mut self, now: Moment, chain: Token) -> Vec<LeaseId> {
+        let mut ids = self.chains.remove(chain);
+        ids.retain(|id| {
+            let claim = self.claims.get(id);
+            claim.is_some_and(|it| it.stage == Stage::Chained { chain })
+        });
+        for id in &ids {
+            self.start_over(now, *id);
+        }
+        ids
+    }
+
+    /// The lock is not the chain's any more: those who have not entered line up again,
+    /// behind what is sent before.
+    pub(super) fn lose_chain(&mut self, now: Moment, chain: Token) {
+        let ids = self.break_up(now, chain);
+        self.retries.extend(ids.into_iter().map(|id| (now, id)));
+    }
+
+    /// How many follow the one that has this token.
+    pub(super) fn followers(&self, chain: Token) -> usize {
+        let claims = self.chains.followers(chain).map(|id| self.claims.get(id));
+        let follows = |stage: Stage| stage == Stage::Chained { chain };
+        claims.flatten().filter(|it| follows(it.stage)).count()
+    }
+
+    /// What an acquire says of others here that want the same lock.
+    pub(super) fn company(&self, id: LeaseId) -> Company {
+        let Some(claim) = self.claims.get(&id) else {
+            return Company::Unsaid;
+        };
+        let terms = &claim.ticket.terms;
+        let never = terms.wait.is_try() || claim.is_part || self.rooms.are_polled();
+        if terms.kind != Kind::Exclusive || never {
+            return Company::Unsaid;
+        }
+        if terms.is_alone() {
+            return Company::Alone;
+        }
+        let key = &terms.key;
+        let joins = |id| {
+            let other = self.claims.get(id);
+            other.is_some_and(|it| it.stage == Stage::Acquiring && it.ticket.terms.key == *key)
+        };
+        if self.rooms.has(key) || self.last_joined.iter().any(joins) || self.chains.has(key) {
+            Company::More
+        } else {
+            Company::Unsaid
+        }
+    }
+
+    /// Marks of the keys whose locks are passed on here.
+    pub(crate) fn passed_on(&self) -> u64 {
+        self.chains.marks()
+    }
+
+    /// Whether all that is to be sent lines up behind a chain of our own, and may as well
+    /// be sent together with more of it.
+    pub(crate) fn can_wait(&self) -> bool {
+        let behind = |call: &Call| match call {
+            Call::Acquire { ticket, .. } => self.chains.has(&ticket.terms.key),
+            _ => false,
+        };
+        !self.chains.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))
+    }
+}

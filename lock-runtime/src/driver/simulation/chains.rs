@@ -1,0 +1,122 @@
+//! What the model of the server hands to several of one client at once, and a count of
+//! what becomes of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::server::{Lock, Member};
+use crate::backend::redis::protocol::call::{Call, Company};
+use crate::backend::token::Token;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::LeaseId;
+
+/// How many follow the first at most.
+const MOST: usize = 63;
+
+impl Lock {
+    /// Takes those out of the line who get the lock together with this one.
+    pub(super) fn followers(&mut self, head: &Member) -> Vec<Member> {
+        let mut followers = Vec::new();
+        if head.company == Company::Alone || !self.crowded.contains(&head.client) {
+            return followers;
+        }
+        while let Some(next) = self.queue.first_entry() {
+            if !next.get().follows(head) || followers.len() == MOST {
+                break;
+            }
+            followers.push(next.remove());
+        }
+        followers
+    }
+}
+
+impl Member {
+    fn follows(&self, head: &Self) -> bool {
+        self.kind == Kind::Exclusive
+            && self.company != Company::Alone
+            && (self.client, self.kind, self.ttl) == (head.client, head.kind, head.ttl)
+    }
+}
+
+/// What has become of those who were to be passed a lock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// By their tokens, with the number that was set aside.
+    expected: BTreeMap<(LockKey, u64), (usize, LeaseId)>,
+    members: BTreeMap<(usize, LeaseId), (LockKey, u64)>,
+    joined: BTreeMap<String, LeaseId>,
+    again: BTreeSet<(usize, LeaseId)>,
+    pub(super) grants: usize,
+    pub(super) chains: usize,
+    pub(super) longest: usize,
+    pub(super) followers: usize,
+    pub(super) passed_on: usize,
+    pub(super) started_over: usize,
+}
+
+impl Counts {
+    /// A client acquires, perhaps once more.
+    pub(super) fn asks(&mut self, client: usize, call: &Call) {
+        if let Call::Acquire { ticket, .. } = call {
+            let id = ticket.terms.id;
+            self.joined.insert(ticket.token.to_string(), id);
+            if let Some(expected) = self.members.remove(&(client, id)) {
+                self.expected.remove(&expected);
+                self.again.insert((client, id));
+                self.started_over += 1;
+            }
+        }
+    }
+
+    /// The server hands a lock to these, under the numbers behind that of the first.
+    pub(super) fn chained(&mut self, client: usize, key: &LockKey, fence: u64, tokens: &[Token]) {
+        if tokens.is_empty() {
+            return;
+        }
+        self.chains += 1;
+        self.longest = self.longest.max(tokens.len() + 1);
+        self.followers += tokens.len();
+        for (token, fence) in tokens.iter().zip(fence + 1..) {
+            if let Some(&id) = self.joined.get(&token.to_string()) {
+                self.expected.insert((key.clone(), fence), (client, id));
+                self.members.insert((client, id), (key.clone(), fence));
+            }
+        }
+    }
+
+    /// A caller gets a lock under this number.
+    pub(super) fn entered(&mut self, key: &LockKey, fence: u64) {
+        self.grants += 1;
+        if let Some(member) = self.expected.remove(&(key.clone(), fence)) {
+            self.members.remove(&member);
+            self.passed_on += 1;
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.grants += other.grants;
+        self.chains += other.chains;
+        self.longest = self.longest.max(other.longest);
+        self.followers += other.followers;
+        self.passed_on += other.passed_on;
+        self.started_over += other.started_over;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gone = self.followers - self.passed_on - self.started_over;
+        write!(
+            f,
+            "{} grants; {} chains, the longest of {}, with {} followers: {} were passed the lock, {} lined up again, \
+             {gone} gave up or died",
+            self.grants,
+            self.chains,
+            self.longest,
+            self.followers,
+            self.passed_on,
+            self.started_over
+        )
+    }
+}

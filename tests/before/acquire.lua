@@ -1,0 +1,50 @@
+-- Takes a lock that may be entered and that nobody waits for, or joins the line.
+-- Sent again under the same name it extends instead of finding itself in the way.
+--
+-- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
+-- ARGV[4] kind, or '' for x  [5] the place of an earlier token of the same
+--         waiter, if there is one
+-- reply   name, a new line, fence: it is granted
+--         {name, 'waiting', place, ms left of a holder, its name, how many others
+--          wait, and if it is not in the fast path, ms for which the first has waited}
+--         {name, 'busy', '', and the same from there}
+--         {name, 'differs', kind}: it is held with another number of permits
+--         {name, 'gone'}: our own channel has no listener
+local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
+if kind == '' then kind = 'x' end
+if kind ~= 'x' and kind ~= 'r' and not string.match(kind, '^p[1-9]%d*$') then
+  return redis.error_reply('ERR the kind is x, r, or p and a number')
+end
+local owner = redis.call('GET', OWNER)
+if owner and extend(owner, name, kind, ttl) then
+  return name .. '\n' .. next_fence()
+end
+
+local place, member
+if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
+  local permits = shared(owner)
+  if permits and permits ~= kind and string.find(permits, '^p') and string.find(kind, '^p') then
+    return {name, 'differs', permits}
+  end
+  if channel ~= '' then
+    member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
+    place = enqueue(member, tonumber(ARGV[5]), channel)
+  end
+  local granted
+  owner, granted = dispatch(owner)
+  if granted[name] then
+    extend(owner, name, kind, ttl)
+    return name .. '\n' .. granted[name]
+  end
+  if place and not owner and not redis.call('ZSCORE', QUEUE, member) then
+    return {name, 'gone'}
+  end
+  if place or not may_enter(owner, kind) or redis.call('EXISTS', QUEUE) == 1 then
+    local left, who = served(owner)
+    if place then return {name, 'waiting', digits(place), left, who, crowd(1)} end
+    return {name, 'busy', '', left, who, crowd(0)}
+  end
+end
+local fence = next_fence()
+hold(owner, name, kind, ttl)
+return name .. '\n' .. fence

@@ -1,0 +1,15 @@
+-- Takes the lock from whoever holds it and hands it on; the holders are told.
+--
+-- ARGV[1] the channel that every connection listens to
+-- reply   how many held it
+sweep(millis())
+local holders = redis.call('ZRANGE', HOLDERS, 0, -1)
+local owner = redis.call('GET', OWNER)
+if owner and not shared(owner) then holders = {owner} end
+if not owner then holders = {} end
+redis.call('DEL', OWNER, HOLDERS)
+for _, name in ipairs(holders) do
+  redis.call('PUBLISH', ARGV[1] .. AT, 'revoked\n' .. name)
+end
+dispatch(nil)
+return #holders

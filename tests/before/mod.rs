@@ -1,0 +1,63 @@
+//! The texts of the scripts as they were joined before there were chains.
+
+macro_rules! script {
+    ($general:literal) => {
+        concat!(
+            include_str!("limits.lua"),
+            include_str!("dispatch.lua"),
+            include_str!($general),
+        )
+    };
+    // What most calls need returns before the functions of `general` are made. It has
+    // the limits once more, since every local of the fast path that it used would slow
+    // that down.
+    ($fast:literal, or $general:literal) => {
+        concat!(
+            "local function general(...)\n",
+            script!($general),
+            "end\n",
+            include_str!("limits.lua"),
+            include_str!($fast),
+        )
+    };
+}
+
+macro_rules! acquire {
+    () => {
+        script!("acquire_fast.lua", or "acquire.lua")
+    };
+}
+
+macro_rules! release {
+    () => {
+        script!("release_fast.lua", or "release.lua")
+    };
+}
+
+/// A script that is called by itself.
+macro_rules! whole {
+    ($script:expr) => {
+        concat!(include_str!("layout.lua"), $script)
+    };
+}
+
+pub(crate) const ACQUIRE: &str = whole!(acquire!());
+pub(crate) const ASK: &str = whole!(script!("ask.lua"));
+pub(crate) const RELEASE: &str = whole!(release!());
+pub(crate) const RENEW: &str = whole!(script!("renew_fast.lua", or "renew.lua"));
+pub(crate) const RAISE: &str = whole!(script!("raise.lua"));
+pub(crate) const STATUS: &str = whole!(script!("status.lua"));
+pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
+pub(crate) const RIGHTS: &str = include_str!("rights.lua");
+pub(crate) const FORCE: &str = whole!(script!("force.lua"));
+pub(crate) const OPEN: &str = include_str!("open.lua");
+pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
+pub(crate) const MANY: &str = concat!(
+    "local AT, count = ''\nlocal function acquire(KEYS, ARGV)\n",
+    acquire!(),
+    "end\nlocal function release(KEYS, ARGV)\n",
+    release!(),
+    "end\n",
+    include_str!("limits.lua"),
+    include_str!("many.lua"),
+);

@@ -1,0 +1,38 @@
+-- The basic facts about many locks, and the counter of acquisitions. Writes nothing.
+--
+-- KEYS[1] fence  [2..] owners
+-- ARGV[1] how many holders of a shared lock to name  [2] how many owners there are;
+--         what follows them in KEYS is named after them
+-- reply   {fence, server time in us, then for each owner
+--          {its value or '', ms left, how many share it, who waits, us of the longest wait,
+--           then for each that shares it: name, ms left}}
+local call = redis.call
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local millis = math.ceil(now / 1000)
+local reply = {call('GET', KEYS[1]) or '0', string.format('%.0f', now)}
+for i = 2, ARGV[2] + 1 do
+  local owner, queue, holders = KEYS[i], KEYS[i] .. ':q', KEYS[i] .. ':h'
+  local value = redis.pcall('GET', owner) or ''
+  -- Somebody has put something else there, which closes the lock.
+  if type(value) == 'table' and string.find(value.err, 'WRONGTYPE') then value = value.err end
+  if type(value) == 'table' then return value end
+  local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2]
+  local facts = {value, call('PTTL', owner), 0, 0, 0}
+  if first then
+    facts[4] = call('ZCARD', queue)
+    facts[5] = math.max(0, now - first)
+  end
+  if string.byte(value) == 42 then -- '*'
+    local sharing = call('ZRANGE', holders, 0, ARGV[1] - 1, 'WITHSCORES')
+    facts[3] = call('ZCOUNT', holders, '(' .. string.format('%.0f', millis), '+inf')
+    for j = 1, #sharing, 2 do
+      if tonumber(sharing[j + 1]) > millis then
+        facts[#facts + 1] = sharing[j]
+        facts[#facts + 1] = sharing[j + 1] - millis
+      end
+    end
+  end
+  reply[#reply + 1] = facts
+end
+return reply
