@@ -39,7 +39,8 @@ use sharded::Shards;
 const CLIENTS: usize = 4;
 /// Faults happen in the first part, healing is watched in the second.
 const FAULTS: Duration = Duration::from_secs(30);
-const HEALED: Duration = Duration::from_secs(180);
+// A long line that grew meanwhile takes its time.
+const HEALED: Duration = Duration::from_secs(600);
 
 /// What is on its way, and when it arrives.
 struct World {
@@ -454,22 +455,22 @@ fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
 
 #[test]
 fn one_holder_at_a_time_and_everybody_is_served() {
-    simulate_all("0..1000", Store::One);
+    simulate_all("0..250", Store::One);
 }
 
 #[test]
 fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
-    simulate_all("0..200", Store::Majority);
+    simulate_all("0..50", Store::Majority);
 }
 
 #[test]
 fn a_failover_makes_no_second_holder_where_replicas_confirm() {
-    simulate_all("0..300", Store::Failing(Safeguard::Replicas));
+    simulate_all("0..80", Store::Failing(Safeguard::Replicas));
 }
 
 #[test]
 fn a_failover_makes_no_second_holder_with_a_quarantine() {
-    simulate_all("0..300", Store::Failing(Safeguard::Quarantine));
+    simulate_all("0..80", Store::Failing(Safeguard::Quarantine));
 }
 
 #[test]
