@@ -52,7 +52,8 @@ impl Load {
     /// Returns when there were so many more sections.
     pub(crate) async fn go_on(&self, more: u64) {
         let enough = self.sections() + more;
-        let limit = PATIENCE + Duration::from_millis(20) * u32::try_from(more).unwrap();
+        // There may be an election first, on a busy machine.
+        let limit = 3 * PATIENCE + Duration::from_millis(20) * u32::try_from(more).unwrap();
         eventually(limit, async || self.sections() >= enough).await;
     }
 
