@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Store, World};
 
 const WAITERS: usize = 50;
-const SEEDS: u64 = 2;
-const TIME: Duration = Duration::from_secs(4);
+const SEEDS: u64 = 1;
+const TIME: Duration = Duration::from_secs(2);
 
 /// Jain's index: one where all have got the same.
 fn fairness(counts: &[u32]) -> f64 {
@@ -51,6 +51,6 @@ fn fifty_waiters_share_a_lock_of_a_majority() {
     }
     let least = shares.iter().copied().fold(1.0, f64::min);
     println!("{grants} acquisitions in {SEEDS} times {TIME:?}, Jain at least {least:.3}");
-    assert!(u64::from(grants) > SEEDS * 1_000, "{grants} acquisitions");
+    assert!(u64::from(grants) > SEEDS * 500, "{grants} acquisitions");
     assert!(least > 0.98, "Jain {least:.3}");
 }
