@@ -79,14 +79,16 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < vocabulary < backend | held < driver < face < lib.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
+# With fewer features some functions have nothing to await or to look at.
+STRICT := -- -D warnings -A clippy::unused_async -A clippy::unused_self
 .PHONY: features
-features: ## Checks the runtime with fewer features
-	cargo check -p lock-runtime --no-default-features
-	cargo check -p lock-runtime --no-default-features --features redis
-	cargo check -p lock-runtime --features metrics
-	cargo check -p lock-runtime --features tls
-	cargo check -p lock-runtime --no-default-features --features etcd
-	cargo check -p lock-runtime --no-default-features --features zookeeper
+features: ## Lints the runtime with fewer features
+	cargo clippy -p lock-runtime --no-default-features $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features redis $(STRICT)
+	cargo clippy -p lock-runtime --features metrics $(STRICT)
+	cargo clippy -p lock-runtime --features tls $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features zookeeper $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -137,7 +139,7 @@ feature-tests: ## Tests the runtime with each combination of its features
 	@cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || true; \
 	if cargo hack --version >/dev/null 2>&1; then \
 	    powerset='-p lock-runtime --feature-powerset --exclude-features default'; \
-	    cargo hack clippy $$powerset --all-targets -- -D warnings -A clippy::unused_async && \
+	    cargo hack clippy $$powerset --all-targets $(STRICT) && \
 	    LOCK_SEEDS=0..300 cargo hack test --quiet $$powerset --lib; \
 	else echo 'NOTICE: combinations of features not tested: no cargo-hack'; fi
 

@@ -43,6 +43,7 @@ pub(crate) struct Terms {
     pub(crate) template: Option<&'static str>,
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) more_keys: bool,
 }
 
@@ -67,6 +68,7 @@ impl Terms {
 
     /// Whether nobody may be given a number together with it: the lock rests after it, or
     /// its own number is that of a key which is taken later.
+    #[cfg(feature = "redis")]
     pub(crate) fn is_alone(&self) -> bool {
         self.min_hold.is_some() || self.more_keys
     }
