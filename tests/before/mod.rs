@@ -1,4 +1,4 @@
-//! The texts of the scripts as they were joined before there were chains.
+//! The texts of the scripts that a lock needs as they were joined before there were chains.
 
 macro_rules! script {
     ($general:literal) => {
@@ -22,18 +22,6 @@ macro_rules! script {
     };
 }
 
-macro_rules! acquire {
-    () => {
-        script!("acquire_fast.lua", or "acquire.lua")
-    };
-}
-
-macro_rules! release {
-    () => {
-        script!("release_fast.lua", or "release.lua")
-    };
-}
-
 /// A script that is called by itself.
 macro_rules! whole {
     ($script:expr) => {
@@ -41,23 +29,7 @@ macro_rules! whole {
     };
 }
 
-pub(crate) const ACQUIRE: &str = whole!(acquire!());
+pub(crate) const ACQUIRE: &str = whole!(script!("acquire_fast.lua", or "acquire.lua"));
 pub(crate) const ASK: &str = whole!(script!("ask.lua"));
-pub(crate) const RELEASE: &str = whole!(release!());
+pub(crate) const RELEASE: &str = whole!(script!("release_fast.lua", or "release.lua"));
 pub(crate) const RENEW: &str = whole!(script!("renew_fast.lua", or "renew.lua"));
-pub(crate) const RAISE: &str = whole!(script!("raise.lua"));
-pub(crate) const STATUS: &str = whole!(script!("status.lua"));
-pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
-pub(crate) const RIGHTS: &str = include_str!("rights.lua");
-pub(crate) const FORCE: &str = whole!(script!("force.lua"));
-pub(crate) const OPEN: &str = include_str!("open.lua");
-pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
-pub(crate) const MANY: &str = concat!(
-    "local AT, count = ''\nlocal function acquire(KEYS, ARGV)\n",
-    acquire!(),
-    "end\nlocal function release(KEYS, ARGV)\n",
-    release!(),
-    "end\n",
-    include_str!("limits.lua"),
-    include_str!("many.lua"),
-);

@@ -8,7 +8,6 @@
 
 /// The scripts of the release before there were chains: its clients take turns with ours
 /// while a service is updated.
-#[allow(dead_code, reason = "tests by hand call some of them only")]
 #[path = "../before/mod.rs"]
 mod before;
 mod body;

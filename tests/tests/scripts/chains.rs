@@ -48,10 +48,25 @@ fn tokens(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
     numbers.into_iter().map(token).collect()
 }
 
+/// One who has taken the lock.
+async fn holder(server: &RedisServer) -> Peer {
+    let mut holder = Peer::new(server, "key", true).await;
+    holder.open().await;
+    holder.acquire(1, TTL, true).await;
+    holder
+}
+
 /// Lines up a token, behind all others by more than the window.
 async fn join(peer: &mut Peer, number: u32, ttl: u32) {
     tokio::time::sleep(Duration::from_millis(2)).await;
     assert_eq!(peer.acquire(number, ttl, true).await[1], "waiting");
+}
+
+/// Lines up several tokens.
+async fn join_each(peer: &mut Peer, numbers: impl IntoIterator<Item = u32>) {
+    for number in numbers {
+        join(peer, number, TTL).await;
+    }
 }
 
 /// Which part of a script hands the lock on.
@@ -83,15 +98,11 @@ impl By {
 async fn those_who_stand_beside_each_other_are_handed_it_together() {
     for by in [By::Release, By::Question, By::Try] {
         let server = RedisServer::start().await;
-        let mut holder = Peer::new(&server, "key", true).await;
+        let mut holder = holder(&server).await;
         let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
         let mut other = Peer::new(&server, "key", true).await.of_kind("x+");
         let mut messages = listen(&server, &peer).await;
-        holder.open().await;
-        holder.acquire(1, TTL, true).await;
-        for number in 2..=4 {
-            join(&mut peer, number, TTL).await;
-        }
+        join_each(&mut peer, 2..=4).await;
         join(&mut other, 5, TTL).await;
         join(&mut peer, 6, TTL).await;
         by.hand_over(&server, &mut holder, &mut peer).await;
@@ -117,14 +128,10 @@ async fn those_who_stand_beside_each_other_are_handed_it_together() {
 #[tokio::test]
 async fn who_does_not_say_that_more_wait_is_granted_alone() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await;
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
-    for number in 2..=4 {
-        join(&mut peer, number, TTL).await;
-    }
+    join_each(&mut peer, 2..=4).await;
     holder.release(1).await;
     assert_eq!(message(&mut messages).await.1, tokens([2]));
     assert_eq!(server.waiting("key").await, 2);
@@ -133,11 +140,9 @@ async fn who_does_not_say_that_more_wait_is_granted_alone() {
 #[tokio::test]
 async fn who_wants_to_be_granted_alone_is() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
     for number in 2..=7 {
         let kind = if matches!(number, 4 | 5) { "x-" } else { "x+" };
         kind.clone_into(&mut peer.kind);
@@ -154,11 +159,9 @@ async fn who_wants_to_be_granted_alone_is() {
 #[tokio::test]
 async fn another_lease_or_another_kind_is_not_handed_it_with_them() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
     join(&mut peer, 2, TTL).await;
     join(&mut peer, 3, TTL).await;
     join(&mut peer, 4, TTL / 2).await;
@@ -178,12 +181,10 @@ async fn another_lease_or_another_kind_is_not_handed_it_with_them() {
 #[tokio::test]
 async fn nobody_is_overtaken_by_who_joined_more_than_a_millisecond_later() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     let mut other = Peer::new(&server, "key", true).await;
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
     join(&mut peer, 2, TTL).await;
     join(&mut other, 3, TTL).await;
     let queue = RedisServer::queue_key("key");
@@ -204,11 +205,9 @@ async fn nobody_is_overtaken_by_who_joined_more_than_a_millisecond_later() {
 #[tokio::test]
 async fn no_more_than_sixty_four_are_handed_it_together() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await;
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
     let calls: Vec<_> = (2..=101).map(|it| ("key", Step::Join(it, TTL))).collect();
     peer.many(&calls).await;
     holder.release(1).await;
@@ -224,13 +223,9 @@ async fn no_more_than_sixty_four_are_handed_it_together() {
 #[tokio::test]
 async fn who_is_taken_out_of_the_line_by_a_question_still_waits() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let _holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
-    for number in 2..=4 {
-        join(&mut peer, number, TTL).await;
-    }
+    join_each(&mut peer, 2..=4).await;
     server.cmd(&["DEL", &RedisServer::owner_key("key")]).await;
     assert_eq!(peer.ask(4, TTL).await, "waiting");
     assert_eq!(peer.ask(4, TTL).await, "gone", "it is out of the line");
@@ -246,14 +241,10 @@ async fn who_is_taken_out_of_the_line_by_a_question_still_waits() {
 #[tokio::test]
 async fn a_grant_that_nobody_hears_is_taken_back_from_all() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut dead = Peer::new(&server, "key", false).await.of_kind("x+");
     let mut other = Peer::new(&server, "key", true).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
-    for number in 2..=4 {
-        join(&mut dead, number, TTL).await;
-    }
+    join_each(&mut dead, 2..=4).await;
     join(&mut other, 5, TTL).await;
     holder.release(1).await;
     assert_eq!(holder.holder().await, Some(token(5)));
@@ -263,14 +254,10 @@ async fn a_grant_that_nobody_hears_is_taken_back_from_all() {
 #[tokio::test]
 async fn a_counter_without_its_data_sets_numbers_aside_too() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
-    for number in 2..=4 {
-        join(&mut peer, number, TTL).await;
-    }
+    join_each(&mut peer, 2..=4).await;
     let raised: u64 = holder.cmd(&["GET", RedisServer::FENCE_KEY]).await;
     server.cmd(&["DEL", RedisServer::FENCE_KEY]).await;
     holder.release(1).await;
@@ -283,14 +270,10 @@ async fn a_counter_without_its_data_sets_numbers_aside_too() {
 #[tokio::test]
 async fn in_full_memory_a_release_hands_it_to_all_of_them() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     let mut messages = listen(&server, &peer).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
-    for number in 2..=3 {
-        join(&mut peer, number, TTL).await;
-    }
+    join_each(&mut peer, 2..=3).await;
     let _: () = holder.cmd(&["CONFIG", "SET", "maxmemory", "1"]).await;
     assert!(holder.release(1).await);
     assert_eq!(message(&mut messages).await.1, tokens(2..=3));
@@ -300,10 +283,8 @@ async fn in_full_memory_a_release_hands_it_to_all_of_them() {
 #[tokio::test]
 async fn what_joins_together_stands_in_line_as_if_it_had_come_alone() {
     let server = RedisServer::start().await;
-    let mut holder = Peer::new(&server, "key", true).await;
+    let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await;
-    holder.open().await;
-    holder.acquire(1, TTL, true).await;
     let calls = [2, 3, 4].map(|it| ("key", Step::Acquire(it, TTL)));
     let answers = peer.many(&calls).await;
     let mut places = Vec::new();
@@ -342,14 +323,10 @@ async fn scripts_of_before_grant_alone_and_are_granted_alone() {
     let mut messages = listen(&server, &peer).await;
     holder.open().await;
     before.acquire(1, TTL, true).await;
-    for number in 2..=3 {
-        join(&mut peer, number, TTL).await;
-    }
+    join_each(&mut peer, 2..=3).await;
     "x-".clone_into(&mut peer.kind);
     join(&mut peer, 4, TTL).await;
-    for number in 5..=6 {
-        join(&mut before, number, TTL).await;
-    }
+    join_each(&mut before, 5..=6).await;
     assert!(before.release(1).await);
     assert_eq!(message(&mut messages).await.1, tokens([2]));
     assert!(peer.renew(2, TTL).await);
