@@ -36,24 +36,22 @@ async fn a_lease_is_renewed_in_every_stage_of_a_move() {
 async fn waiters_keep_their_order_while_their_slot_moves() {
     let fleet = ClusterFleet::start().await;
     let locks = connect(fleet.url()).await;
-    let others = connect(fleet.url()).await;
     let slot = fleet.slot_of("key").await;
     let from = fleet.master_of("key").await;
     let to = (from + 1) % 3;
     let holder = take(&locks, "key", LONG).await;
-    let server = &fleet.nodes()[from];
-    let first = queue(server, &locks, "key", LONG, 1).await;
-    let second = queue(server, &others, "key", LONG, 2).await;
-    let third = queue(server, &locks, "key", LONG, 3).await;
+    let mut waiters = Vec::new();
+    for place in 1..=3 {
+        // Two of one manager that came at the same time would be granted the lock together.
+        let other = connect(fleet.url()).await;
+        let waiter = queue(&fleet.nodes()[from], &other, "key", LONG, place).await;
+        waiters.push((other, waiter));
+    }
 
     fleet.move_slot(slot, to).await;
-    // A waiter that does not know the new node yet when its turn comes is passed over.
-    for it in [&locks, &others] {
-        it.status("key").await.expect("an answer");
-    }
     release(holder).await;
     let mut last = 0;
-    for waiter in [first, second, third] {
+    for (_locks, waiter) in waiters {
         let guard = granted(PATIENCE, waiter).await;
         let fence = guard.fencing_token().get();
         assert!(fence > last, "{fence} after {last}");

@@ -27,6 +27,8 @@ pub(crate) struct NodeId(u32);
 pub(crate) struct Routes {
     nodes: BTreeMap<NodeId, Host>,
     slots: Box<[Option<NodeId>]>,
+    /// The slots that redirections have given to another node since the last answer.
+    redirected: BTreeSet<u16>,
     /// Until when nodes are kept that serve no slot.
     guests: BTreeMap<NodeId, Moment>,
     next_id: u32,
@@ -40,7 +42,7 @@ pub(crate) struct Routes {
     other_nodes: bool,
 }
 
-/// The slots that a new answer has given to another node.
+/// The slots that a new answer, or a redirection before it, has given to another node.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changed(Vec<u16>);
 
@@ -61,6 +63,7 @@ impl Routes {
         let mut this = Self {
             nodes: BTreeMap::new(),
             slots: vec![None; usize::from(SLOTS)].into(),
+            redirected: BTreeSet::new(),
             guests: BTreeMap::new(),
             next_id: 0,
             known: false,
@@ -124,6 +127,7 @@ impl Routes {
         if !redirect.asking {
             if let Some(slot) = self.slots.get_mut(usize::from(redirect.slot)) {
                 *slot = Some(to);
+                self.redirected.insert(redirect.slot);
             }
             self.doubt(now);
         }
@@ -187,7 +191,9 @@ impl Routes {
                 range.fill(Some(master));
             }
         }
-        let changed = (0..SLOTS).filter(|slot| self.of(*slot) != slots[usize::from(*slot)]);
+        let redirected = std::mem::take(&mut self.redirected);
+        let moved = |slot: &u16| self.of(*slot) != slots[usize::from(*slot)];
+        let changed = (0..SLOTS).filter(|slot| redirected.contains(slot) || moved(slot));
         let changed = Changed(changed.collect());
         self.slots = slots;
         self.guests.retain(|_, until| *until > now);

@@ -71,6 +71,16 @@ fn a_moved_slot_is_known_at_once_and_asked_about_once() {
     assert_eq!(routes.of(8), Some(first));
     assert!(routes.begins_to_ask(at(150)));
     assert!(!routes.begins_to_ask(at(150)), "it was asked already");
+
+    let all = || {
+        [(0, 6, 1), (7, 7, 2), (8, 8191, 1), (8192, 16383, 2)]
+            .map(|(first, last, port)| range(first, last, port))
+            .to_vec()
+    };
+    let changed = routes.learned(at(151), first, all());
+    assert!(changed.contains(7), "nobody has asked there yet");
+    assert!(!changed.contains(8));
+    assert!(routes.learned(at(152), first, all()).is_empty());
 }
 
 #[test]
