@@ -215,6 +215,13 @@ BENCH := cargo run --quiet --release --manifest-path benches/Cargo.toml --
 bench: setup bench-lint ## Measures the locks beside a bare client and other libraries in 10 minutes (QUICK=1: 2)
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
+.PHONY: bench-stores
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries there, in three minutes
+	@if command -v protoc >/dev/null; then :; \
+	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
+	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores
+
 .PHONY: bench-cycle
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle

@@ -15,6 +15,8 @@ mod report;
 mod server;
 mod stages;
 mod stats;
+#[cfg(feature = "stores")]
+mod stores;
 mod systems;
 mod watching;
 mod worker;
@@ -52,6 +54,9 @@ enum Command {
     Cycle,
     /// Prints what metrics and spans add to a cycle; with the feature `watching`, while somebody listens.
     Watching,
+    /// Measures locks on ZooKeeper and etcd beside other libraries on the same servers, and prints the table.
+    #[cfg(feature = "stores")]
+    Stores,
     /// Runs cycles and nothing else.
     #[command(hide = true)]
     Cycles { how: How, url: String, count: u64 },
@@ -65,6 +70,8 @@ fn main() {
         Command::Run { quick, only } => run(quick, only.as_deref()),
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
+        #[cfg(feature = "stores")]
+        Command::Stores => stores::main(),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
         Command::Worker => worker::main(),
     }

@@ -3,17 +3,25 @@
 mod async_redis_lock;
 mod ceiling;
 mod distributed_lock;
+#[cfg(feature = "stores")]
+mod etcd_client;
 mod locks;
 mod name;
 mod ours;
 mod rlock;
 mod rslock;
+#[cfg(feature = "stores")]
+mod zookeeper_client;
 
 pub(crate) use self::async_redis_lock::AsyncRedisLock;
 pub(crate) use self::ceiling::Ceiling;
 pub(crate) use self::distributed_lock::DistributedLock;
+#[cfg(feature = "stores")]
+pub(crate) use self::etcd_client::EtcdClient;
 pub(crate) use self::locks::Locks;
 pub(crate) use self::name::System;
 pub(crate) use self::ours::{Detached, Ours, Readers};
 pub(crate) use self::rlock::Rlock;
 pub(crate) use self::rslock::Rslock;
+#[cfg(feature = "stores")]
+pub(crate) use self::zookeeper_client::ZooKeeperClient;

@@ -28,6 +28,12 @@ pub(crate) enum System {
     RedisPy,
     /// Node's `redlock`.
     Redlock,
+    /// The crate `etcd-client`.
+    #[cfg(feature = "stores")]
+    EtcdClient,
+    /// The crate `zookeeper-client`.
+    #[cfg(feature = "stores")]
+    ZooKeeperClient,
 }
 
 impl System {
@@ -50,6 +56,8 @@ impl System {
             Self::DistributedLock => 5,
             Self::RedisPy => 6,
             Self::Redlock => 7,
+            #[cfg(feature = "stores")]
+            Self::EtcdClient | Self::ZooKeeperClient => 8,
         }
     }
 
@@ -75,6 +83,10 @@ impl fmt::Display for System {
             Self::DistributedLock => "distributed-lock",
             Self::RedisPy => "redis-py",
             Self::Redlock => "redlock (node)",
+            #[cfg(feature = "stores")]
+            Self::EtcdClient => "etcd-client",
+            #[cfg(feature = "stores")]
+            Self::ZooKeeperClient => "zookeeper-client",
         })
     }
 }

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::systems::System;
 
+/// So many that a task never waits for its own release.
+const KEYS: usize = 64;
+
 /// What a worker is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
@@ -15,6 +18,8 @@ pub(crate) struct Spec {
     pub(crate) work: Work,
     /// The number of tasks.
     pub(crate) tasks: usize,
+    /// How many keys of its own a task takes in turn.
+    pub(crate) keys: usize,
     /// The hot key.
     pub(crate) key: String,
     /// The prefix that makes the worker's own keys unique.
@@ -37,6 +42,7 @@ impl Spec {
             url,
             work,
             tasks: 1,
+            keys: KEYS,
             key: "hot".into(),
             name: "worker".into(),
             body_us: 0,

@@ -13,9 +13,6 @@ use super::job::{Outcome, Section, Spec, Work};
 use crate::cpu;
 use crate::systems::{Ceiling, Locks};
 
-/// How many keys a task takes in turn, so that it never waits for its own release.
-const KEYS: usize = 64;
-
 /// The measurements of one task.
 #[derive(Debug, Default)]
 struct Found {
@@ -66,7 +63,8 @@ pub(super) async fn locks<L: Locks>(spec: &Spec, console: &mut Console) {
 impl<L: Locks> Task<L> {
     async fn run(self) -> Found {
         let name = format!("{}:{}", self.spec.name, self.number);
-        let keys: Vec<_> = (0..KEYS).map(|key| format!("own:{name}:{key}")).collect();
+        let keys = (0..self.spec.keys).map(|key| format!("own:{name}:{key}"));
+        let keys: Vec<_> = keys.collect();
         let guard = self.locks.take(&keys[0]).await;
         self.locks.free(guard).await;
         self.start.wait().await;

@@ -12,6 +12,8 @@ mod load;
 use crate::systems::{
     AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock, System,
 };
+#[cfg(feature = "stores")]
+use crate::systems::{EtcdClient, ZooKeeperClient};
 pub(crate) use job::{Outcome, Section, Spec, Work};
 pub(crate) use keeper::Sample;
 
@@ -40,6 +42,10 @@ pub(crate) fn main() {
             System::Rlock => work::<Rlock>(spec, console).await,
             System::AsyncRedisLock => work::<AsyncRedisLock>(spec, console).await,
             System::DistributedLock => work::<DistributedLock>(spec, console).await,
+            #[cfg(feature = "stores")]
+            System::EtcdClient => work::<EtcdClient>(spec, console).await,
+            #[cfg(feature = "stores")]
+            System::ZooKeeperClient => work::<ZooKeeperClient>(spec, console).await,
             System::RedisPy | System::Redlock => panic!("{} is not written in Rust", spec.system),
         }
     });

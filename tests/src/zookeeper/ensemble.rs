@@ -13,18 +13,27 @@ use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
-/// Three servers on loopback. Each speaks to the others through proxies, so that it can be cut off from them.
+/// Three servers on loopback.
 #[derive(Debug)]
 pub struct ZooKeeperEnsemble {
     servers: Vec<ZooKeeperServer>,
-    /// For each server, the ways to the others.
+    /// For each server, the ways to the others, if it speaks to them through proxies.
     ways: Vec<Vec<Proxy>>,
 }
 
 impl ZooKeeperEnsemble {
     /// Three servers with a leader; `None`, with a notice, where they cannot be had. `tick` is the length of a tick in
-    /// milliseconds.
+    /// milliseconds. Each speaks to the others through proxies, so that it can be cut off from them.
     pub async fn start(test: &str, tick: u32) -> Option<Self> {
+        Self::begin(test, tick, true).await
+    }
+
+    /// The same without proxies, which take time.
+    pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
+        Self::begin(test, tick, false).await
+    }
+
+    async fn begin(test: &str, tick: u32, with_proxies: bool) -> Option<Self> {
         if !launch::is_installed(test) {
             return None;
         }
@@ -36,7 +45,7 @@ impl ZooKeeperEnsemble {
             let mut to_others = Vec::new();
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
                 let mut quorum = *quorum;
-                if number != own {
+                if with_proxies && number != own {
                     let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
                     quorum = way.addr().port();
                     to_others.push(way);

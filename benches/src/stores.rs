@@ -1,0 +1,161 @@
+//! Locks on ZooKeeper and etcd beside the Rust crates that lock there, on the same three servers: cycles with few and many
+//! tasks, and a hot key.
+
+use std::time::Duration;
+
+use support::{EtcdCluster, ZooKeeperEnsemble};
+
+use crate::fleet;
+use crate::hot::{Crowd, Hot, compete_at};
+use crate::report::{Bound, Report, Row, Unit};
+use crate::stats::{Sorted, median};
+use crate::systems::System;
+use crate::worker::{Spec, Work};
+
+const TEST: &str = "make bench-stores";
+const ROUNDS: usize = 3;
+const TIME: Duration = Duration::from_secs(3);
+/// Of the hot key: so many processes, each with so many tasks.
+const CROWD: usize = 8;
+const BODY: Duration = Duration::from_millis(1);
+/// The length of a tick of `ZooKeeper` in milliseconds, its default.
+const TICK: u32 = 2_000;
+
+/// Servers, and who is measured there beside ours.
+struct Place {
+    case: &'static str,
+    url: String,
+    peer: System,
+}
+
+/// What a round has measured of ours, and of the other.
+type Round<T> = [T; 2];
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() {
+    let load_before = crate::load();
+    let mut report = Report::default();
+    if let Some(ensemble) = ZooKeeperEnsemble::start_direct(TEST, TICK).await {
+        let place = Place {
+            case: "ZooKeeper, three servers",
+            url: ensemble.url(),
+            peer: System::ZooKeeperClient,
+        };
+        measure(&mut report, &place).await;
+    }
+    if let Some(cluster) = EtcdCluster::start(TEST, 3).await {
+        let place = Place {
+            case: "etcd, three members",
+            url: cluster.url(),
+            peer: System::EtcdClient,
+        };
+        measure(&mut report, &place).await;
+    }
+    let title = format!(
+        "{} processors, {}; load average {load_before} before, {} after.",
+        crate::cores(),
+        std::env::consts::OS,
+        crate::load(),
+    );
+    println!("\n{}", report.markdown(&title));
+}
+
+async fn measure(report: &mut Report, place: &Place) {
+    println!("{}", place.case);
+    for tasks in [1, 64, 256] {
+        cycles(report, place, tasks).await;
+    }
+    hand_overs(report, place).await;
+}
+
+async fn cycles(report: &mut Report, place: &Place, tasks: usize) {
+    let cycles = async |system| {
+        let spec = Spec {
+            // Each ends with a confirmed release.
+            keys: 1,
+            ..Spec::new(system, Work::Free, place.url.clone())
+        };
+        let outcome = fleet::run(spec.tasks(tasks), TIME).await;
+        let seconds = outcome.elapsed_ns as f64 / 1e9;
+        (Sorted::from_iter(outcome.latencies), seconds)
+    };
+    let rounds = rounds(place, cycles).await;
+    let mut add = |figure: &str, unit, value: &dyn Fn(&(Sorted, f64)) -> f64| {
+        let figure = format!("{tasks} tasks: {figure}");
+        let row = row(place, &figure, unit, &rounds, value);
+        report.add(row);
+    };
+    add("cycles", Unit::PerSecond, &|(cycles, seconds)| {
+        cycles.count() as f64 / seconds
+    });
+    for part in [0.5, 0.99] {
+        let figure = format!("p{} of a cycle", part * 100.0);
+        add(&figure, Unit::Nanoseconds, &|(cycles, _)| {
+            cycles.quantile(part)
+        });
+    }
+}
+
+async fn hand_overs(report: &mut Report, place: &Place) {
+    let hot = async |system| {
+        let crowd = Crowd {
+            system,
+            processes: CROWD,
+            tasks: CROWD,
+            body: BODY,
+        };
+        compete_at(&place.url, crowd, TIME).await
+    };
+    let rounds = rounds(place, hot).await;
+    let mut add = |figure: &str, unit, value: fn(&Hot) -> f64| {
+        let figure = format!("hot key, {CROWD} processes x {CROWD} tasks: {figure}");
+        report.add(row(place, &figure, unit, &rounds, &value));
+    };
+    add("sections", Unit::PerSecond, |hot| hot.per_second);
+    add("release to next entry, p50", Unit::Nanoseconds, |hot| {
+        hot.gaps.quantile(0.5)
+    });
+    add("release to next entry, p99", Unit::Nanoseconds, |hot| {
+        hot.gaps.quantile(0.99)
+    });
+    add("wait, p99", Unit::Nanoseconds, |hot| {
+        hot.waits.quantile(0.99)
+    });
+    add("Jain's fairness over the tasks", Unit::Plain, |hot| {
+        hot.fairness
+    });
+}
+
+/// Measures both in turns, every other round backwards.
+async fn rounds<T>(place: &Place, measure: impl AsyncFn(System) -> T) -> Vec<Round<T>> {
+    let mut rounds = Vec::new();
+    for number in 0..ROUNDS {
+        rounds.push(if number % 2 == 0 {
+            let ours = measure(System::Ours).await;
+            [ours, measure(place.peer).await]
+        } else {
+            let theirs = measure(place.peer).await;
+            [measure(System::Ours).await, theirs]
+        });
+    }
+    rounds
+}
+
+/// The medians of a figure, and that of the ratios within one round.
+fn row<T>(
+    place: &Place,
+    figure: &str,
+    unit: Unit,
+    rounds: &[Round<T>],
+    value: &dyn Fn(&T) -> f64,
+) -> Row {
+    let middle = |of: &dyn Fn(&Round<T>) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+    let [ours, theirs] = [0, 1].map(|who| middle(&|round| value(&round[who])));
+    let ratio = middle(&|[ours, theirs]| value(ours) / value(theirs));
+    let row = Row::new(place.case, figure, unit, ours).beside(place.peer, theirs);
+    match unit {
+        Unit::PerSecond => row.bound(Bound::at_least(1.0, ratio, " x the other")),
+        Unit::Nanoseconds => row.bound(Bound::at_most(1.0, ratio, " x the other")),
+        _ => row,
+    }
+}
