@@ -195,7 +195,10 @@ impl Lane {
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Topology = sent.call {
-            self.news = Some(told(now, routes, from, result));
+            // An answer that comes late is out of date.
+            if routes.awaits(sent.at) {
+                self.news = Some(told(now, routes, from, result));
+            }
             return;
         }
         let result = match result {

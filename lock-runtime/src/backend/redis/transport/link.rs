@@ -213,10 +213,9 @@ impl<D: Desk> Link<D> {
     /// When the connection counts as broken if nothing arrives until then. A server
     /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let server = self.in_flight.front().map(|oldest| {
-            let heard = oldest.at.max(self.last_answer);
-            heard.after(oldest.timeout)
-        });
+        // Answers come in order: one that is late holds up all that follow.
+        let due = |it: &InFlight| it.at.max(self.last_answer).after(it.timeout);
+        let server = self.in_flight.iter().map(due).min();
         let replicas = match &self.state {
             State::Up { replicas, .. } => replicas.as_ref().and_then(|it| it.silent_at()),
             _ => None,
