@@ -226,6 +226,10 @@ impl Lane {
 
     /// Sends the calls of the queue to the nodes that serve their locks.
     fn send(&mut self, now: Moment, routes: &mut Routes) {
+        // The answer that is due brings us here again.
+        if self.queue.can_wait() && self.nodes.values().any(|it| it.link.awaits_answer()) {
+            return;
+        }
         // A call that cannot be sent is answered at once, and more may follow from that.
         loop {
             let calls = self.queue.calls();

@@ -21,7 +21,7 @@ use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::names::KeyNames;
+use crate::backend::redis::protocol::names::{KeyNames, Together};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
@@ -89,7 +89,7 @@ enum State {
 /// A pipeline whose answers have not all come in.
 struct InFlight {
     sent: Vec<Sent>,
-    apart: bool,
+    together: Together,
     /// Whether the last answer says what the server is.
     signed: bool,
     at: Moment,
@@ -141,6 +141,11 @@ impl<D: Desk> Link<D> {
         self.is_up() && self.in_flight.len() < BUSY
     }
 
+    /// Whether an answer is due.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// Adds to the answer of a probe what the queue does not know.
     pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
         let known = self.last_error.clone();
@@ -173,15 +178,19 @@ impl<D: Desk> Link<D> {
         };
         let login = self.login.take_sent();
         // The answer that is due brings us here again.
-        if !self.in_flight.is_empty() && self.queue.can_wait() {
+        if self.awaits_answer() && self.queue.can_wait() {
             return login;
         }
         let sent = self.queue.calls();
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart) || !self.names.has_batches();
-        let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
+        let together = if std::mem::take(&mut self.apart) {
+            Together::None
+        } else {
+            self.names.together()
+        };
+        let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, together);
         let signed = standing.is_some() && sent.iter().any(|it| it.call.may_win());
         if signed {
             pipeline.add_command(Standing::question());
@@ -190,7 +199,7 @@ impl<D: Desk> Link<D> {
         let answers = wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {
             sent,
-            apart,
+            together,
             signed,
             at: now,
             timeout,
