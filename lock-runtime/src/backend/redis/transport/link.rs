@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use super::connect::{Dialer, Identity, Opened};
+use super::connect::{Dialer, Opened};
 use super::desk::Desk;
 use super::login::Login;
+use super::prepare::Identity;
 use super::quarantine::Standing;
 use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
