@@ -142,7 +142,12 @@ impl Lane {
         self.take_in(now, routes);
         self.queue.tick(now);
         self.send(now, routes);
-        for node in self.nodes.values_mut() {
+        for (id, node) in &mut self.nodes {
+            if node.link.queue.needs_mark()
+                && let Some(slot) = routes.some_slot_of(*id)
+            {
+                node.link.queue.mark_with(&slot::tag_in(slot));
+            }
             changed |= node.link.flush(now) | node.link.ask_replicas(now);
         }
         changed

@@ -119,6 +119,13 @@ impl Routes {
             .collect()
     }
 
+    /// One of them.
+    pub(crate) fn some_slot_of(&self, id: NodeId) -> Option<u16> {
+        let all = self.slots_of(id);
+        let before = fastrand::usize(..all.len().max(1));
+        all.into_iter().nth(before)
+    }
+
     /// The node that serves a slot, as far as is known.
     pub(crate) fn of(&self, slot: u16) -> Option<NodeId> {
         self.slots.get(usize::from(slot)).copied().flatten()
