@@ -95,21 +95,7 @@ pub(super) async fn left(
             // It sends everybody to its master.
             (Standing::Replica, Some(_)) => None,
             (_, None) => note(connection, names, &names.run, &origin, longest).await?,
-            (_, Some(node)) => match outer_slots(connection, node).await? {
-                Some([first, last]) => {
-                    let note = async |connection: &mut _, slot| {
-                        let run = names.run_of_node(slot);
-                        note(connection, names, &run, &origin, longest).await
-                    };
-                    match note(connection, last).await {
-                        // It may be on its way to another node.
-                        Err(_) => note(connection, first).await?,
-                        Ok(left) => left,
-                    }
-                }
-                // The slots that it gets bring their locks along.
-                None => None,
-            },
+            (_, Some(node)) => note_at_node(connection, names, node, &origin, longest).await?,
         };
         Ok((origin.standing, left))
     };
@@ -142,6 +128,29 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
         standing: Standing::read(&replication),
         max_lag: lag.map_or(MAX_LAG, |(_, seconds)| Duration::from_secs(seconds)),
     })
+}
+
+/// Notes the origin of a node of a cluster in the last of its slots, or in the first while
+/// that one moves to another node.
+async fn note_at_node(
+    connection: &mut MultiplexedConnection,
+    names: &KeyNames,
+    node: &str,
+    origin: &Origin,
+    longest: Duration,
+) -> Result<Option<Duration>, Trouble> {
+    // The slots that a node without any gets bring their locks along.
+    let Some([first, last]) = outer_slots(connection, node).await? else {
+        return Ok(None);
+    };
+    let key = names.run_of_node(last);
+    match note(connection, names, &key, origin, longest).await {
+        Err(_) => {
+            let key = names.run_of_node(first);
+            note(connection, names, &key, origin, longest).await
+        }
+        noted => noted,
+    }
 }
 
 /// The first and the last of the slots that a node of a cluster serves: those that move
