@@ -114,7 +114,7 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
         }
         let outcome = torture(profile, &setting, wish.time).await;
         print(name, &outcome);
-        for complaint in complaints(profile, &outcome, wish.time) {
+        for complaint in complaints(profile, wish.servers, &outcome, wish.time) {
             println!("  {complaint}");
             failed = true;
         }
@@ -140,7 +140,12 @@ fn print(name: &str, Outcome { report, faults }: &Outcome) {
 }
 
 /// What is wrong with a run, also if it has shown too little.
-fn complaints(profile: Profile, Outcome { report, .. }: &Outcome, time: Duration) -> Vec<String> {
+fn complaints(
+    profile: Profile,
+    servers: Servers,
+    Outcome { report, .. }: &Outcome,
+    time: Duration,
+) -> Vec<String> {
     let mut complaints: Vec<_> = report.violations.iter().take(10).cloned().collect();
     if report.recovery > RECOVERY {
         complaints.push(format!("a key stood still for {:?}", report.recovery));
@@ -149,11 +154,7 @@ fn complaints(profile: Profile, Outcome { report, .. }: &Outcome, time: Duration
     let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
     for (what, count, least) in [
         ("grants", report.grants, 10_000.0),
-        (
-            "losses",
-            report.losses,
-            if profile.loses() { 20.0 } else { 0.0 },
-        ),
+        ("losses", report.losses, profile.losses(servers)),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]
         if (count as f64) < (least * share).floor() {

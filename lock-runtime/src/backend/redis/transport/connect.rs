@@ -11,7 +11,7 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::prepare::{Identity, demand_master, node, prepare};
+use super::prepare::{Identity, demand_master, demand_same, node, prepare};
 use super::quarantine::{self, Standing};
 use super::replicas;
 use super::stream::Route;
@@ -183,6 +183,14 @@ impl Dialer {
         }
         if self.replicas > 0 {
             let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
+            if let Some(ours) = &opened.identity {
+                let (connection, io) = &mut replicas;
+                let same = tokio::select! {
+                    same = demand_same(connection, ours) => same,
+                    () = io => Err(closed()),
+                };
+                same.map_err(trouble)?;
+            }
             if !caller.proven {
                 replicas::prove(&mut replicas, self.replicas).await?;
             }

@@ -31,6 +31,20 @@ pub(super) async fn demand_master(connection: &mut MultiplexedConnection) -> Red
     }
 }
 
+/// The replicas of another server know nothing of what this one grants.
+pub(super) async fn demand_same(
+    connection: &mut MultiplexedConnection,
+    ours: &Identity,
+) -> RedisResult<()> {
+    let mut question = redis::cmd("INFO");
+    let info: Value = question.arg("server").query_async(connection).await?;
+    if told(&info, "run_id:") == Some(&*ours.run) {
+        return Ok(());
+    }
+    let said = "the address leads to several servers, and each has replicas of its own";
+    Err(io::Error::other(said).into())
+}
+
 /// The id of a cluster's node.
 pub(super) async fn node(connection: &mut MultiplexedConnection) -> RedisResult<String> {
     let mut id = redis::cmd("CLUSTER");
