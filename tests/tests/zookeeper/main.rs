@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockManager};
-use tests::{ZooKeeperServer, connect};
+use tests::{PATIENCE, ZooKeeperServer, connect};
 
 mod encryption;
 mod ensemble;
@@ -14,9 +14,10 @@ mod layout;
 mod rights;
 mod sessions;
 
-/// A manager with a session of this time on these servers.
+/// A manager with a session of this time on these servers, which is given time to connect on a busy machine.
 async fn manager(url: &str, session: Duration) -> LockManager {
-    connect(LockConfig::new(url).unwrap().ttl(session)).await
+    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+    connect(config.ttl(session)).await
 }
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
