@@ -155,9 +155,9 @@ pub(super) async fn process(directory: &TempDir) -> Process {
     process
 }
 
-/// Waits until sessions can be opened.
+/// Waits until sessions can be opened, which an election precedes where there are several servers.
 pub(super) async fn ready(addr: SocketAddr) {
-    eventually(PATIENCE, async || {
+    eventually(3 * PATIENCE, async || {
         ZooKeeperPeer::try_connect(addr).await.is_ok()
     })
     .await;
