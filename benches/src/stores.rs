@@ -81,7 +81,8 @@ async fn cycles(report: &mut Report, place: &Place, tasks: usize) {
     };
     let rounds = rounds(place, cycles).await;
     let mut add = |figure: &str, unit, value: &dyn Fn(&(Sorted, f64)) -> f64| {
-        let figure = format!("{tasks} tasks: {figure}");
+        let noun = if tasks == 1 { "task" } else { "tasks" };
+        let figure = format!("{tasks} {noun}: {figure}");
         let row = row(place, &figure, unit, &rounds, value);
         report.add(row);
     };
