@@ -26,7 +26,7 @@ use meddle::Meddler;
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
 /// How many operations each of them does at a time.
-pub const TASKS: usize = 8;
+pub const TASKS: usize = 12;
 /// How many locks there are.
 pub const KEYS: usize = 10;
 

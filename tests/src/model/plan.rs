@@ -60,10 +60,9 @@ impl Operation {
 
         // The first keys are asked for more often, and one of them most.
         let most = rng.usize(KEYS / 2..=KEYS);
-        let first = if rng.u8(..4) == 0 {
-            HOT
-        } else {
-            rng.usize(..most)
+        let first = match rng.u8(..4) {
+            0 => HOT,
+            _ => rng.usize(..most),
         };
         let kind = kind(rng, first);
         let mut keys = vec![first];
@@ -79,6 +78,7 @@ impl Operation {
         };
         let wait = match rng.u8(..10) {
             0 | 1 => Duration::ZERO,
+            2..8 if first == HOT => millis(rng, 20, 1000),
             2..8 => millis(rng, 20, 400),
             _ => Duration::from_secs(2),
         };
@@ -115,10 +115,11 @@ impl Operation {
 }
 
 /// A third of the keys have permits nearly always, so that whoever comes next needs one too; another third has mostly
-/// readers.
+/// readers. Few others stand in the line of the one that is asked for most.
 fn kind(rng: &mut Rng, key: usize) -> Kind {
     let permits = Kind::Permits(2 + u32::from(rng.u8(..50) == 0));
     let [exclusive, shared_by_permits] = match key % 3 {
+        _ if key == HOT => [17, 1],
         0 => [1, 18],
         1 => [5, 1],
         _ => [13, 2],

@@ -91,15 +91,15 @@ impl Report {
             ("read grants", self.read, 60),
             ("permits", self.permits, 60),
             ("grants of several keys", self.several, 25),
-            ("holders beside others", self.together, 50),
+            ("holders beside others", self.together, 30),
             ("losses", self.losses, 2),
             ("cancellations", self.cancelled, 10),
             ("kills", self.kills, 1),
             ("stops", self.stops, 1),
             ("cuts", self.cuts, 1),
             ("locks taken away", self.taken, 1),
-            ("chains", self.chains.formed, 10),
-            ("hand-overs in chains", self.chains.entered, 10),
+            ("chains", self.chains.formed, 2),
+            ("hand-overs in chains", self.chains.entered, 2),
         ] {
             if count < least * operations / 1000 {
                 complaints.push(format!("only {count} {what}: the run shows nothing"));
