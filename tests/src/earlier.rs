@@ -63,7 +63,7 @@ impl Earlier {
             if answer[1] == "granted" {
                 return Ok(Turn {
                     fence: answer[2].parse().expect("a fence"),
-                    until: asked + self.ttl - self.ttl / 4,
+                    until: asked + self.ttl * 3 / 4,
                 });
             }
         }
