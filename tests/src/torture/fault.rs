@@ -18,7 +18,7 @@ pub enum Profile {
     Network,
     /// Scripts, subscriptions and connections are dropped, a server pauses.
     Connections,
-    /// Keys are deleted and stolen.
+    /// Keys are deleted and stolen, and locks taken away by force.
     Keys,
     /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
     Failover(Protection),
@@ -111,8 +111,10 @@ impl Profile {
         match self {
             // Most leases outlive a failover.
             Self::Clocks | Self::Failover(_) => 0.0,
+            // Most bodies end before they hear of it.
+            Self::Keys => 5.0,
             // It strikes one of three masters.
-            Self::Server | Self::Connections | Self::Keys if servers == Servers::Cluster => 7.0,
+            Self::Server | Self::Connections if servers == Servers::Cluster => 7.0,
             _ => 20.0,
         }
     }
@@ -208,12 +210,26 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    let key = RedisServer::owner_key(&lock_name(fastrand::usize(..KEYS)));
+    // Every other time the one that is passed on.
+    let number = if fastrand::bool() {
+        KEYS - 1
+    } else {
+        fastrand::usize(..KEYS)
+    };
+    let name = lock_name(number);
+    let key = RedisServer::owner_key(&name);
     let server = crew.site.master_of(&key).await;
-    if fastrand::bool() {
-        server.cmd(&["DEL", &key]).await;
-        sleep(Duration::from_millis(100)).await;
-        return "deleted";
+    match fastrand::u8(..4) {
+        0 | 1 => {
+            server.cmd(&["DEL", &key]).await;
+            sleep(Duration::from_millis(100)).await;
+            return "deleted";
+        }
+        2 => {
+            crew.force(&name).await;
+            return "forced";
+        }
+        _ => {}
     }
     let steal = ["SET", &key, "thief", "PX", "60000"];
     server.cmd(&steal).await;
