@@ -99,12 +99,7 @@ async fn cycles(report: &mut Report, place: &Place, tasks: usize) {
 
 async fn hand_overs(report: &mut Report, place: &Place) {
     let hot = async |system| {
-        let crowd = Crowd {
-            system,
-            processes: CROWD,
-            tasks: CROWD,
-            body: BODY,
-        };
+        let crowd = Crowd::of_ours(CROWD, CROWD, BODY).of(system);
         compete_at(&place.url, crowd, TIME).await
     };
     let rounds = rounds(place, hot).await;

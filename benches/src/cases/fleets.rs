@@ -29,6 +29,9 @@ struct Reached {
     client: Vec<f64>,
 }
 
+/// The values of one figure.
+type Values = fn(&Reached) -> &Vec<f64>;
+
 /// Servers with a name, and how a client reaches them.
 struct Place<'a> {
     name: &'static str,
@@ -79,7 +82,7 @@ async fn cycles(bench: &mut Bench, places: &[Place<'_>], tasks: usize) {
             reached.client.push(outcome.cpu_ns as f64 / count);
         }
     }
-    let figures: [(&str, Unit, fn(&Reached) -> &Vec<f64>); 3] = [
+    let figures: [(&str, Unit, Values); 3] = [
         ("cycles", Unit::PerSecond, |it| &it.per_second),
         ("servers' processors a cycle", Unit::Nanoseconds, |it| {
             &it.servers

@@ -14,7 +14,7 @@ const CASE: &str = "hot key, 1 process x 64 tasks";
 struct Round {
     ours: Hot,
     alone: Hot,
-    round_trip: f64,
+    bare: f64,
 }
 
 pub(super) async fn run(bench: &mut Bench) {
@@ -24,7 +24,7 @@ pub(super) async fn run(bench: &mut Bench) {
     let mut rounds = Vec::new();
     for _ in 0..bench.pick(3, 5) {
         rounds.push(Round {
-            round_trip: round_trip(&server, Duration::ZERO, time / 2).await,
+            bare: round_trip(&server, Duration::ZERO, time / 2).await,
             ours: compete(&server, crowd, time).await,
             alone: compete(&server, crowd.of(System::OursAlone), time).await,
         });
@@ -38,14 +38,14 @@ fn report(bench: &mut Bench, rounds: &[Round]) {
         Row::new(CASE, figure, unit, median(&all(&|it| value(&it.ours))))
             .beside(System::OursAlone, median(&all(&|it| value(&it.alone))))
     };
-    let limit = |round: &Round| 1e9 / round.round_trip;
+    let limit = |round: &Round| 1e9 / round.bare;
     let times = median(&all(&|it| it.ours.per_second / limit(it)));
     bench.report.add(
         row("hand-overs", Unit::PerSecond, &|it| it.per_second)
             .beside("one bare round trip each", median(&all(&limit)))
             .bound(Bound::at_least(1.5, times, " x serial limit")),
     );
-    let trips = median(&all(&|it| it.ours.gaps.quantile(0.5) / it.round_trip));
+    let trips = median(&all(&|it| it.ours.gaps.quantile(0.5) / it.bare));
     bench.report.add(
         row("release to next entry, p50", Unit::Nanoseconds, &|it| {
             it.gaps.quantile(0.5)

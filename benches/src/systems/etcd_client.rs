@@ -50,7 +50,7 @@ impl Locks for EtcdClient {
 
 /// A lease that is kept alive as long as the process runs.
 async fn keep_lease(mut leases: LeaseClient) -> i64 {
-    let lease = leases.grant(TTL.as_secs() as i64, None).await;
+    let lease = leases.grant(TTL.as_secs().cast_signed(), None).await;
     let lease = lease.expect("a lease").id();
     let (mut keeper, mut answers) = leases.keep_alive(lease).await.expect("a stream");
     tokio::spawn(async move {
