@@ -11,7 +11,9 @@
 #[path = "../before/mod.rs"]
 mod before;
 mod body;
+mod chains;
 mod compiler;
+mod earlier;
 mod etcd;
 pub mod failovers;
 mod fixtures;
@@ -42,6 +44,7 @@ mod worker;
 mod zookeeper;
 
 pub use body::{Polls, Pulse, begin, boottime};
+pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer};
 pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};

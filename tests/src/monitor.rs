@@ -1,5 +1,7 @@
 //! Every command that a server carries out, as its clients sent it.
 
+use std::{io, net::SocketAddr};
+
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::{
@@ -24,22 +26,32 @@ pub struct Monitor {
 impl RedisServer {
     /// Listens to all commands of all clients; the server must ask for no password.
     pub async fn monitor(&self) -> Monitor {
-        let stream = TcpStream::connect(self.addr())
+        Monitor::of(self.addr())
             .await
-            .unwrap_or_else(|error| panic!("cannot inspect the server: {error}"));
-        let (from, mut to) = stream.into_split();
-        to.write_all(b"MONITOR\r\n").await.expect("a connection");
-        let mut lines = BufReader::new(from).lines();
-        let answer = within(PATIENCE, lines.next_line()).await;
-        assert_eq!(answer.expect("an answer").as_deref(), Some("+OK"));
-        Monitor {
-            lines,
-            _commands: to,
-        }
+            .unwrap_or_else(|error| panic!("cannot inspect the server: {error}"))
     }
 }
 
 impl Monitor {
+    /// Listens to the server at this address.
+    pub(crate) async fn of(server: SocketAddr) -> io::Result<Self> {
+        let (from, mut to) = TcpStream::connect(server).await?.into_split();
+        to.write_all(b"MONITOR\r\n").await?;
+        let mut lines = BufReader::new(from).lines();
+        match lines.next_line().await?.as_deref() {
+            Some("+OK") => Ok(Self {
+                lines,
+                _commands: to,
+            }),
+            other => Err(io::Error::other(format!("an answer to MONITOR: {other:?}"))),
+        }
+    }
+
+    /// The next line that it says, `None` when the connection has ended.
+    pub(crate) async fn line(&mut self) -> io::Result<Option<String>> {
+        self.lines.next_line().await
+    }
+
     /// The commands since the last call of this, in their order: their names in lower case,
     /// then their arguments. Those that scripts ran are left out.
     pub async fn commands(&mut self, server: &RedisServer) -> Vec<Vec<String>> {
@@ -49,20 +61,23 @@ impl Monitor {
         loop {
             let line = within(PATIENCE, self.lines.next_line()).await;
             let line = line.expect("UTF-8").expect("the server is there");
-            let (from, words) = line.split_once("] ").expect("a client and a command");
-            let words = words.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-            let mut words: Vec<_> = words
-                .expect("quoted words")
-                .split(r#"" ""#)
-                .map(|word| word.replace(r"\n", "\n"))
-                .collect();
+            let (by_script, words) = command(&line).expect("a client and a command");
             if words.last() == Some(&end) {
                 return commands;
             }
-            words[0].make_ascii_lowercase();
-            if !from.ends_with(" lua") {
+            if !by_script {
                 commands.push(words);
             }
         }
     }
+}
+
+/// What a line says: whether a script ran the command, its name in lower case, and its arguments.
+pub(crate) fn command(line: &str) -> Option<(bool, Vec<String>)> {
+    let (from, words) = line.split_once("] ")?;
+    let words = words.strip_prefix('"')?.strip_suffix('"')?;
+    let words = words.split(r#"" ""#).map(|word| word.replace(r"\n", "\n"));
+    let mut words: Vec<_> = words.collect();
+    words[0].make_ascii_lowercase();
+    Some((from.ends_with(" lua"), words))
 }

@@ -5,7 +5,7 @@ use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 use crate::{
     RedisServer, before, lua,
     protocol::{self, token, token_of},
-    server::connect,
+    server::try_connect,
     unique,
 };
 
@@ -84,18 +84,28 @@ const BEFORE: Scripts = Scripts {
 impl Peer {
     /// A peer that listens on its channel, unless it is to be dead.
     pub async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
-        let mut connection = connect(&format!("{}?protocol=resp3", server.url())).await;
+        let new = Self::try_new(&server.url(), lock, listens).await;
+        new.unwrap_or_else(|error| panic!("a peer cannot connect: {error}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// Why the server cannot be reached.
+    pub async fn try_new(server: &str, lock: &str, listens: bool) -> redis::RedisResult<Self> {
+        let mut connection = try_connect(&format!("{server}?protocol=resp3")).await?;
         let channel = unique("lock:grant");
         if listens {
-            connection.subscribe(&channel).await.expect("subscribed");
+            connection.subscribe(&channel).await?;
         }
-        Self {
+        Ok(Self {
             connection,
             lock: lock.to_owned(),
             channel,
             kind: "x".to_owned(),
             scripts: NOW,
-        }
+        })
     }
 
     /// The same, with the scripts of the release before there were chains.
@@ -181,19 +191,36 @@ impl Peer {
 
     /// The standing of one token: `granted`, `waiting` or `gone`.
     pub async fn ask(&mut self, number: u32, ttl: u32) -> String {
+        let standing = self.try_ask(number, ttl).await.expect("the script runs");
+        standing[1].clone()
+    }
+
+    /// The token and its standing, and the fence of a grant.
+    ///
+    /// # Errors
+    ///
+    /// What the server says where the script fails.
+    pub async fn try_ask(&mut self, number: u32, ttl: u32) -> redis::RedisResult<Vec<String>> {
         let args = [self.channel.clone(), self.member(number, ttl)];
-        let answer: Vec<Value> = self
-            .eval(self.scripts.ask, &args)
-            .await
-            .expect("the script runs");
+        let answer: Vec<Value> = self.eval(self.scripts.ask, &args).await?;
         let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
         assert_eq!(standing[0], token(number), "every reply carries its token");
-        standing[1].clone()
+        Ok(standing)
     }
 
     /// Whether the lock was this token's.
     pub async fn release(&mut self, number: u32) -> bool {
         self.release_to_rest(number, 0).await
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// What the server says where the script fails.
+    pub async fn try_release(&mut self, number: u32) -> redis::RedisResult<bool> {
+        let args = [token(number)];
+        self.try_ours(self.scripts.release, number, &args).await
     }
 
     /// The same, and the lock stays closed for so many milliseconds.
@@ -219,10 +246,19 @@ impl Peer {
 
     /// Whether a script says that the lock was this token's.
     async fn ours(&mut self, script: &str, number: u32, args: &[String]) -> bool {
-        let answer: String = self.eval(script, args).await.expect("it runs");
+        self.try_ours(script, number, args).await.expect("it runs")
+    }
+
+    async fn try_ours(
+        &mut self,
+        script: &str,
+        number: u32,
+        args: &[String],
+    ) -> redis::RedisResult<bool> {
+        let answer: String = self.eval(script, args).await?;
         let name = answer.strip_prefix('-').unwrap_or(&answer);
         assert_eq!(name, token(number), "every reply carries its token");
-        name == answer
+        Ok(name == answer)
     }
 
     /// What each of these calls on these locks is answered, sent as one.

@@ -114,7 +114,7 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
         }
         let outcome = torture(profile, &setting, wish.time).await;
         print(name, &outcome);
-        for complaint in complaints(profile, wish.servers, &outcome, wish.time) {
+        for complaint in complaints(profile, &outcome, wish) {
             println!("  {complaint}");
             failed = true;
         }
@@ -122,7 +122,12 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
     ExitCode::from(u8::from(failed))
 }
 
-fn print(name: &str, Outcome { report, faults }: &Outcome) {
+fn print(name: &str, outcome: &Outcome) {
+    let Outcome {
+        report,
+        chains,
+        faults,
+    } = outcome;
     let faults: Vec<_> = faults
         .iter()
         .map(|(name, count)| format!("{count} {name}"))
@@ -137,24 +142,28 @@ fn print(name: &str, Outcome { report, faults }: &Outcome) {
         report.recovery.as_millis(),
         faults.join(", ")
     );
+    println!("{:<18} {chains}", "");
 }
 
 /// What is wrong with a run, also if it has shown too little.
-fn complaints(
-    profile: Profile,
-    servers: Servers,
-    Outcome { report, .. }: &Outcome,
-    time: Duration,
-) -> Vec<String> {
+fn complaints(profile: Profile, outcome: &Outcome, wish: &Wish<'_>) -> Vec<String> {
+    let Outcome { report, chains, .. } = outcome;
     let mut complaints: Vec<_> = report.violations.iter().take(10).cloned().collect();
     if report.recovery > RECOVERY {
         complaints.push(format!("a key stood still for {:?}", report.recovery));
     }
     // A short run has few, or none if it is very short.
-    let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
+    let share = (wish.time.as_secs_f64().min(60.0) / 60.0).powi(2);
+    // Each of independent servers grants to one at a time.
+    let passed_on = if wish.servers == Servers::Redlock {
+        0.0
+    } else {
+        2_000.0
+    };
     for (what, count, least) in [
         ("grants", report.grants, 10_000.0),
-        ("losses", report.losses, profile.losses(servers)),
+        ("losses", report.losses, profile.losses(wish.servers)),
+        ("hand-overs in chains", chains.entered, passed_on),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]
         if (count as f64) < (least * share).floor() {

@@ -24,6 +24,7 @@ struct Record<'a> {
     process: &'a str,
     kind: Kind,
     keys: BTreeSet<&'a str>,
+    begun: Duration,
     fence: Option<u64>,
     granted: Duration,
     /// Until when it was known to hold its keys, at its last turn.
@@ -44,11 +45,21 @@ struct Hold {
     number: usize,
 }
 
+/// A lock that was taken away: who had it may work on until it hears of that.
+#[derive(Debug)]
+struct Taken<'a> {
+    key: &'a str,
+    from: Duration,
+    until: Duration,
+    fence: u64,
+}
+
 /// Checks the events of a run, in the order of their times.
 pub(super) fn check(events: &[Event]) -> Report {
     let mut report = Report::default();
     let mut records: BTreeMap<usize, Record<'_>> = BTreeMap::new();
     let mut killed = BTreeSet::new();
+    let mut taken = Vec::new();
     for event in events {
         let complaint = match (&event.what, records.get_mut(&event.operation)) {
             (What::Kill, _) => {
@@ -58,6 +69,14 @@ pub(super) fn check(events: &[Event]) -> Report {
             }
             (What::Stop, _) => {
                 report.stops += 1;
+                None
+            }
+            (What::Cut, _) => {
+                report.cuts += 1;
+                None
+            }
+            (What::Taken(key, from, fence), _) => {
+                taken.push(Taken::new(key, *from, event.at, *fence));
                 None
             }
             (What::Begin(kind, keys), None) => {
@@ -74,6 +93,7 @@ pub(super) fn check(events: &[Event]) -> Report {
         }
     }
     report.operations = records.len();
+    report.taken = taken.len();
     let last = events.last().map(|event| event.at).unwrap_or_default();
     let mut fences = BTreeMap::new();
     let mut keys: BTreeMap<&str, Vec<Hold>> = BTreeMap::new();
@@ -88,7 +108,9 @@ pub(super) fn check(events: &[Event]) -> Report {
         }
         report.count(record.kind, record.keys.len());
         for key in &record.keys {
-            keys.entry(key).or_default().extend(record.hold(fence));
+            let hold = record.hold(fence);
+            let hold = hold.and_then(|it| record.until_taken(key, it, &taken));
+            keys.entry(key).or_default().extend(hold);
         }
     }
     for (key, mut holds) in keys {
@@ -111,6 +133,7 @@ impl<'a> Record<'a> {
             process: &event.process,
             kind,
             keys: keys.iter().map(String::as_str).collect(),
+            begun: event.at,
             fence: None,
             granted: Duration::ZERO,
             until: Duration::ZERO,
@@ -125,7 +148,7 @@ impl<'a> Record<'a> {
     fn take(&mut self, at: Duration, what: &What, report: &mut Report) -> Option<&'static str> {
         let granted = self.fence.is_some();
         match what {
-            What::Begin(..) | What::Stop | What::Kill => {}
+            What::Begin(..) | What::Stop | What::Kill | What::Cut | What::Taken(..) => {}
             What::Released(ours) => self.confirmed = *ours,
             What::Release => self.released = Some(at),
             _ if self.ended => return Some("went on after its end"),
@@ -190,6 +213,29 @@ impl<'a> Record<'a> {
             fence,
             number,
         })
+    }
+
+    /// The part of it before the lock was taken away.
+    fn until_taken(&self, key: &str, mut hold: Hold, taken: &[Taken<'_>]) -> Option<Hold> {
+        for taken in taken.iter().filter(|taken| taken.key == key) {
+            // The fence of several keys is that of the last one, and says nothing of the others.
+            let several = self.keys.len() > 1 && self.begun < taken.until;
+            if hold.fence <= taken.fence || several {
+                hold.to = hold.to.min(taken.from);
+            }
+        }
+        (hold.from <= hold.to).then_some(hold)
+    }
+}
+
+impl<'a> Taken<'a> {
+    fn new(key: &'a str, from: Duration, until: Duration, fence: u64) -> Self {
+        Self {
+            key,
+            from,
+            until,
+            fence,
+        }
     }
 }
 

@@ -42,6 +42,11 @@ pub(super) enum What {
     Stop,
     /// The process is about to be killed.
     Kill,
+    /// Its connections are about to be closed.
+    Cut,
+    /// A lock was taken away, by force or since the server has forgotten it: not before that moment, and under no
+    /// fence that is larger.
+    Taken(String, Duration, u64),
 }
 
 impl fmt::Display for What {
@@ -60,6 +65,10 @@ impl fmt::Display for What {
             Self::Released(ours) => write!(f, "released {ours}"),
             Self::Stop => f.write_str("stop"),
             Self::Kill => f.write_str("kill"),
+            Self::Cut => f.write_str("cut"),
+            Self::Taken(key, from, fence) => {
+                write!(f, "taken {key} {} {fence}", from.as_nanos())
+            }
         }
     }
 }
@@ -84,6 +93,10 @@ impl FromStr for What {
             ["released", ours] => Self::Released(*ours == "true"),
             ["stop"] => Self::Stop,
             ["kill"] => Self::Kill,
+            ["cut"] => Self::Cut,
+            ["taken", key, from, fence] => {
+                Self::Taken((*key).to_owned(), time(from)?, number(fence)?)
+            }
             _ => return Err(format!("no such event: {text}")),
         })
     }

@@ -2,13 +2,15 @@
 //! `make model`.
 
 mod check;
+mod earlier;
 mod event;
+mod meddle;
 mod plan;
 mod report;
 mod work;
 
 use std::{
-    path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,14 +19,23 @@ use tokio::{task::JoinSet, time::sleep};
 pub use report::Report;
 pub use work::work;
 
-use crate::{RedisServer, Worker, connect, eventually, log, take};
+use crate::{ChainWatch, RedisServer, Worker, connect, eventually, log, take};
+use event::{Event, What};
+use meddle::Meddler;
 
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
 /// How many operations each of them does at a time.
-pub const TASKS: usize = 8;
+pub const TASKS: usize = 12;
 /// How many locks there are.
 pub const KEYS: usize = 10;
+
+/// The lock that is asked for most: exclusively, mostly.
+const HOT: usize = 2;
+/// The lease of most locks.
+const TTL: Duration = Duration::from_millis(400);
+/// So many operations of ours there are for each of a client of the release before.
+const OF_BEFORE: usize = 50;
 
 /// Longer than any lease, and than it takes to notice its end.
 const RECOVERY: Duration = Duration::from_secs(5);
@@ -44,8 +55,10 @@ pub struct Share {
 /// is a process. Also says how long that took.
 pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Duration) {
     let started = Instant::now();
-    let server = RedisServer::start().await;
+    let server = Arc::new(RedisServer::start().await);
+    let watch = ChainWatch::start([&*server]).await;
     let directory = tempfile::tempdir().expect("a directory");
+    let meddler = Arc::new(Meddler::new(Arc::clone(&server), directory.path()).await);
     let mut crew = JoinSet::new();
     for process in 0..PROCESSES {
         let share = Share {
@@ -54,22 +67,50 @@ pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Durati
             process,
         };
         let directory = directory.path().to_string_lossy().into_owned();
-        crew.spawn(tend(share, server.url(), directory, program.to_owned()));
+        let meddler = Arc::clone(&meddler);
+        crew.spawn(tend(
+            share,
+            server.url(),
+            directory,
+            program.to_owned(),
+            meddler,
+        ));
     }
+    let of_before = operations..operations + operations / OF_BEFORE;
+    crew.spawn(earlier::run(
+        server.url(),
+        directory.path().to_owned(),
+        of_before,
+    ));
     crew.join_all().await;
     let took = started.elapsed();
-    let mut report = check_history(directory.path());
+    let events = log::read(directory.path(), Event::parse).expect("the histories can be read");
+    let mut report = check::check(&events);
+    watch.catch_up([&*server]).await;
+    report.chains = watch.chains(grants(&events));
     check_end(&server, &mut report).await;
     (report, took)
 }
 
-fn check_history(directory: &Path) -> Report {
-    let events = log::read(directory, event::Event::parse).expect("the histories can be read");
-    check::check(&events)
+/// What was granted, each key with its fence.
+fn grants(events: &[Event]) -> impl Iterator<Item = (&str, u64)> {
+    events.iter().flat_map(|event| {
+        let (fence, keys) = match &event.what {
+            What::Granted(fence, _, keys) => (*fence, keys.as_slice()),
+            _ => (0, &[][..]),
+        };
+        keys.iter().map(move |key| (key.as_str(), fence))
+    })
 }
 
 /// Does to a process what its operations ask for, until there are no more of them.
-async fn tend(share: Share, url: String, directory: String, program: String) {
+async fn tend(
+    share: Share,
+    url: String,
+    directory: String,
+    program: String,
+    meddler: Arc<Meddler>,
+) {
     let Share {
         seed,
         operations,
@@ -98,6 +139,9 @@ async fn tend(share: Share, url: String, directory: String, program: String) {
                 worker.resume();
                 worker.send("go on").await;
             }
+            ["cut"] => meddler.cut(worker.pid()).await,
+            ["force", operation, key] => meddler.force(operation, key).await,
+            ["forget", operation, key] => meddler.forget(operation, key).await,
             ["done"] => return,
             other => panic!("a worker says {other:?}"),
         }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use fastrand::Rng;
 
-use super::KEYS;
+use super::{HOT, KEYS, TTL};
 
 /// In which way a lock is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,13 +17,19 @@ pub(super) enum Kind {
     Permits(u32),
 }
 
-/// What befalls a process in the middle of an operation.
+/// What befalls a process, or the first lock that it asks for, in the middle of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It is killed, and another one takes its place.
     Kill,
     /// It stands still for so long.
     Stop(Duration),
+    /// Its connections are closed.
+    Cut,
+    /// The lock is taken from its holders by force.
+    Force,
+    /// The server forgets who has the lock.
+    Forget,
 }
 
 /// Everything that is random about one operation.
@@ -34,6 +40,8 @@ pub(super) struct Operation {
     pub(super) ttl: Duration,
     pub(super) wait: Duration,
     pub(super) renew: bool,
+    /// How long the lock is closed at least.
+    pub(super) min_hold: Option<Duration>,
     /// How long the body sleeps between its steps.
     pub(super) pauses: Vec<Duration>,
     /// When the caller loses interest, wherever the operation stands then.
@@ -50,24 +58,36 @@ impl Operation {
         let rng = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number as u64;
         let rng = &mut Rng::with_seed(rng);
 
-        // The first keys are asked for more often.
+        // The first keys are asked for more often, and one of them most.
         let most = rng.usize(KEYS / 2..=KEYS);
-        let first = rng.usize(..most);
+        let first = match rng.u8(..4) {
+            0 => HOT,
+            _ => rng.usize(..most),
+        };
         let kind = kind(rng, first);
         let mut keys = vec![first];
         if rng.u8(..100) < 18 {
             keys.push(rng.usize(..KEYS));
             keys.extend(rng.bool().then(|| rng.usize(..KEYS)));
         }
-        let ttl = millis(rng, 300, 500);
+        // Only those with the same lease are handed a lock together.
+        let ttl = if rng.u8(..4) > 0 {
+            TTL
+        } else {
+            millis(rng, 300, 500)
+        };
         let wait = match rng.u8(..10) {
             0 | 1 => Duration::ZERO,
+            2..8 if first == HOT => millis(rng, 20, 1000),
             2..8 => millis(rng, 20, 400),
             _ => Duration::from_secs(2),
         };
         let fault = match rng.u32(..1300) {
             0..4 => Some(Fault::Kill),
             4..10 => Some(Fault::Stop(ttl + millis(rng, 20, 200))),
+            10..13 => Some(Fault::Cut),
+            13..17 => Some(Fault::Force),
+            17..20 => Some(Fault::Forget),
             _ => None,
         };
         let (renew, pauses) = if fault.is_some() {
@@ -77,6 +97,7 @@ impl Operation {
             body(rng, kind)
         };
         let fault = fault.map(|fault| (micros(rng, 20_000), fault));
+        let min_hold = (rng.u8(..40) == 0).then(|| millis(rng, 1, 30));
         let cancel = (rng.u8(..100) < 6).then(|| micros(rng, 10_000));
         Self {
             kind,
@@ -84,6 +105,7 @@ impl Operation {
             ttl,
             wait,
             renew,
+            min_hold,
             pauses,
             cancel,
             confirmed: cancel.is_none() && rng.bool(),
@@ -93,10 +115,11 @@ impl Operation {
 }
 
 /// A third of the keys have permits nearly always, so that whoever comes next needs one too; another third has mostly
-/// readers.
+/// readers. Few others stand in the line of the one that is asked for most.
 fn kind(rng: &mut Rng, key: usize) -> Kind {
     let permits = Kind::Permits(2 + u32::from(rng.u8(..50) == 0));
     let [exclusive, shared_by_permits] = match key % 3 {
+        _ if key == HOT => [17, 1],
         0 => [1, 18],
         1 => [5, 1],
         _ => [13, 2],
@@ -119,7 +142,8 @@ fn body(rng: &mut Rng, kind: Kind) -> (bool, Vec<Duration>) {
         _ => {
             let most = if kind == Kind::Exclusive { 4 } else { 8 };
             let pauses = (0..rng.usize(1..most)).map(|_| micros(rng, 900));
-            (true, pauses.collect())
+            let pauses = pauses.collect();
+            (rng.u8(..10) > 0, pauses)
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::plan::Kind;
+use crate::Chains;
 
 /// Counts, and what must not be.
 #[derive(Debug, Default)]
@@ -29,6 +30,12 @@ pub struct Report {
     pub kills: usize,
     /// How often a process stood still.
     pub stops: usize,
+    /// How often the connections of a process were closed.
+    pub cuts: usize,
+    /// How often a lock was taken away.
+    pub taken: usize,
+    /// What came of those to whom a lock was handed together with another one.
+    pub chains: Chains,
     /// What must not be.
     pub violations: Vec<Violation>,
 }
@@ -84,11 +91,15 @@ impl Report {
             ("read grants", self.read, 60),
             ("permits", self.permits, 60),
             ("grants of several keys", self.several, 25),
-            ("holders beside others", self.together, 50),
+            ("holders beside others", self.together, 30),
             ("losses", self.losses, 2),
             ("cancellations", self.cancelled, 10),
             ("kills", self.kills, 1),
             ("stops", self.stops, 1),
+            ("cuts", self.cuts, 1),
+            ("locks taken away", self.taken, 1),
+            ("chains", self.chains.formed, 2),
+            ("hand-overs in chains", self.chains.entered, 2),
         ] {
             if count < least * operations / 1000 {
                 complaints.push(format!("only {count} {what}: the run shows nothing"));
@@ -98,7 +109,7 @@ impl Report {
     }
 
     /// The names of the numbers of a line.
-    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops";
+    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops  cuts taken chains longest passed again gone";
 }
 
 impl fmt::Display for Violation {
@@ -122,7 +133,7 @@ impl fmt::Display for Report {
         let failed = |error| self.errors.get(error).copied().unwrap_or(0);
         write!(
             f,
-            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5}",
+            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>5} {:>6} {:>7} {:>6} {:>5} {:>4}",
             self.operations,
             self.exclusive,
             self.read,
@@ -136,6 +147,13 @@ impl fmt::Display for Report {
             failed("invalid-options"),
             self.kills,
             self.stops,
+            self.cuts,
+            self.taken,
+            self.chains.formed,
+            self.chains.longest,
+            self.chains.entered,
+            self.chains.started_over,
+            self.chains.gone(),
         )
     }
 }

@@ -83,7 +83,7 @@ impl History {
     async fn perform(self, locks: &LockManager, operation: Operation) {
         self.note(&What::Begin(operation.kind, operation.keys.clone()));
         if let Some((after, fault)) = operation.fault {
-            tokio::spawn(self.clone().strike(after, fault));
+            tokio::spawn(self.clone().strike(after, fault, operation.keys[0].clone()));
         }
         match operation.cancel {
             Some(after) => {
@@ -131,9 +131,16 @@ impl History {
     }
 
     /// Asks for what is to befall this process; it goes on after a stop.
-    async fn strike(self, after: Duration, fault: Fault) {
+    async fn strike(self, after: Duration, fault: Fault, key: String) {
         sleep(after).await;
+        let number = self.number;
         match fault {
+            Fault::Cut => {
+                self.note(&What::Cut);
+                println!("cut");
+            }
+            Fault::Force => println!("force {number} {key}"),
+            Fault::Forget => println!("forget {number} {key}"),
             Fault::Kill => {
                 self.note(&What::Kill);
                 println!("kill");
@@ -156,6 +163,10 @@ fn request(locks: &LockManager, operation: &Operation) -> LockRequest {
     };
     let request = request.ttl(operation.ttl).wait(operation.wait);
     let request = request.renew(operation.renew);
+    let request = match operation.min_hold {
+        Some(time) => request.min_hold(time),
+        None => request,
+    };
     match operation.kind {
         Kind::Exclusive => request,
         Kind::Read => request.read(),

@@ -3,13 +3,16 @@
 use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
+use tokio::task::JoinSet;
 
 use super::{
-    PROCESSES, Protection, Setting, TTL, lock_name,
+    PROCESSES, Protection, Setting, TTL, earlier,
+    history::{Event, Kind},
+    lock_name,
     network::{self, Way},
     site::Site,
 };
-use crate::{RedisServer, Worker};
+use crate::{ChainWatch, Chains, RedisServer, Worker, connect};
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
@@ -24,6 +27,9 @@ pub(super) struct Crew {
     pub(super) violations: Vec<String>,
     /// When no majority of the servers was up.
     pub(super) closed: Vec<Range<Duration>>,
+    /// Clients of the release before, where one server has all locks.
+    pub(super) earlier: JoinSet<()>,
+    watch: ChainWatch,
     /// What the URL says of the locks.
     query: String,
     register: RedisServer,
@@ -37,15 +43,21 @@ impl Crew {
         let (site, ways) = network::lay(setting, protection.options()).await;
         let mut crew = Self {
             workers: Vec::new(),
+            watch: ChainWatch::start(site.nodes()).await,
             site,
             ways,
             violations: Vec::new(),
             closed: Vec::new(),
+            earlier: JoinSet::new(),
             query: protection.query(setting.servers, TTL),
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),
         };
+        if let Site::One(server) = &crew.site {
+            let client = earlier::run(server.url(), crew.directory().to_owned());
+            crew.earlier.spawn(client);
+        }
         for number in 0..PROCESSES {
             let worker = crew.hire(number).await;
             crew.workers.push(worker);
@@ -62,6 +74,14 @@ impl Crew {
     /// Where the histories are.
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Takes a lock from its holders.
+    pub(super) async fn force(&self, lock: &str) {
+        let locks = connect(self.site.url()).await;
+        let forced = locks.force_release(lock).await;
+        forced.unwrap_or_else(|error| panic!("{lock} cannot be forced: {error}"));
+        locks.shutdown().await;
     }
 
     /// A stolen key has its thief's value or has expired and gone on; it was not deleted before.
@@ -89,6 +109,17 @@ impl Crew {
         let log = format!("{}:log", lock_name(key));
         let value = self.register.cmd(&["LRANGE", &log, "0", "-1"]).await;
         redis::from_redis_value(value).expect("numbers")
+    }
+
+    /// What came of those to whom a lock was handed together with another one.
+    pub(super) async fn chains(&self, events: &[Event]) -> Chains {
+        self.watch.catch_up(self.site.nodes()).await;
+        let entered = events.iter().filter(|event| event.kind == Kind::Enter);
+        let entered: Vec<_> = entered
+            .map(|event| (lock_name(event.grant.key), event.grant.fence))
+            .collect();
+        let entered = entered.iter().map(|(name, fence)| (name.as_str(), *fence));
+        self.watch.chains(entered)
     }
 
     async fn hire(&self, number: usize) -> Worker {

@@ -18,7 +18,7 @@ pub enum Profile {
     Network,
     /// Scripts, subscriptions and connections are dropped, a server pauses.
     Connections,
-    /// Keys are deleted and stolen.
+    /// Keys are deleted and stolen, and locks taken away by force.
     Keys,
     /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
     Failover(Protection),
@@ -210,12 +210,26 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    let key = RedisServer::owner_key(&lock_name(fastrand::usize(..KEYS)));
+    // Every other time the one that is passed on.
+    let number = if fastrand::bool() {
+        KEYS - 1
+    } else {
+        fastrand::usize(..KEYS)
+    };
+    let name = lock_name(number);
+    let key = RedisServer::owner_key(&name);
     let server = crew.site.master_of(&key).await;
-    if fastrand::bool() {
-        server.cmd(&["DEL", &key]).await;
-        sleep(Duration::from_millis(100)).await;
-        return "deleted";
+    match fastrand::u8(..4) {
+        0 | 1 => {
+            server.cmd(&["DEL", &key]).await;
+            sleep(Duration::from_millis(100)).await;
+            return "deleted";
+        }
+        2 => {
+            crew.force(&name).await;
+            return "forced";
+        }
+        _ => {}
     }
     let steal = ["SET", &key, "thief", "PX", "60000"];
     server.cmd(&steal).await;

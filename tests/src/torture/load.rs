@@ -8,12 +8,15 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager, LockRequest};
 use redis::{Script, aio::MultiplexedConnection};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
-    LONG, SHORT, TTL,
+    HOT, KEYS, LONG, SHORT, TTL,
     history::{Grant, History, Kind, monotonic},
     lock_name,
 };
@@ -28,6 +31,9 @@ redis.call('RPUSH', KEYS[1] .. ':log', ARGV[1])
 return 1
 ";
 
+/// Longer than a fault.
+const WAIT: Duration = Duration::from_secs(5);
+
 /// How long bodies are.
 #[derive(Clone, Copy, Debug)]
 enum Bodies {
@@ -35,6 +41,8 @@ enum Bodies {
     Long,
     /// They end soon, so that there are many.
     Short,
+    /// They end at once, and all want the same lock.
+    Hot,
 }
 
 /// Runs until the process ends.
@@ -49,12 +57,20 @@ pub async fn run(locks: &str, register: &str, directory: &Path) {
         history: History::open(directory).expect("the history can be written"),
     });
     let mut tasks = JoinSet::new();
-    for (bodies, count) in [(Bodies::Long, LONG), (Bodies::Short, SHORT)] {
+    let all = [
+        (Bodies::Long, LONG),
+        (Bodies::Short, SHORT),
+        (Bodies::Hot, HOT),
+    ];
+    for (bodies, count) in all {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
             tasks.spawn(async move {
                 loop {
-                    worker.section(bodies).await;
+                    match bodies {
+                        Bodies::Hot => worker.want_the_same().await,
+                        _ => worker.section(bodies).await,
+                    }
                 }
             });
         }
@@ -73,10 +89,40 @@ impl Worker {
         let key = match bodies {
             Bodies::Long => fastrand::usize(..LONG),
             Bodies::Short => LONG + fastrand::usize(..SHORT),
+            Bodies::Hot => KEYS - 1,
         };
+        self.turn(key, bodies, |request| request).await;
+    }
+
+    /// Turns of all sorts stand in one line, and some are given up, wherever they are then.
+    async fn want_the_same(&self) {
+        let soon = Duration::from_millis(fastrand::u64(..30));
+        let turn = |how: fn(LockRequest) -> LockRequest| self.turn(KEYS - 1, Bodies::Hot, how);
+        match fastrand::u8(..32) {
+            0 | 1 => turn(|it| it.renew(false)).await,
+            2 => turn(|it| it.min_hold(Duration::from_millis(5))).await,
+            3 => turn(|it| it.wait(Duration::from_millis(10))).await,
+            4..8 => {
+                let _given_up = timeout(soon, turn(|it| it)).await;
+            }
+            8 => self.read().await,
+            _ => turn(|it| it).await,
+        }
+        sleep(soon / 2).await;
+    }
+
+    /// What readers do beside each other, the model checks.
+    async fn read(&self) {
+        let request = self.manager.lock(lock_name(KEYS - 1)).ttl(TTL).read();
+        if let Ok(guard) = request.wait(WAIT).acquire().await {
+            let _lost = guard.hold(sleep(Duration::from_millis(1))).await;
+        }
+    }
+
+    async fn turn(&self, key: usize, bodies: Bodies, how: impl FnOnce(LockRequest) -> LockRequest) {
         let asked = monotonic();
-        let request = self.manager.lock(lock_name(key)).ttl(TTL);
-        let Ok(guard) = request.wait(Duration::from_secs(5)).acquire().await else {
+        let request = self.manager.lock(lock_name(key)).ttl(TTL).wait(WAIT);
+        let Ok(guard) = how(request).acquire().await else {
             // The server is away; the faults decide for how long.
             sleep(Duration::from_millis(20)).await;
             return;
@@ -98,6 +144,7 @@ impl Worker {
             Bodies::Long if fastrand::bool() => (fastrand::u32(1..300), 5),
             Bodies::Long => (fastrand::u32(1..30), 5),
             Bodies::Short => (fastrand::u32(1..3), 1),
+            Bodies::Hot => (fastrand::u32(..2), 0),
         };
         let script = Script::new(WRITE);
         for _ in 0..writes {

@@ -2,6 +2,7 @@
 
 mod check;
 mod crew;
+mod earlier;
 mod fault;
 mod history;
 mod load;
@@ -22,6 +23,7 @@ pub use probe::reach;
 pub use site::Servers;
 pub(crate) use site::{Blow, Site};
 
+use crate::Chains;
 use crew::Crew;
 
 /// How many processes take locks.
@@ -30,8 +32,10 @@ pub const PROCESSES: usize = 4;
 pub const LONG: usize = 4;
 /// How many locks, and tasks of each process, have short bodies: there are a hundred times as many of those.
 pub const SHORT: usize = 8;
+/// How many tasks of each process want one lock more, the last one, all the time: it is passed on among them.
+pub const HOT: usize = 12;
 /// How many locks there are.
-pub const KEYS: usize = LONG + SHORT;
+pub const KEYS: usize = LONG + SHORT + 1;
 /// The lease of every lock.
 pub const TTL: Duration = Duration::from_millis(600);
 /// How soon a key goes on after a fault: what is left of a lease, and a second.
@@ -42,6 +46,8 @@ pub const RECOVERY: Duration = TTL.saturating_add(Duration::from_secs(1));
 pub struct Outcome {
     /// What the history says.
     pub report: Report,
+    /// What came of those to whom a lock was handed together with another one.
+    pub chains: Chains,
     /// How often each fault struck.
     pub faults: std::collections::BTreeMap<&'static str, usize>,
 }
@@ -76,15 +82,20 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     }
     healed.push(history::monotonic());
     sleep(2 * RECOVERY).await;
-    let mut report = stop(&mut crew, &healed, profile).await;
+    let (mut report, chains) = stop(&mut crew, &healed, profile).await;
     report.violations.append(&mut crew.violations);
-    Outcome { report, faults }
+    Outcome {
+        report,
+        chains,
+        faults,
+    }
 }
 
-async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report {
+async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> (Report, Chains) {
     for worker in &mut crew.workers {
         worker.kill().await;
     }
+    crew.earlier.shutdown().await;
     let events = history::read(crew.directory()).expect("the histories can be read");
     let promises = profile.promises();
     let mut report = check::check(&events, healed, promises);
@@ -95,7 +106,7 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> Report 
         report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
-    report
+    (report, crew.chains(&events).await)
 }
 
 /// What a lock is called.

@@ -125,7 +125,7 @@ impl Site {
     }
 
     /// The masters and replicas.
-    fn nodes(&self) -> &[RedisServer] {
+    pub(super) fn nodes(&self) -> &[RedisServer] {
         match self {
             Self::One(server) => std::slice::from_ref(server),
             Self::Sentinel(fleet) => fleet.nodes(),

@@ -3,6 +3,7 @@
 
 mod before;
 mod breaks;
+mod counted;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

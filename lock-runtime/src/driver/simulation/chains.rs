@@ -13,21 +13,27 @@ use crate::vocabulary::terms::LeaseId;
 
 /// How many follow the first at most.
 const MOST: usize = 63;
+/// By how many microseconds they may have joined after one whom they overtake.
+const WINDOW: u64 = 1_000;
 
 impl Lock {
     /// Takes those out of the line who get the lock together with this one.
     pub(super) fn followers(&mut self, head: &Member) -> Vec<Member> {
-        let mut followers = Vec::new();
         if head.company == Company::Alone || !self.crowded.contains(&head.client) {
-            return followers;
+            return Vec::new();
         }
-        while let Some(next) = self.queue.first_entry() {
-            if !next.get().follows(head) || followers.len() == MOST {
+        let (mut places, mut latest) = (Vec::new(), u64::MAX);
+        for (place, member) in self.queue.iter().take(MOST) {
+            if place.0 > latest {
                 break;
+            } else if member.follows(head) {
+                places.push(place.clone());
+            } else {
+                latest = latest.min(place.0 + WINDOW);
             }
-            followers.push(next.remove());
         }
-        followers
+        let members = places.iter().filter_map(|it| self.queue.remove(it));
+        members.collect()
     }
 }
 
@@ -53,6 +59,7 @@ pub(super) struct Counts {
     pub(super) followers: usize,
     pub(super) passed_on: usize,
     pub(super) started_over: usize,
+    pub(super) died: usize,
 }
 
 impl Counts {
@@ -85,6 +92,14 @@ impl Counts {
         }
     }
 
+    /// A client dies, and all who wait there with it.
+    pub(super) fn dies(&mut self, client: usize) {
+        let before = self.expected.len();
+        self.expected.retain(|_, (whose, _)| *whose != client);
+        self.members.retain(|(whose, _), _| *whose != client);
+        self.died += before - self.expected.len();
+    }
+
     /// A caller gets a lock under this number.
     pub(super) fn entered(&mut self, key: &LockKey, fence: u64) {
         self.grants += 1;
@@ -101,22 +116,24 @@ impl Counts {
         self.followers += other.followers;
         self.passed_on += other.passed_on;
         self.started_over += other.started_over;
+        self.died += other.died;
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gone = self.followers - self.passed_on - self.started_over;
+        let gone = self.followers - self.passed_on - self.started_over - self.died;
         write!(
             f,
             "{} grants; {} chains, the longest of {}, with {} followers: {} were passed the lock, {} lined up again, \
-             {gone} gave up or died",
+             {gone} gave up, {} died",
             self.grants,
             self.chains,
             self.longest,
             self.followers,
             self.passed_on,
-            self.started_over
+            self.started_over,
+            self.died
         )
     }
 }

@@ -125,6 +125,7 @@ impl World {
                     self.disconnect(client, server);
                 }
                 self.clients[client].die();
+                self.counts.dies(client);
             }
             7 if self.shards.is_some() => self.begin_move(),
             7 if self.servers.len() > 1 => self.server_fails(server),

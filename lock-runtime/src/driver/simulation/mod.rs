@@ -11,26 +11,27 @@ mod disputes;
 mod failover;
 mod faults;
 mod hot;
+mod seeds;
 mod server;
 mod sharded;
+mod traffic;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
-use crate::backend::redis::queue::Queue;
 use crate::base::clock::{Clock, Moment};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 
 use chains::Counts;
-use client::{Client, Link};
+use client::Client;
 use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use server::Server;
@@ -268,100 +269,6 @@ impl World {
         }
     }
 
-    /// A late command of an old connection runs too: its answer is not heard.
-    fn execute(&mut self, wire: Wire, sent: Sent) {
-        if self.is_refused(wire, &sent) {
-            return;
-        }
-        self.counts.asks(wire.client, &sent.call);
-        let server = &mut self.servers[wire.server];
-        let reply = server.execute(self.now, wire.client, &sent.call);
-        let published = std::mem::take(&mut server.published);
-        self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
-        if self.replica.is_some() {
-            self.replicate();
-        }
-        self.publish(wire.server, published);
-        // Answers keep their order.
-        let delay = self.latency();
-        let at = self.now.after(delay).max(self.link(wire).answers_until);
-        self.link(wire).answers_until = at;
-        self.at(at, Event::Answer(wire, sent, reply));
-    }
-
-    fn publish(&mut self, server: usize, published: Vec<(usize, Grant)>) {
-        for (client, grant) in published {
-            let generation = self.clients[client].links[server].generation;
-            let to = Wire {
-                client,
-                server,
-                generation,
-            };
-            if let Some(key) = grant.key() {
-                self.counts
-                    .chained(client, &key, grant.fence, &grant.followers);
-            }
-            // Push and reply take different ways through the client.
-            let delay = self.latency() * self.rng.u32(1..4);
-            let push = Event::Push(to, Message::Granted(grant));
-            if self.faulty() && self.rng.u8(..) < 10 {
-                continue;
-            }
-            self.after(delay, push);
-        }
-    }
-
-    /// One turn of a client's driver, as `Driver::drain` does it.
-    fn turn(&mut self, client: usize) {
-        let now = self.now;
-        let asks = self.calm || self.faulty();
-        let it = &mut self.clients[client];
-        if it.dead {
-            return;
-        }
-        if now < it.paused_until {
-            let resumes = it.paused_until;
-            self.at(resumes, Event::Wake(client));
-            return;
-        }
-        it.act(now, asks);
-        it.drive(now);
-        for (key, fence) in it.entered.drain(..) {
-            self.counts.entered(&key, fence);
-        }
-        let wakeup = it.next_wakeup();
-        self.route(client);
-        for server in 0..self.servers.len() {
-            let link = &mut self.clients[client].links[server];
-            let generation = link.generation;
-            let wire = Wire {
-                client,
-                server,
-                generation,
-            };
-            let calls = match self.shards {
-                Some(_) => std::mem::take(&mut link.outbox),
-                None if link.up => link.queue.calls(),
-                None => Vec::new(),
-            };
-            for sent in calls {
-                let delay = self.latency();
-                // Requests keep their order.
-                let at = now.after(delay).max(self.link(wire).requests_until);
-                self.link(wire).requests_until = at;
-                self.at(at, Event::Request(wire, sent));
-            }
-            self.ask_replica(wire);
-        }
-        if let Some(at) = wakeup.map(|at| at.max(now.after(Duration::from_micros(1)))) {
-            let known = &mut self.clients[client].wakes_at;
-            if known.is_none_or(|known| at < known) {
-                *known = Some(at);
-                self.at(at, Event::Wake(client));
-            }
-        }
-    }
-
     /// Those who hold a key within their deadlines may do so together, and the
     /// fence of who is alone is the highest yet.
     fn check(&mut self) -> Result<(), String> {
@@ -397,31 +304,6 @@ impl World {
         !self.calm && self.now.since(self.start) < FAULTS
     }
 
-    fn hears(&self, wire: Wire) -> bool {
-        let client = &self.clients[wire.client];
-        let link = &client.links[wire.server];
-        link.up && link.generation == wire.generation && !client.dead
-    }
-
-    fn link(&mut self, wire: Wire) -> &mut Link {
-        &mut self.clients[wire.client].links[wire.server]
-    }
-
-    /// What takes in what comes over a connection.
-    fn queue(&mut self, wire: Wire) -> &mut Queue {
-        let of_all = self.shards.is_some();
-        let links = &mut self.clients[wire.client].links;
-        &mut links[if of_all { 0 } else { wire.server }].queue
-    }
-
-    fn latency(&mut self) -> Duration {
-        if self.calm {
-            return Duration::from_micros(self.rng.u64(50..150));
-        }
-        let slow = self.rng.u8(..) < 4;
-        Duration::from_micros(self.rng.u64(if slow { 1..400_000 } else { 50..2_000 }))
-    }
-
     fn after(&mut self, delay: Duration, event: Event) {
         self.at(self.now.after(delay), event);
     }
@@ -443,70 +325,4 @@ impl fmt::Display for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "client {} at server {}", self.client, self.server)
     }
-}
-
-fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
-    let mut world = World::new(seed, store, loud);
-    if let Err(fault) = world.run() {
-        panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
-    }
-    world.counts
-}
-
-#[test]
-fn one_holder_at_a_time_and_everybody_is_served() {
-    simulate_all("0..250", Store::One);
-}
-
-#[test]
-fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
-    simulate_all("0..50", Store::Majority);
-}
-
-#[test]
-fn a_failover_makes_no_second_holder_where_replicas_confirm() {
-    simulate_all("0..80", Store::Failing(Safeguard::Replicas));
-}
-
-#[test]
-fn a_failover_makes_no_second_holder_with_a_quarantine() {
-    simulate_all("0..80", Store::Failing(Safeguard::Quarantine));
-}
-
-#[test]
-fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
-    let two_hold = |seed| {
-        let outcome = World::new(seed, Store::Failing(Safeguard::Nothing), false).run();
-        outcome.is_err_and(|fault| fault.contains("beside"))
-    };
-    assert!((0..200).any(two_hold));
-}
-
-#[test]
-fn a_seed_shows_the_same_again() {
-    for store in [Store::One, Store::Sharded, Store::Majority] {
-        let [once, again] = [(); 2].map(|()| simulate(7, store, false).to_string());
-        assert_eq!(once, again);
-    }
-}
-
-fn simulate_all(default: &str, store: Store) {
-    if let Ok(seed) = std::env::var("LOCK_SEED") {
-        let seed = seed.parse().expect("LOCK_SEED is a number");
-        println!("{}", simulate(seed, store, true));
-        return;
-    }
-    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
-    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
-    let from: u64 = from.parse().expect("a number");
-    let to: u64 = to.parse().expect("a number");
-    let started = Instant::now();
-    let mut counts = Counts::default();
-    for seed in from..to {
-        counts.add(&simulate(seed, store, false));
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
-    let rate = (to - from) as f64 / seconds;
-    println!("simulated seeds {from}..{to} of {store:?}: {rate:.0} a second; {counts}");
 }

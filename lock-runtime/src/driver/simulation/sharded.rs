@@ -329,7 +329,7 @@ impl World {
 
 #[test]
 fn a_lock_that_moves_has_one_holder_and_everybody_is_served() {
-    super::simulate_all("0..60", Store::Sharded);
+    super::seeds::simulate_all("0..60", Store::Sharded);
 }
 
 #[test]

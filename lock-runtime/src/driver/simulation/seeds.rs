@@ -1,0 +1,73 @@
+//! Which seeds are simulated, and what is printed of them.
+
+use std::time::Instant;
+
+use super::chains::Counts;
+use super::failover::Safeguard;
+use super::{Store, World};
+
+fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
+    let mut world = World::new(seed, store, loud);
+    if let Err(fault) = world.run() {
+        panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
+    }
+    world.counts
+}
+
+#[test]
+fn one_holder_at_a_time_and_everybody_is_served() {
+    simulate_all("0..250", Store::One);
+}
+
+#[test]
+fn a_majority_has_one_holder_at_a_time_and_serves_everybody() {
+    simulate_all("0..50", Store::Majority);
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_where_replicas_confirm() {
+    simulate_all("0..80", Store::Failing(Safeguard::Replicas));
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_with_a_quarantine() {
+    simulate_all("0..80", Store::Failing(Safeguard::Quarantine));
+}
+
+#[test]
+fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
+    let two_hold = |seed| {
+        let outcome = World::new(seed, Store::Failing(Safeguard::Nothing), false).run();
+        outcome.is_err_and(|fault| fault.contains("beside"))
+    };
+    assert!((0..200).any(two_hold));
+}
+
+#[test]
+fn a_seed_shows_the_same_again() {
+    for store in [Store::One, Store::Sharded, Store::Majority] {
+        let [once, again] = [(); 2].map(|()| simulate(7, store, false).to_string());
+        assert_eq!(once, again);
+    }
+}
+
+pub(super) fn simulate_all(default: &str, store: Store) {
+    if let Ok(seed) = std::env::var("LOCK_SEED") {
+        let seed = seed.parse().expect("LOCK_SEED is a number");
+        println!("{}", simulate(seed, store, true));
+        return;
+    }
+    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
+    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
+    let from: u64 = from.parse().expect("a number");
+    let to: u64 = to.parse().expect("a number");
+    let started = Instant::now();
+    let mut counts = Counts::default();
+    for seed in from..to {
+        counts.add(&simulate(seed, store, false));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = (to - from) as f64 / seconds;
+    println!("simulated seeds {from}..{to} of {store:?}: {rate:.0} a second; {counts}");
+}

@@ -1,0 +1,66 @@
+//! What somebody else does to locks and connections, at the wish of a process.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use lock_runtime::LockManager;
+
+use super::event::What;
+use crate::{
+    RedisServer, connect,
+    log::{Log, monotonic},
+};
+
+/// Takes locks away, and closes connections.
+#[derive(Debug)]
+pub(super) struct Meddler {
+    server: Arc<RedisServer>,
+    locks: LockManager,
+    log: Log,
+}
+
+impl Meddler {
+    pub(super) async fn new(server: Arc<RedisServer>, directory: &Path) -> Self {
+        Self {
+            locks: connect(server.url()).await,
+            server,
+            log: Log::open(directory).expect("the history can be written"),
+        }
+    }
+
+    /// Takes a lock from its holders, who are told.
+    pub(super) async fn force(&self, operation: &str, key: &str) {
+        let from = monotonic();
+        let forced = self.locks.force_release(key).await;
+        forced.unwrap_or_else(|error| panic!("{key} cannot be forced: {error}"));
+        self.note(operation, from, key).await;
+    }
+
+    /// The server loses who has a lock, and tells nobody.
+    pub(super) async fn forget(&self, operation: &str, key: &str) {
+        let from = monotonic();
+        self.server
+            .cmd(&["DEL", &RedisServer::owner_key(key)])
+            .await;
+        self.note(operation, from, key).await;
+    }
+
+    /// Notes that what was granted before is worth nothing any more.
+    async fn note(&self, operation: &str, from: Duration, key: &str) {
+        let fence = self.server.read(&["GET", RedisServer::FENCE_KEY]).await;
+        let what = What::Taken(key.to_owned(), from, fence);
+        self.log
+            .note(monotonic(), format_args!("{operation} {what}"));
+    }
+
+    /// Closes the connections of a process.
+    pub(super) async fn cut(&self, process: u32) {
+        let clients: String = self.server.read(&["CLIENT", "LIST"]).await;
+        let name = format!(" name=lock-runtime:{process}@");
+        for client in clients.lines().filter(|client| client.contains(&name)) {
+            let number = client.split([' ', '=']).nth(1).expect("a number");
+            // It may be gone.
+            let kill = ["CLIENT", "KILL", "ID", number];
+            let _gone = self.server.try_cmd(&kill).await;
+        }
+    }
+}
