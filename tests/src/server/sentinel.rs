@@ -271,7 +271,8 @@ impl SentinelFleet {
 
     /// Waits until all nodes follow one master, all sentinels know it, and each would find another.
     pub async fn settled(&self) {
-        eventually(PATIENCE, async || self.is_settled().await).await;
+        // On a busy machine, an election may take several attempts.
+        eventually(3 * PATIENCE, async || self.is_settled().await).await;
     }
 
     async fn is_settled(&self) -> bool {

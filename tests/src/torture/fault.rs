@@ -113,8 +113,8 @@ impl Profile {
             Self::Clocks | Self::Failover(_) => 0.0,
             // Most bodies end before they hear of it.
             Self::Keys => 5.0,
-            // It strikes one of three masters.
-            Self::Server | Self::Connections if servers == Servers::Cluster => 7.0,
+            // It strikes one of three masters, and few of its leases.
+            Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
             _ => 20.0,
         }
     }

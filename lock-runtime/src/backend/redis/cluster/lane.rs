@@ -231,8 +231,10 @@ impl Lane {
 
     /// Sends the calls of the queue to the nodes that serve their locks.
     fn send(&mut self, now: Moment, routes: &mut Routes) {
+        let behind = self.queue.waits_behind();
+        let node = behind.and_then(|key| self.nodes.get(&routes.of(slot::of_lock(key))?));
         // The answer that is due brings us here again.
-        if self.queue.can_wait() && self.nodes.values().any(|it| it.link.awaits_answer()) {
+        if node.is_some_and(|node| node.link.awaits_answer()) {
             return;
         }
         // A call that cannot be sent is answered at once, and more may follow from that.

@@ -16,6 +16,7 @@ use crate::backend::redis::protocol::call::{Call, Company, Ticket};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::deadline::deadline;
+use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
@@ -203,5 +204,10 @@ impl Queue {
             _ => false,
         };
         !self.chains.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))
+    }
+
+    /// The lock of the first of those calls, if there are any.
+    pub(crate) fn waits_behind(&self) -> Option<&LockKey> {
+        self.calls.first().filter(|_| self.can_wait())?.call.key()
     }
 }
