@@ -88,7 +88,7 @@ features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --features metrics $(STRICT)
 	cargo clippy -p lock-runtime --features tls $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
-	cargo clippy -p lock-runtime --no-default-features --features zookeeper $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features zookeeper,tls $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -97,7 +97,8 @@ run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on ano
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
 OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock:: on_setnx::
-CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test
+# All failures are seen at once.
+CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --no-fail-fast
 .PHONY: stores
 stores: setup ## Runs the tables of tests on the stores that `make test` leaves out of most of them
 	$(call timed,stores,$(CARGO_TEST) --workspace --tests -- $(OTHER_STORES))

@@ -46,6 +46,26 @@ pub(crate) struct Crowd {
     /// In each process.
     pub(crate) tasks: usize,
     pub(crate) body: Duration,
+    /// Between two critical sections of a task, in the mean.
+    pub(crate) pause: Duration,
+}
+
+impl Crowd {
+    /// Of ours, without pauses.
+    pub(crate) fn of_ours(processes: usize, tasks: usize, body: Duration) -> Self {
+        Self {
+            system: System::Ours,
+            processes,
+            tasks,
+            body,
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// The same, of another system.
+    pub(crate) fn of(self, system: System) -> Self {
+        Self { system, ..self }
+    }
 }
 
 /// Lets a crowd compete for some time.
@@ -71,6 +91,7 @@ async fn start(url: &str, crowd: Crowd) -> Fleet {
     let spec = |process| Spec {
         tasks: crowd.tasks,
         body_us: crowd.body.as_micros() as u64,
+        pause_us: crowd.pause.as_micros() as u64,
         // Many processes: as small as they can be.
         threads: if crowd.processes > 1 { 0 } else { 2 },
         key: key.clone(),

@@ -1,6 +1,7 @@
 //! Measures the locks against a bare client and against other libraries, on a server of its own.
 
 mod alloc;
+mod awake;
 mod bench;
 mod callgrind;
 mod cases;

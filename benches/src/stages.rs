@@ -37,14 +37,13 @@ impl Stage {
 
     /// The first part of a path that is known; none for the standard library, the allocator and the like.
     fn of(file: &str) -> Option<Self> {
-        const KNOWN: [(&str, Stage); 17] = [
+        const KNOWN: [(&str, Stage); 16] = [
             ("/redis/queue/", Stage::Queue),
-            ("/backend/redis/call", Stage::Encoding),
-            ("/backend/redis/scripts", Stage::Encoding),
-            ("/backend/redis/token", Stage::Encoding),
-            ("/backend/redis/together", Stage::Encoding),
-            ("/backend/redis/reply", Stage::Decoding),
-            ("/backend/redis/message", Stage::Decoding),
+            ("/redis/protocol/reply", Stage::Decoding),
+            ("/redis/protocol/message", Stage::Decoding),
+            ("/redis/protocol/line", Stage::Decoding),
+            ("/redis/protocol/", Stage::Encoding),
+            ("/backend/token", Stage::Encoding),
             ("/backend/redis/", Stage::Connection),
             ("lock-runtime/src/", Stage::Operations),
             ("/src/parser.rs", Stage::Decoding),

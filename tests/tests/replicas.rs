@@ -1,11 +1,15 @@
 //! `replicas`: a grant and a renewal count once so many replicas have them.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     LONG, PATIENCE, RedisServer, SentinelFleet, connect, granted, queue, release, take, timed,
     unique, within,
+};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -129,6 +133,33 @@ async fn too_few_replicas_are_unavailable_with_their_number() {
     // What was not confirmed is not left behind.
     let guard = take(&locks, "key", LONG).await;
     release(guard).await;
+}
+
+/// Connects clients to these servers in turn; the address.
+async fn in_turn(servers: [&RedisServer; 2]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let all = servers.map(RedisServer::addr);
+    tokio::spawn(async move {
+        for server in all.into_iter().cycle() {
+            let (mut client, _) = listener.accept().await.expect("a client");
+            let mut server = TcpStream::connect(server).await.expect("it serves");
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn replicas_of_another_server_behind_the_same_address_confirm_nothing() {
+    let fleet = SentinelFleet::start().await;
+    let master = &fleet.nodes()[fleet.master().await];
+    let alone = RedisServer::start().await;
+    let address = in_turn([&alone, master]).await;
+    let config = config(format!("redis://{address}"), 2).connect_timeout(2 * SECOND);
+    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    let text = connected.map(drop).expect_err("two servers").to_string();
+    assert!(text.contains("leads to several servers"), "{text}");
 }
 
 #[tokio::test]

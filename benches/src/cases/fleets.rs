@@ -102,12 +102,7 @@ async fn cycles(bench: &mut Bench, places: &[Place<'_>], tasks: usize) {
 
 async fn hand_overs(bench: &mut Bench, places: &[Place<'_>]) {
     let time = Duration::from_millis(bench.pick(1_000, 3_000));
-    let crowd = Crowd {
-        system: System::Ours,
-        processes: PROCESSES,
-        tasks: 1,
-        body: BODY,
-    };
+    let crowd = Crowd::of_ours(PROCESSES, 1, BODY);
     let (mut middle, mut slow) = (Vec::new(), Vec::new());
     for place in places {
         let hot = compete_at(&place.url, crowd, time).await;

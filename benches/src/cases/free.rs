@@ -1,8 +1,10 @@
-//! Free keys: the cost of one cycle, and the throughput with many tasks.
+//! Free keys: the cost of one cycle, with processors that sleep in between and with some that do not, and the throughput
+//! with many tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::awake::Awake;
 use crate::bench::Bench;
 use crate::fleet;
 use crate::plot::{Chart, Series};
@@ -25,23 +27,25 @@ struct Reached {
 type All = BTreeMap<System, Reached>;
 
 pub(super) async fn run(bench: &mut Bench) {
-    let one = measure(
-        bench,
-        1,
-        &[System::Ceiling, System::Ours, System::OursDetached],
-    )
-    .await;
-    latency(bench, &one);
+    let systems = [System::Ceiling, System::Ours, System::OursDetached];
+    let one = measure(bench, "1 task", 1, &systems).await;
+    latency(bench, "1 task", &one);
+    let awake = Awake::keep();
+    let name = "1 task, processors awake";
+    let one_awake = measure(bench, name, 1, &systems).await;
+    drop(awake);
+    latency(bench, name, &one_awake);
     let mut by_tasks = vec![(1, one)];
     for tasks in bench.pick(vec![64, 256], vec![8, 64, 256]) {
-        let all = measure(bench, tasks, &[System::Ceiling, System::Ours]).await;
+        let name = format!("{tasks} tasks");
+        let all = measure(bench, &name, tasks, &[System::Ceiling, System::Ours]).await;
         throughput(bench, tasks, &all);
         by_tasks.push((tasks, all));
     }
     plot(bench, &by_tasks);
 }
 
-async fn measure(bench: &mut Bench, tasks: usize, always: &[System]) -> All {
+async fn measure(bench: &mut Bench, name: &str, tasks: usize, always: &[System]) -> All {
     let server = bench.server().await;
     let time = Duration::from_millis(bench.pick(500, 700));
     let mut all = All::new();
@@ -59,7 +63,7 @@ async fn measure(bench: &mut Bench, tasks: usize, always: &[System]) -> All {
         }
     }
     for (system, reached) in &all {
-        let name = |what| format!("free keys, {tasks} tasks, {what}, {system}");
+        let name = |what| format!("free keys, {name}, {what}, {system}");
         bench.report.keep(name("p50 ns"), reached.p50.clone());
         bench.report.keep(name("p99 ns"), reached.p99.clone());
         bench
@@ -69,13 +73,13 @@ async fn measure(bench: &mut Bench, tasks: usize, always: &[System]) -> All {
     all
 }
 
-fn latency(bench: &mut Bench, all: &All) {
+fn latency(bench: &mut Bench, name: &str, all: &All) {
     let p50 = |reached: &Reached| reached.p50.clone();
     let ratio = |system| ratio(all, system, System::Ceiling, p50);
     bench.report.add(
         row(
             all,
-            "1 task: p50 of a cycle",
+            &format!("{name}: p50 of a cycle"),
             Unit::Nanoseconds,
             System::Ours,
             p50,
@@ -84,7 +88,7 @@ fn latency(bench: &mut Bench, all: &All) {
     );
     bench.report.add(row(
         all,
-        "1 task: p99 of a cycle",
+        &format!("{name}: p99 of a cycle"),
         Unit::Nanoseconds,
         System::Ours,
         |it| it.p99.clone(),
@@ -92,7 +96,7 @@ fn latency(bench: &mut Bench, all: &All) {
     bench.report.add(
         row(
             all,
-            "1 task: p50 around the body, release detached",
+            &format!("{name}: p50 around the body, release detached"),
             Unit::Nanoseconds,
             System::OursDetached,
             p50,

@@ -115,12 +115,7 @@ async fn hot(bench: &mut Bench, addresses: &[SocketAddr]) {
     let time = Duration::from_millis(bench.pick(1_500, 4_000));
     let mut all: BTreeMap<System, Hot> = BTreeMap::new();
     for system in systems(bench) {
-        let crowd = Crowd {
-            system,
-            processes: PROCESSES,
-            tasks: 1,
-            body: BODY,
-        };
+        let crowd = Crowd::of_ours(PROCESSES, 1, BODY).of(system);
         let place = url(system, addresses);
         let hot = bench.attempt(system, compete_at(&place, crowd, time)).await;
         if let Some(hot) = hot {

@@ -2,6 +2,7 @@
 
 mod attribute;
 mod build;
+mod chains;
 mod cold;
 mod crowd;
 mod fleets;
@@ -27,5 +28,5 @@ pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
             }
         )*};
     }
-    cases! { free attribute fleets majority hot crowd local read held names size cold build }
+    cases! { free attribute fleets majority hot chains crowd local read held names size cold build }
 }

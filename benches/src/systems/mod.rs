@@ -14,6 +14,6 @@ pub(crate) use self::ceiling::Ceiling;
 pub(crate) use self::distributed_lock::DistributedLock;
 pub(crate) use self::locks::Locks;
 pub(crate) use self::name::System;
-pub(crate) use self::ours::{Detached, Ours, Readers};
+pub(crate) use self::ours::{Alone, Detached, Ours, Readers};
 pub(crate) use self::rlock::Rlock;
 pub(crate) use self::rslock::Rslock;

@@ -12,6 +12,8 @@ pub(crate) enum System {
     Ours,
     /// The same, released in the background.
     OursDetached,
+    /// The same, where nobody is granted a lock together with others of its process.
+    OursAlone,
     /// The same as readers, who share a lock.
     OursRead,
     /// A bare client: one script to take, one to release.
@@ -42,7 +44,7 @@ impl System {
     /// The number of its colour in charts.
     pub(crate) fn color(self) -> usize {
         match self {
-            Self::Ours | Self::OursDetached | Self::OursRead => 0,
+            Self::Ours | Self::OursDetached | Self::OursAlone | Self::OursRead => 0,
             Self::Ceiling => 1,
             Self::Rslock => 2,
             Self::Rlock => 3,
@@ -67,6 +69,7 @@ impl fmt::Display for System {
         f.pad(match self {
             Self::Ours => "ours",
             Self::OursDetached => "ours, detached",
+            Self::OursAlone => "ours, each granted alone",
             Self::OursRead => "ours, readers",
             Self::Ceiling => "ceiling",
             Self::Rslock => "rslock",

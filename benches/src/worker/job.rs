@@ -21,7 +21,7 @@ pub(crate) struct Spec {
     pub(crate) name: String,
     /// How long each critical section lasts, or the pause after each round trip.
     pub(crate) body_us: u64,
-    /// How long a task pauses between two critical sections.
+    /// How long a task pauses between two critical sections, in the mean: at random from nothing to twice as long.
     pub(crate) pause_us: u64,
     /// The lease, where the case is about leases.
     pub(crate) ttl_ms: u64,

@@ -98,7 +98,7 @@ impl<L: Locks> Task<L> {
         let pause = Duration::from_micros(self.spec.pause_us);
         loop {
             if !pause.is_zero() {
-                sleep(pause).await;
+                sleep(pause.mul_f64(2.0 * fastrand::f64())).await;
             }
             let asked = now();
             let guard = tokio::select! {

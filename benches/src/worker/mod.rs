@@ -10,7 +10,8 @@ mod keeper;
 mod load;
 
 use crate::systems::{
-    AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock, System,
+    Alone, AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock,
+    System,
 };
 pub(crate) use job::{Outcome, Section, Spec, Work};
 pub(crate) use keeper::Sample;
@@ -34,6 +35,7 @@ pub(crate) fn main() {
         match spec.system {
             System::Ours => work::<Ours>(spec, console).await,
             System::OursDetached => work::<Detached>(spec, console).await,
+            System::OursAlone => work::<Alone>(spec, console).await,
             System::OursRead => work::<Readers>(spec, console).await,
             System::Ceiling => work::<Ceiling>(spec, console).await,
             System::Rslock => work::<Rslock>(spec, console).await,

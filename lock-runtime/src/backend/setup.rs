@@ -42,5 +42,9 @@ pub(crate) struct Setup {
     )]
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
     pub(crate) tls: Option<Tls>,
 }

@@ -12,10 +12,10 @@ use crate::backend::etcd;
 use crate::backend::etcd::tls as etcds;
 #[cfg(feature = "redis")]
 use crate::backend::redis::target as redis;
+#[cfg(all(feature = "redis", feature = "tls"))]
+use crate::backend::redis::target as rediss;
 #[cfg(feature = "redis")]
 pub(crate) use crate::backend::redis::target::independent;
-#[cfg(feature = "tls")]
-use crate::backend::redis::target::{cluster_tls, redlock_tls, sentinel_tls, setnx_tls, tls};
 #[cfg(feature = "zookeeper")]
 use crate::backend::zookeeper;
 #[cfg(all(feature = "tls", feature = "zookeeper"))]
@@ -28,17 +28,17 @@ const STORES: &[(&str, Parse)] = &[
     ("memory:", backend::memory::target),
     ("redis://", redis::tcp),
     ("valkey://", redis::tcp),
-    ("rediss://", tls),
-    ("valkeys://", tls),
+    ("rediss://", rediss::tls),
+    ("valkeys://", rediss::tls),
     ("redis+unix://", redis::unix),
     ("redis+sentinel://", redis::sentinel),
-    ("rediss+sentinel://", sentinel_tls),
+    ("rediss+sentinel://", rediss::sentinel_tls),
     ("redis+cluster://", redis::cluster),
-    ("rediss+cluster://", cluster_tls),
+    ("rediss+cluster://", rediss::cluster_tls),
     ("redis+redlock://", redis::redlock),
-    ("rediss+redlock://", redlock_tls),
+    ("rediss+redlock://", rediss::redlock_tls),
     ("redis+setnx://", redis::setnx),
-    ("rediss+setnx://", setnx_tls),
+    ("rediss+setnx://", rediss::setnx_tls),
     ("etcd://", etcd::tcp),
     ("etcds://", etcds),
     ("zookeeper://", zookeeper::tcp),
@@ -101,6 +101,26 @@ mod redis {
     }
 }
 
+#[cfg(not(all(feature = "redis", feature = "tls")))]
+mod rediss {
+    use super::{Arc, LockError, Target, Url, left_out};
+
+    /// The first feature that is missing.
+    const MISSING: &str = if cfg!(feature = "redis") {
+        "tls"
+    } else {
+        "redis"
+    };
+
+    pub(super) fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+        left_out(MISSING)
+    }
+
+    pub(super) use {
+        tls as cluster_tls, tls as redlock_tls, tls as sentinel_tls, tls as setnx_tls,
+    };
+}
+
 #[cfg(not(feature = "etcd"))]
 mod etcd {
     use super::{Arc, LockError, Target, Url, left_out};
@@ -137,32 +157,12 @@ fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     })
 }
 
-#[cfg(not(feature = "tls"))]
-fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out("tls")
-}
-
-#[cfg(not(feature = "tls"))]
-fn cluster_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out("tls")
-}
-
-#[cfg(not(feature = "tls"))]
-fn sentinel_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out("tls")
-}
-
-#[cfg(not(feature = "tls"))]
-fn redlock_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out("tls")
-}
-
-#[cfg(not(feature = "tls"))]
-fn setnx_tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out("tls")
-}
-
-#[cfg(not(all(feature = "etcd", feature = "tls", feature = "zookeeper")))]
+#[cfg(not(all(
+    feature = "etcd",
+    feature = "redis",
+    feature = "tls",
+    feature = "zookeeper"
+)))]
 fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
     let reason = format!(
         "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"

@@ -35,7 +35,7 @@ pub(crate) struct Lease {
     latest: Moment,
     /// The lease under this one: that of the key that was taken before, or the one
     /// that was joined.
-    under: OnceCell<Arc<Lease>>,
+    under: Under,
     /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
@@ -43,6 +43,20 @@ pub(crate) struct Lease {
     limit: bool,
     home: Arc<dyn Home>,
     watchers: Mutex<Watchers>,
+}
+
+#[derive(Default)]
+struct Under(OnceCell<Arc<Lease>>);
+
+impl Drop for Under {
+    /// Drops one lease after the other: if each dropped the one under it, those of very
+    /// many keys would overflow the stack.
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut lease) = next.and_then(Arc::into_inner) {
+            next = lease.under.0.take();
+        }
+    }
 }
 
 /// The number of the next watcher.
@@ -72,7 +86,7 @@ impl Lease {
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
-            under: OnceCell::new(),
+            under: Under::default(),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
             limit: false,
@@ -116,14 +130,14 @@ impl Lease {
     /// Makes one lease of this and another one, such as that of a key that was
     /// taken before.
     pub(crate) fn put_on(&self, under: &Arc<Self>) {
-        let known = self.under.set(Arc::clone(under));
+        let known = self.under.0.set(Arc::clone(under));
         debug_assert!(known.is_ok(), "it is put on one lease");
     }
 
     /// This and the leases under it: those of all keys of one acquisition, or what
     /// a call has joined.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |lease| lease.under.get().map(|it| &**it))
+        std::iter::successors(Some(self), |lease| lease.under.0.get().map(|it| &**it))
     }
 
     /// Whether all of them are surely held.

@@ -154,7 +154,6 @@ fn complaints(profile: Profile, outcome: &Outcome, wish: &Wish<'_>) -> Vec<Strin
     }
     // A short run has few, or none if it is very short.
     let share = (wish.time.as_secs_f64().min(60.0) / 60.0).powi(2);
-    let losses = if profile.loses() { 20.0 } else { 0.0 };
     // Each of independent servers grants to one at a time.
     let passed_on = if wish.servers == Servers::Redlock {
         0.0
@@ -163,7 +162,7 @@ fn complaints(profile: Profile, outcome: &Outcome, wish: &Wish<'_>) -> Vec<Strin
     };
     for (what, count, least) in [
         ("grants", report.grants, 10_000.0),
-        ("losses", report.losses, losses),
+        ("losses", report.losses, profile.losses(wish.servers)),
         ("hand-overs in chains", chains.entered, passed_on),
     ] {
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]

@@ -10,7 +10,8 @@ use tokio::{
 
 use super::EtcdServer;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// An election may come first, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 impl EtcdServer {

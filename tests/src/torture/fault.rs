@@ -106,18 +106,25 @@ impl Profile {
         }
     }
 
-    /// Whether holders lose locks by it.
-    pub fn loses(self) -> bool {
-        self != Self::Clocks
+    /// How many locks are lost by it in a minute at the least, if it shows anything.
+    pub fn losses(self, servers: Servers) -> f64 {
+        match self {
+            // Most leases outlive a failover.
+            Self::Clocks | Self::Failover(_) => 0.0,
+            // It strikes one of three masters.
+            Self::Server | Self::Connections | Self::Keys if servers == Servers::Cluster => 7.0,
+            _ => 20.0,
+        }
     }
 
     /// What holds in spite of it.
     pub(super) fn promises(self) -> Promises {
-        let unprotected = self == Self::Failover(Protection::None);
+        // Where somebody else meddles with the keys, bodies may overlap, and one that a lock is passed on to in its
+        // process may be entered after a later one elsewhere.
+        let kept = !matches!(self, Self::Keys | Self::Failover(Protection::None));
         Promises {
-            // Where somebody else meddles with the keys, bodies may overlap.
-            exclusive: self != Self::Keys && !unprotected,
-            fences: !unprotected,
+            exclusive: kept,
+            fences: kept,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The layout in which every key is named, on one server.
 
-use tests::{LONG, PATIENCE, RedisServer, connect, granted, queue, release, take};
+use tests::{LONG, PATIENCE, RedisServer, connect, granted, queue, release, take, within};
+use tokio::task::JoinSet;
 
 #[tokio::test]
 async fn every_key_that_a_script_uses_is_named_in_its_call() {
@@ -36,4 +37,32 @@ async fn every_key_that_a_script_uses_is_named_in_its_call() {
     assert!(calls >= 8, "{calls}");
     let common = server.keys("lock:fence").await;
     assert!(common.is_empty(), "each lock has its own counter");
+}
+
+#[tokio::test]
+async fn those_who_want_one_lock_go_together() {
+    const CROWD: u64 = 256;
+
+    let server = RedisServer::start().await;
+    let locks = connect(format!("{}?layout=declared", server.url())).await;
+    let holder = take(&locks, "key", LONG).await;
+    let mut last = holder.fencing_token();
+    let before = server.calls("evalsha").await;
+    let mut crowd = JoinSet::new();
+    for _ in 0..CROWD {
+        let request = locks.lock("key").ttl(LONG).wait(PATIENCE);
+        crowd.spawn(async move { request.acquire().await.expect("its turn comes") });
+    }
+    server.in_line("key", CROWD).await;
+    let calls = server.calls("evalsha").await - before;
+    assert!(calls < CROWD / 4, "{calls} calls for {CROWD} who join");
+
+    release(holder).await;
+    while let Some(guard) = within(PATIENCE, crowd.join_next()).await {
+        let guard = guard.expect("no panic");
+        assert!(guard.fencing_token() > last, "fences grow in a crowd too");
+        last = guard.fencing_token();
+        release(guard).await;
+    }
+    assert_eq!(server.owner("key").await, None);
 }

@@ -41,6 +41,20 @@ async fn waiters_wait_on_when_a_master_dies() {
 }
 
 #[tokio::test]
+async fn a_cluster_is_found_again_when_all_its_masters_are_replaced_at_once() {
+    let mut fleet = ClusterFleet::start().await;
+    let locks = connect(format!("{}?unavailable_wait=20s", fleet.url())).await;
+    take_turn(&locks, "key").await;
+    for master in 0..3 {
+        fleet.node_mut(master).kill().await;
+    }
+    for master in 0..3 {
+        fleet.take_over(master).await;
+    }
+    release(take(&locks, "key", TTL).await).await;
+}
+
+#[tokio::test]
 async fn locks_of_other_masters_do_not_notice_that_one_dies() {
     let mut fleet = ClusterFleet::start().await;
     let locks = connect(fleet.url()).await;

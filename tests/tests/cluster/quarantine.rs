@@ -167,3 +167,17 @@ async fn a_slot_that_moves_takes_its_leases_along_and_is_granted_at_once() {
     release(guard).await;
     release(take(&locks, "key", LONGEST).await).await;
 }
+
+#[tokio::test]
+async fn a_node_is_connected_to_while_the_slot_of_its_note_moves() {
+    let (fleet, _locks) = old_fleet().await;
+    // A node's note is in its last slot.
+    let (slot, to) = (16_383, 0);
+    let from = fleet.begin_move(slot, to).await;
+    assert!(fleet.move_keys(slot, from, to).await > 0);
+    let key = key_of(&fleet, from).await;
+    let next = connect(config(&fleet)).await;
+    release(take(&next, &key, LONGEST).await).await;
+    fleet.end_move(slot, from, to).await;
+    release(take(&next, &key, LONGEST).await).await;
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockError};
 use tests::{ClusterFleet, LONG, PATIENCE, connect, granted, queue, release, take, within};
 
-use crate::key_of;
+use crate::{TTL, key_of, renewed};
 
 fn config(fleet: &ClusterFleet) -> LockConfig {
     let config = LockConfig::new(fleet.url()).expect("a URL").replicas(1);
@@ -64,4 +64,21 @@ async fn a_renewal_that_its_replica_does_not_have_is_none() {
     let lost = within(PATIENCE, work).await;
     assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     replica.resume();
+}
+
+#[tokio::test]
+async fn a_renewal_counts_in_every_stage_of_a_move() {
+    let fleet = ClusterFleet::start().await;
+    let locks = connect(config(&fleet)).await;
+    let guard = take(&locks, "key", TTL).await;
+    let slot = fleet.slot_of("key").await;
+    let from = fleet.master_of("key").await;
+    let to = (from + 1) % 3;
+    fleet.begin_move(slot, to).await;
+    renewed(&guard).await;
+    fleet.move_keys(slot, from, to).await;
+    renewed(&guard).await;
+    fleet.end_move(slot, from, to).await;
+    renewed(&guard).await;
+    release(guard).await;
 }

@@ -115,6 +115,34 @@ async fn a_call_that_was_sent_on_is_carried_out_once() {
 }
 
 #[tokio::test]
+async fn a_crowd_that_was_sent_on_stands_in_line_once() {
+    const CROWD: u64 = 100;
+
+    let fleet = ClusterFleet::start().await;
+    let (locks, others) = (connect(fleet.url()).await, connect(fleet.url()).await);
+    let holder = take(&locks, "key", LONG).await;
+    let to = (fleet.master_of("key").await + 1) % 3;
+    fleet.move_slot(fleet.slot_of("key").await, to).await;
+    let mut crowd = JoinSet::new();
+    for _ in 0..CROWD {
+        let request = others.lock("key").ttl(LONG).wait(PATIENCE);
+        crowd.spawn(async move { request.acquire().await.expect("its turn comes") });
+    }
+    fleet.nodes()[to].in_line("key", CROWD).await;
+    let calls = fleet.nodes()[to].calls("evalsha").await;
+    assert!(calls < CROWD / 2, "{calls} calls for {CROWD} who join");
+    let mut last = holder.fencing_token();
+    release(holder).await;
+    while let Some(guard) = within(PATIENCE, crowd.join_next()).await {
+        let guard = guard.expect("no panic");
+        assert!(guard.fencing_token() > last);
+        last = guard.fencing_token();
+        release(guard).await;
+    }
+    assert_eq!(fleet.nodes()[to].owner("key").await, None);
+}
+
+#[tokio::test]
 async fn slots_move_under_load_without_a_lost_lease_or_two_holders() {
     const MOVES: usize = 10;
     let fleet = ClusterFleet::start().await;

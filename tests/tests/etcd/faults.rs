@@ -1,15 +1,15 @@
-//! Members that are killed, stopped and cut off, connections that are cut, and a client that is stopped.
+//! Members that are killed, stopped and cut off, and connections that are cut.
 
 use std::{cell::Cell, time::Duration};
 
 use lock_runtime::{LockConfig, LockError, LockGuard};
 use tests::{
-    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, Worker, boottime, connect, eventually, in_line,
+    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, poll_once,
     release, take, take_turn, within,
 };
 use tokio::time::sleep;
 
-use crate::{TTL, load::Load};
+use crate::{TTL, load::Load, patient};
 
 /// A lease that outlasts the election of another leader, also on a busy machine.
 const PAST_ELECTIONS: Duration = Duration::from_secs(15);
@@ -40,16 +40,16 @@ async fn a_lock_and_its_line_outlive_the_leader() {
     let Some(mut cluster) = EtcdCluster::start("the death of a leader", 3).await else {
         return;
     };
-    let (locks, others) = (
-        connect(&*cluster.url()).await,
-        connect(&*cluster.url()).await,
-    );
-    let guard = take(&locks, "key", PAST_ELECTIONS).await;
-    let waiter = others.lock("key").ttl(PAST_ELECTIONS).wait_forever();
-    let waiter = in_line(&others, waiter).await;
+    let (locks, others) = (patient(&cluster.url()).await, patient(&cluster.url()).await);
+    let guard = take(&locks, "key", LONG).await;
+    let mut waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let leader = cluster.leader().await;
     cluster.members[leader].kill().await;
-    is_renewed(&guard).await;
+    // Both are served by another one, and the lock is where it was.
+    for locks in [&locks, &others] {
+        release(take(locks, "another", LONG).await).await;
+    }
+    assert!(guard.is_held() && poll_once(&mut waiter).await.is_pending());
     let fence = guard.fencing_token();
     release(guard).await;
     let next = within(PATIENCE, waiter).await.unwrap();
@@ -94,7 +94,7 @@ async fn nobody_overlaps_while_a_leader_is_cut_off_from_the_others_and_not_from_
     };
     cluster.lead(0).await;
     let load = Load::start(&cluster.url()).await;
-    let locks = connect(&*cluster.url()).await;
+    let locks = patient(&cluster.url()).await;
     let guard = take(&locks, "held", PAST_ELECTIONS).await;
     cluster.cut_off();
     // The others elect another leader, and serve those who asked the one that is cut off.
@@ -130,6 +130,23 @@ async fn a_minority_that_is_silent_disturbs_nobody_and_a_majority_ends_what_is_h
     }
     eventually(PATIENCE, async || locks.health().await.connected).await;
     release(take(&locks, "another", LONG).await).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_one_member_alone_confirms_is_lost() {
+    let Some(cluster) = EtcdCluster::start("one member that answers", 3).await else {
+        return;
+    };
+    let proxy = |member: &EtcdServer| Proxy::start(member.addr());
+    let proxies: Vec<_> = cluster.members.iter().map(proxy).collect();
+    let hosts: Vec<_> = proxies.iter().map(|it| it.addr().to_string()).collect();
+    let locks = patient(&format!("etcd://{}", hosts.join(","))).await;
+    let guard = take(&locks, "key", TTL).await;
+    // For all we know, the others have replaced it.
+    for proxy in &proxies[1..] {
+        proxy.requests().hold();
+    }
+    within(PATIENCE, guard.lost()).await;
 }
 
 #[tokio::test]
@@ -187,57 +204,4 @@ async fn a_request_that_arrives_after_its_connection_was_given_up_makes_no_entry
         assert_eq!(server.keys("lock/key/").await, [""; 0]);
         take_turn(&locks, "key").await;
     }
-}
-
-#[tokio::test]
-async fn a_client_that_was_stopped_past_its_lease_does_not_go_on() {
-    let Some(server) = EtcdServer::start("a stopped client").await else {
-        return;
-    };
-    let locks = connect(&*server.url()).await;
-    let ttl = TTL.as_millis().to_string();
-    let args = ["paused-process", &server.url(), "key", &ttl];
-    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
-    worker.send("lock").await;
-    let line = worker.line().await;
-    let fence: u64 = line.strip_prefix("held ").unwrap().parse().unwrap();
-    worker.pause();
-    let next = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
-    let next = next.unwrap();
-    assert!(next.fencing_token().get() > fence);
-    let resumed = boottime().as_nanos();
-    worker.resume();
-    loop {
-        let line = worker.line().await;
-        let Some(poll) = line.strip_prefix("poll ") else {
-            assert_eq!(line, format!("lost {fence}"));
-            break;
-        };
-        assert!(poll.parse::<u128>().unwrap() < resumed, "a poll came late");
-    }
-    assert!(next.is_held());
-    release(next).await;
-}
-
-#[tokio::test]
-async fn a_waiter_that_was_stopped_past_its_lease_stands_in_line_again() {
-    let Some(server) = EtcdServer::start("a stopped waiter").await else {
-        return;
-    };
-    let locks = connect(&*server.url()).await;
-    let guard = take(&locks, "key", LONG).await;
-    let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
-    worker.send("all waiter 2000 key").await;
-    let line = async |count| server.keys("lock/key/").await.len() == count;
-    eventually(PATIENCE, async || line(2).await).await;
-    worker.pause();
-    eventually(PATIENCE, async || line(1).await).await;
-    let fence = guard.fencing_token().get();
-    release(guard).await;
-    let taken = take(&locks, "key", LONG).await;
-    worker.resume();
-    eventually(PATIENCE, async || line(2).await).await;
-    assert!(taken.is_held());
-    release(taken).await;
-    assert!(worker.fence().await > fence);
 }

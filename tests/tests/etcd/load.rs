@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_runtime::{LockConfig, LockManager};
+use lock_runtime::LockManager;
 use tests::{
-    PATIENCE, connect, eventually,
+    PATIENCE, eventually,
     kinds::{Kind, Referee},
 };
 use tokio::task::JoinSet;
 
-use crate::TTL;
+use crate::{TTL, patient};
 
 /// The locks that all take.
 const KEYS: [&str; 4] = ["one", "two", "three", "four"];
@@ -35,8 +35,7 @@ impl Load {
         let referee = Arc::<Referee>::default();
         let mut tasks = JoinSet::new();
         for _ in 0..2 {
-            let config = LockConfig::new(url).unwrap();
-            let locks = connect(config.unavailable_wait_forever()).await;
+            let locks = patient(url).await;
             for key in KEYS.into_iter().chain(KEYS) {
                 tasks.spawn(work(locks.clone(), key, Arc::clone(&referee)));
             }

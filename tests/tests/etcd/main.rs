@@ -3,11 +3,21 @@
 
 use std::time::Duration;
 
+use lock_runtime::{LockConfig, LockManager};
+use tests::{PATIENCE, connect};
+
 mod access;
 mod faults;
 mod load;
 mod neighbours;
+mod stopped;
 mod watches;
 
 /// The shortest lease of etcd.
 const TTL: Duration = Duration::from_secs(2);
+
+/// A manager that waits for an election, and is given time on a busy machine.
+async fn patient(url: &str) -> LockManager {
+    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+    connect(config.unavailable_wait_forever()).await
+}

@@ -7,6 +7,8 @@ use tests::{
     within,
 };
 
+use crate::patient;
+
 #[tokio::test]
 async fn a_waiter_whose_events_were_compacted_looks_for_itself() {
     let Some(server) = EtcdServer::start("compaction").await else {
@@ -70,10 +72,7 @@ async fn a_waiter_hears_of_its_turn_through_compactions_and_snapshots() {
     let Some(mut cluster) = EtcdCluster::start("snapshots", 3).await else {
         return;
     };
-    let (locks, others) = (
-        connect(&*cluster.url()).await,
-        connect(&*cluster.url()).await,
-    );
+    let (locks, others) = (patient(&cluster.url()).await, patient(&cluster.url()).await);
     let guard = take(&locks, "key", LONG).await;
     let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let leader = cluster.leader().await;

@@ -17,7 +17,7 @@ mod sharded;
 mod traffic;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ struct World {
     shards: Option<Shards>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
-    pending: HashMap<u64, Event>,
+    pending: BTreeMap<u64, Event>,
     count: u64,
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
@@ -163,7 +163,7 @@ impl World {
             shards: (store == Store::Sharded).then(|| Shards::new(clients.len(), now)),
             clients,
             events: BinaryHeap::new(),
-            pending: HashMap::new(),
+            pending: BTreeMap::new(),
             count: 0,
             highest: BTreeMap::new(),
             counts: Counts::default(),

@@ -43,6 +43,14 @@ fn a_failover_makes_a_second_holder_where_nobody_does_anything_about_it() {
     assert!((0..200).any(two_hold));
 }
 
+#[test]
+fn a_seed_shows_the_same_again() {
+    for store in [Store::One, Store::Sharded, Store::Majority] {
+        let [once, again] = [(); 2].map(|()| simulate(7, store, false).to_string());
+        assert_eq!(once, again);
+    }
+}
+
 pub(super) fn simulate_all(default: &str, store: Store) {
     if let Ok(seed) = std::env::var("LOCK_SEED") {
         let seed = seed.parse().expect("LOCK_SEED is a number");

@@ -1,7 +1,7 @@
 //! A model of the server: what the scripts do, in Rust, on the simulation's
 //! clock.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::backend::redis::protocol::call::{Call, Company, Ticket};
@@ -30,11 +30,11 @@ pub(super) struct Server {
     pub(super) hasty_until: Moment,
     locks: BTreeMap<LockKey, Lock>,
     /// Which clients a message reaches.
-    pub(super) listeners: HashSet<usize>,
+    pub(super) listeners: BTreeSet<usize>,
     /// Messages to be delivered, and to whom.
     pub(super) published: Vec<(usize, Grant)>,
     /// Clients with the scripts of before, which hand a lock to nobody else with them.
-    pub(super) plain: HashSet<usize>,
+    pub(super) plain: BTreeSet<usize>,
     /// Until when it does nothing.
     pub(super) paused_until: Moment,
     /// Until when it grants nothing, since it has forgotten locks.
@@ -45,9 +45,9 @@ pub(super) struct Server {
 pub(super) struct Lock {
     holders: Vec<Holder>,
     pub(super) queue: BTreeMap<(u64, String), Member>,
-    seen: HashMap<usize, Moment>,
+    seen: BTreeMap<usize, Moment>,
     /// The clients of whom more wait.
-    pub(super) crowded: HashSet<usize>,
+    pub(super) crowded: BTreeSet<usize>,
 }
 
 #[derive(Clone)]
@@ -76,9 +76,9 @@ impl Server {
             ahead: AHEAD,
             hasty_until: now,
             locks: BTreeMap::new(),
-            listeners: HashSet::new(),
+            listeners: BTreeSet::new(),
             published: Vec::new(),
-            plain: HashSet::new(),
+            plain: BTreeSet::new(),
             paused_until: now,
             quarantined_until: now,
         }

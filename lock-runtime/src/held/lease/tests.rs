@@ -77,6 +77,17 @@ fn leases_of_several_keys_are_one() {
 }
 
 #[test]
+fn leases_of_very_many_keys_are_dropped_on_a_small_stack() {
+    let mut top = of("k", None);
+    for _ in 0..100_000 {
+        let next = of("k", None);
+        next.put_on(&top);
+        top = next;
+    }
+    drop(top);
+}
+
+#[test]
 fn what_may_be_held_at_most_is_the_last_deadline() {
     assert!(!of("k", None).is_final());
     let lease = of("k", Some(Duration::from_secs(1)));

@@ -142,7 +142,12 @@ impl Lane {
         self.take_in(now, routes);
         self.queue.tick(now);
         self.send(now, routes);
-        for node in self.nodes.values_mut() {
+        for (id, node) in &mut self.nodes {
+            if node.link.queue.needs_mark()
+                && let Some(slot) = routes.some_slot_of(*id)
+            {
+                node.link.queue.mark_with(&slot::tag_in(slot));
+            }
             changed |= node.link.flush(now) | node.link.ask_replicas(now);
         }
         changed
@@ -195,7 +200,10 @@ impl Lane {
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Topology = sent.call {
-            self.news = Some(told(now, routes, from, result));
+            // An answer that comes late is out of date.
+            if routes.awaits(sent.at) {
+                self.news = Some(told(now, routes, from, result));
+            }
             return;
         }
         let result = match result {
@@ -223,6 +231,10 @@ impl Lane {
 
     /// Sends the calls of the queue to the nodes that serve their locks.
     fn send(&mut self, now: Moment, routes: &mut Routes) {
+        // The answer that is due brings us here again.
+        if self.queue.can_wait() && self.nodes.values().any(|it| it.link.awaits_answer()) {
+            return;
+        }
         // A call that cannot be sent is answered at once, and more may follow from that.
         loop {
             let calls = self.queue.calls();

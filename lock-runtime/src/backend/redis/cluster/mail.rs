@@ -28,6 +28,8 @@ struct Unconfirmed {
     said: Vec<Said>,
     /// What they are being asked about.
     asked: Vec<Said>,
+    /// What is written to see whether replicas have it.
+    mark: Option<LockKey>,
 }
 
 /// That a lock is ours.
@@ -71,6 +73,20 @@ impl Mail {
 
     pub(super) fn post(&mut self, sent: Sent) {
         self.outbox.push(sent);
+    }
+
+    /// Whether replicas are to be asked, and it is not known by which key.
+    pub(super) fn needs_mark(&self) -> bool {
+        let all = self.replicated.as_ref();
+        all.is_some_and(|all| all.mark.is_none() && !all.said.is_empty())
+    }
+
+    /// Writes a key with this tag to ask replicas: not that of a lock, which may be on its way
+    /// to another node.
+    pub(super) fn mark_with(&mut self, tag: &str) {
+        if let Some(all) = &mut self.replicated {
+            all.mark = Some(LockKey::unchecked(tag));
+        }
     }
 
     /// Until when the node grants nothing, if it is not over.
@@ -149,14 +165,17 @@ impl Desk for Mail {
         all.asked = std::mem::take(&mut all.said);
         let (key, _) = all.asked.first()?.about();
         let times = all.asked.iter().map(|said| said.about().1);
-        times.min().zip(key)
+        times.min().zip(all.mark.clone().or(key))
     }
 
     fn replicas_answered(&mut self, _now: Moment, answer: &Result<(), Trouble>) {
-        let asked = self
-            .replicated
-            .as_mut()
-            .map(|all| std::mem::take(&mut all.asked));
+        let asked = self.replicated.as_mut().map(|all| {
+            if answer.is_err() {
+                // The mark may be on its way too.
+                all.mark = None;
+            }
+            std::mem::take(&mut all.asked)
+        });
         for said in asked.into_iter().flatten() {
             self.settle(said, answer);
         }

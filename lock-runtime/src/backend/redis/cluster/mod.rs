@@ -79,12 +79,15 @@ impl Cluster {
             unread |= lane.drive(cx, now, &mut self.routes);
         }
         unread |= self.hear_news(now);
+        if !self.lanes.iter().all(Lane::is_up) {
+            self.routes.doubt_at(now.after(WATCH));
+            if self.reachable().is_empty() {
+                self.routes.return_to_seeds();
+            }
+        }
         if self.routes.has_other_nodes() {
             self.meet(now);
             unread = true;
-        }
-        if !self.lanes.iter().all(Lane::is_up) {
-            self.routes.doubt_at(now.after(WATCH));
         }
         unread
     }

@@ -13,6 +13,8 @@ use crate::vocabulary::authority::Host;
 
 /// The shortest time between two questions about the topology.
 const ASK_AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// How long a node may take to answer before another one is asked.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// How long a node is kept that serves no slot but was named by a redirection: its first
 /// slot may be on its way there.
 const KEEP_GUEST: Duration = Duration::from_secs(60);
@@ -25,6 +27,7 @@ pub(crate) struct NodeId(u32);
 
 #[derive(Debug)]
 pub(crate) struct Routes {
+    seeds: Box<[Host]>,
     nodes: BTreeMap<NodeId, Host>,
     slots: Box<[Option<NodeId>]>,
     /// The slots that redirections have given to another node since the last answer.
@@ -34,6 +37,7 @@ pub(crate) struct Routes {
     next_id: u32,
     /// Whether a node has told the topology.
     known: bool,
+    /// When it was asked for last, and whether that is to be answered still.
     asked: Option<Moment>,
     asking: bool,
     /// When to ask.
@@ -61,6 +65,7 @@ impl Routes {
     /// Only these nodes are known, and not what they serve.
     pub(crate) fn new(seeds: &[Host], now: Moment) -> Self {
         let mut this = Self {
+            seeds: seeds.into(),
             nodes: BTreeMap::new(),
             slots: vec![None; usize::from(SLOTS)].into(),
             redirected: BTreeSet::new(),
@@ -72,10 +77,16 @@ impl Routes {
             due: Some(now),
             other_nodes: false,
         };
-        for seed in seeds {
-            this.node(seed.clone());
-        }
+        this.return_to_seeds();
         this
+    }
+
+    /// None of the nodes can be reached: others may have taken their places, and the seeds
+    /// know them.
+    pub(crate) fn return_to_seeds(&mut self) {
+        for seed in self.seeds.clone() {
+            self.node(seed);
+        }
     }
 
     pub(crate) fn is_known(&self) -> bool {
@@ -106,6 +117,13 @@ impl Routes {
         (0..SLOTS)
             .filter(|slot| self.of(*slot) == Some(id))
             .collect()
+    }
+
+    /// One of them.
+    pub(crate) fn some_slot_of(&self, id: NodeId) -> Option<u16> {
+        let all = self.slots_of(id);
+        let before = fastrand::usize(..all.len().max(1));
+        all.into_iter().nth(before)
     }
 
     /// The node that serves a slot, as far as is known.
@@ -156,7 +174,7 @@ impl Routes {
     /// Whether to ask now; if so, [`learned`](Self::learned) or
     /// [`not_told`](Self::not_told) has to follow.
     pub(crate) fn begins_to_ask(&mut self, now: Moment) -> bool {
-        let begins = !self.asking && self.due.is_some_and(|due| due <= now);
+        let begins = self.next_wakeup().is_some_and(|at| at <= now);
         if begins {
             self.asking = true;
             self.asked = Some(now);
@@ -165,8 +183,17 @@ impl Routes {
         begins
     }
 
+    /// Whether this is the latest question, and has no answer yet.
+    pub(crate) fn awaits(&self, asked: Moment) -> bool {
+        self.asking && self.asked == Some(asked)
+    }
+
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.due.filter(|_| !self.asking)
+        if self.asking {
+            self.asked.map(|at| at.after(PATIENCE))
+        } else {
+            self.due
+        }
     }
 
     /// There was no answer.
@@ -177,8 +204,13 @@ impl Routes {
 
     /// What `from` has told of the topology.
     pub(crate) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
+        if ranges.is_empty() {
+            // It has left the cluster, or has lost what it knew.
+            self.not_told(now);
+            return Changed(Vec::new());
+        }
         self.asking = false;
-        self.known |= !ranges.is_empty();
+        self.known = true;
         let mut slots = vec![None; usize::from(SLOTS)].into_boxed_slice();
         for Range {
             first,
@@ -197,14 +229,12 @@ impl Routes {
         let changed = Changed(changed.collect());
         self.slots = slots;
         self.guests.retain(|_, until| *until > now);
-        if self.known {
-            let masters = self.masters();
-            let guests = &self.guests;
-            let before = self.nodes.len();
-            self.nodes
-                .retain(|id, _| masters.contains(id) || guests.contains_key(id));
-            self.other_nodes |= self.nodes.len() < before;
-        }
+        let masters = self.masters();
+        let guests = &self.guests;
+        let before = self.nodes.len();
+        self.nodes
+            .retain(|id, _| masters.contains(id) || guests.contains_key(id));
+        self.other_nodes |= self.nodes.len() < before;
         changed
     }
 

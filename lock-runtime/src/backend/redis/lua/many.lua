@@ -1,15 +1,16 @@
 -- Several calls about exclusive locks in one, each as if it had come alone and
 -- in the order in which they stand: what it costs to call a script is paid once.
 -- When memory is full, what follows a renewal or a release passes with it.
--- The functions `acquire` and `release` are the scripts of those names.
+-- The functions `acquire` and `release` are the scripts of those names. Where all keys
+-- are declared, all calls are about one lock, whose keys are named once.
 --
--- KEYS[1] fence  [2..] an owner for each call
+-- KEYS[1] fence  [2..] an owner for each call; or the keys of the one lock
 -- ARGV[1] channel  [2] how many of the calls acquire, then for each call: name,
 --         and a ttl in ms to acquire, behind a '+' or '-' what the kinds 'x+' and 'x-'
 --         say; '=' and a ttl to renew; or '' to release
 -- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
 --         the lock was ours or not, or what its own script replies
-local call, FENCE, CHANNEL = redis.call, KEYS[1], ARGV[1]
+local call, FENCE, CHANNEL = redis.call, KEYS[count and 2 or 1], ARGV[1]
 
 -- The last number that was given out here. Those for all acquisitions are taken
 -- with the first one; a number that is not needed is left out.
@@ -61,7 +62,7 @@ local function one(owner, name, what)
     return join(line, owner, name, ttl, mark)
   end
   if not ahead[owner] and call('EXISTS', owner, owner .. ':q') == 0 then
-    fence = (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
+    fence = count and count() or (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
     if fence >= LEAST_FENCE then
       call('SET', owner, name, 'PX', ttl)
       return fence
@@ -78,8 +79,9 @@ local function one(owner, name, what)
 end
 
 local replies = {ARGV[3]}
-for i = 2, #KEYS do
-  local done, reply = pcall(one, KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
+for i = 2, #ARGV / 2 do
+  local owner = KEYS[count and 1 or i]
+  local done, reply = pcall(one, owner, ARGV[2 * i - 1], ARGV[2 * i])
   -- An error is a table or a text, depending on the server's version.
   if not done then reply = {err = type(reply) == 'table' and reply.err or reply} end
   replies[i] = reply

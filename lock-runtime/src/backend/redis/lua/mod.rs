@@ -36,6 +36,20 @@ macro_rules! release {
     };
 }
 
+macro_rules! many {
+    () => {
+        concat!(
+            "local function acquire(KEYS, ARGV)\n",
+            acquire!(),
+            "end\nlocal function release(KEYS, ARGV)\n",
+            release!(),
+            "end\n",
+            include_str!("limits.lua"),
+            include_str!("many.lua"),
+        )
+    };
+}
+
 /// A script that is called by itself.
 macro_rules! whole {
     ($script:expr) => {
@@ -64,15 +78,8 @@ pub(crate) const RIGHTS: &str = include_str!("rights.lua");
 pub(crate) const FORCE: &str = whole!(script!("force.lua"));
 pub(crate) const OPEN: &str = include_str!("open.lua");
 pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
-pub(crate) const MANY: &str = concat!(
-    "local AT, count = ''\nlocal function acquire(KEYS, ARGV)\n",
-    acquire!(),
-    "end\nlocal function release(KEYS, ARGV)\n",
-    release!(),
-    "end\n",
-    include_str!("limits.lua"),
-    include_str!("many.lua"),
-);
+pub(crate) const MANY: &str = concat!("local AT, count = ''\n", many!());
+pub(crate) const MANY_DECLARED: &str = whole!(many!());
 
 pub(crate) const STAMPS_ACQUIRE: &str = stamps!("acquire.lua");
 pub(crate) const STAMPS_ASK: &str = stamps!("ask.lua");

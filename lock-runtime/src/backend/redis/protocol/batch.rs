@@ -4,7 +4,7 @@
 use redis::{Cmd, Pipeline, Value};
 
 use super::call::{Call, Company, Sent, Ticket, millis};
-use super::names::{KeyNames, Text};
+use super::names::{KeyNames, Text, Together};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
 use crate::vocabulary::kind::Kind;
@@ -19,19 +19,25 @@ enum What {
     Release,
 }
 
-/// The next batch: the first of these calls, and those behind it that can go with it
-/// unless calls go `apart`.
-pub(crate) fn next(calls: &[Sent], apart: bool) -> &[Sent] {
-    let common = calls.iter().take(if apart { 1 } else { MOST });
-    let count = common.take_while(|it| common_form(&it.call).is_some());
-    &calls[..count.count().max(1).min(calls.len())]
+/// The next batch: the first of these calls, and those behind it that can go with it.
+pub(crate) fn next(calls: &[Sent], together: Together) -> &[Sent] {
+    let most = if together == Together::None { 1 } else { MOST };
+    let key = calls.first().and_then(|it| it.call.key());
+    let joins = |it: &&Sent| match (common_form(&it.call), together) {
+        // A renewal is served also where the other keys cannot be.
+        (None, _) | (Some((What::Renew, _)), Together::OfOneLock) => false,
+        (Some(_), Together::OfOneLock) => !it.asking && it.call.key() == key,
+        (Some(_), Together::All | Together::None) => true,
+    };
+    let count = calls.iter().take(most).take_while(joins).count();
+    &calls[..count.max(1).min(calls.len())]
 }
 
 /// The script that they call, if they call one.
 pub(crate) fn script(calls: &[Sent], names: &KeyNames) -> Option<&'static Script> {
     match calls {
         [one] => one.call.script().map(|it| names.layout.script(it)),
-        _ => Some(&scripts::MANY),
+        _ => Some(names.layout.script(&scripts::MANY)),
     }
 }
 
@@ -55,7 +61,7 @@ pub(crate) fn pipeline(
     calls: &[Sent],
     names: &KeyNames,
     forgotten: &[&'static Script],
-    apart: bool,
+    together: Together,
 ) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
     let handed_over = calls.iter().find(|it| it.call.hands_over());
@@ -69,7 +75,7 @@ pub(crate) fn pipeline(
     }
     let mut rest = calls;
     while !rest.is_empty() {
-        let calls = next(rest, apart);
+        let calls = next(rest, together);
         let is_called =
             |it: &&Script| script(calls, names).is_some_and(|called| std::ptr::eq(called, *it));
         let by_text = forgotten.iter().any(is_called);
@@ -96,11 +102,17 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
     if let [one] = calls {
         return one.call.encode(names, by_text);
     }
-    let mut cmd = scripts::MANY.call(by_text);
-    cmd.arg(calls.len() + 1).arg(&*names.fence);
-    for (_, ticket) in all(calls) {
-        names.owner(&mut cmd, &ticket.terms.key);
-    }
+    let mut cmd = match calls[0].call.key() {
+        Some(key) if names.is_declared() => names.call(&scripts::MANY, key, by_text),
+        _ => {
+            let mut cmd = scripts::MANY.call(by_text);
+            cmd.arg(calls.len() + 1).arg(&*names.fence);
+            for (_, ticket) in all(calls) {
+                names.owner(&mut cmd, &ticket.terms.key);
+            }
+            cmd
+        }
+    };
     let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire(_)));
     cmd.arg(&*names.channel).arg(acquires.count());
     for (what, ticket) in all(calls) {
@@ -111,6 +123,9 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
             What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
             What::Release => cmd.arg(""),
         };
+    }
+    if names.is_declared() {
+        cmd.arg(&*names.at);
     }
     cmd
 }
@@ -195,14 +210,41 @@ mod tests {
         let mut rest = &calls[..];
         let mut counts = Vec::new();
         while !rest.is_empty() {
-            counts.push(next(rest, false).len());
-            rest = &rest[next(rest, false).len()..];
+            counts.push(next(rest, Together::All).len());
+            rest = &rest[next(rest, Together::All).len()..];
         }
         assert_eq!(counts, [2, 1, 1, 1, 1]);
-        assert_eq!(next(&[], false).len(), 0);
+        assert_eq!(next(&[], Together::All).len(), 0);
         let crowd: Vec<_> = (0..2 * MOST).map(|_| common()).collect();
-        assert_eq!(next(&crowd, false).len(), MOST);
-        assert_eq!(next(&crowd, true).len(), 1);
+        assert_eq!(next(&crowd, Together::All).len(), MOST);
+        assert_eq!(next(&crowd, Together::None).len(), 1);
+    }
+
+    #[test]
+    fn where_keys_are_declared_those_of_one_lock_go_together_and_renewals_alone() {
+        let renewal =
+            |number| Sent::new(Call::Renew(ticket(number, |_| {})), Moment::from_nanos(1));
+        let asking = Sent {
+            asking: true,
+            ..common()
+        };
+        let calls = [
+            common(),
+            common(),
+            acquire(ticket(1, |it| it.key = "other".into()), None),
+            common(),
+            renewal(1),
+            common(),
+            asking,
+            common(),
+        ];
+        let mut rest = &calls[..];
+        let mut counts = Vec::new();
+        while !rest.is_empty() {
+            counts.push(next(rest, Together::OfOneLock).len());
+            rest = &rest[next(rest, Together::OfOneLock).len()..];
+        }
+        assert_eq!(counts, [2, 1, 1, 1, 1, 1, 1]);
     }
 
     #[test]

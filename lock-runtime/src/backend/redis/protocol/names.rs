@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use redis::{Cmd, RedisWrite, ToRedisArgs};
 
-use super::scripts::Script;
+use super::scripts::{self, Script};
 use super::slot::tag_in;
 use super::stamps::Stamps;
 use crate::backend::setup::Setup;
@@ -26,6 +26,15 @@ pub(crate) enum Layout {
     Stamps(Stamps),
 }
 
+/// Which neighbouring calls go as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Together {
+    All,
+    /// Those about one lock, all keys of which the call names: others may be in other slots.
+    OfOneLock,
+    None,
+}
+
 impl Layout {
     /// Whether nobody tells waiters that a lock is free.
     pub(crate) fn is_polled(self) -> bool {
@@ -41,6 +50,9 @@ impl Layout {
     pub(crate) fn script(self, script: &'static Script) -> &'static Script {
         match self {
             Self::Stamps(_) => script.in_stamps(),
+            Self::Declared if std::ptr::eq(script, &raw const scripts::MANY) => {
+                &scripts::MANY_DECLARED
+            }
             Self::Shared | Self::Plain | Self::Declared => script,
         }
     }
@@ -121,9 +133,13 @@ impl KeyNames {
         self.layout == Layout::Declared
     }
 
-    /// Whether several calls can go together as one.
-    pub(crate) fn has_batches(&self) -> bool {
-        self.layout.has_counter()
+    /// Which calls can go together as one.
+    pub(crate) fn together(&self) -> Together {
+        match self.layout {
+            Layout::Shared | Layout::Plain => Together::All,
+            Layout::Declared => Together::OfOneLock,
+            Layout::Stamps(_) => Together::None,
+        }
     }
 
     /// The pattern for the owner keys of the locks whose names match `glob`, and for their

@@ -28,6 +28,7 @@ scripts!(
     RENEW,
     RAISE,
     MANY,
+    MANY_DECLARED,
     STATUS,
     OVERVIEW,
     RIGHTS,
@@ -43,13 +44,14 @@ scripts!(
     STAMPS_RIGHTS
 );
 
-static ALL: [&Script; 19] = [
+static ALL: [&Script; 20] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
     &RENEW,
     &RAISE,
     &MANY,
+    &MANY_DECLARED,
     &STATUS,
     &OVERVIEW,
     &RIGHTS,

@@ -6,27 +6,20 @@ use std::time::{Duration, SystemTime};
 use redis::Value;
 
 use super::diagnosis::Diagnosis;
-use super::gathering::{Gathering, Part, lease, read_page};
+use super::gathering::{Gathering, Part, read_page};
 use super::next::Next;
+use super::reporting::Reporting;
 use crate::backend::Outcome;
-use crate::backend::name;
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::inspection::Inspect;
-use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::reply::{Reply, Trouble, number, text};
+use crate::backend::redis::protocol::reply::{Reply, Trouble, number};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::error::Cause;
-use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::{Status, Waiter};
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
-
-/// How long holders have to report about their locks. A stopped holder does not; of it
-/// only the entry on the server is known.
-const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The queries that are not answered yet, and the answers to the others.
 #[derive(Debug)]
@@ -38,11 +31,7 @@ pub(super) struct Inspections {
 
 #[derive(Debug)]
 enum Inspection {
-    Status {
-        status: Status,
-        /// When its answer is due, once the holders were asked.
-        ends: Option<Moment>,
-    },
+    Status(Reporting),
     List {
         pattern: Pattern,
         found: BTreeSet<LockKey>,
@@ -74,9 +63,8 @@ impl Inspections {
         };
         let (inspection, steps) = match query {
             Query::Status(key) => {
-                let status = Status::free(key.clone());
-                let inspection = Inspection::Status { status, ends: None };
-                (inspection, vec![Inspect::Status(key)])
+                let reporting = Reporting::new(key.clone());
+                (Inspection::Status(reporting), vec![Inspect::Status(key)])
             }
             Query::List(pattern) => {
                 let steps = vec![scan(&pattern, false)];
@@ -149,17 +137,8 @@ impl Inspections {
             (Ok(_), _) => None,
         };
         let next = match (inspection, step) {
-            (Inspection::Status { status, ends, .. }, Inspect::Status(_)) => {
-                *ends = Some(now.after(PATIENCE));
-                read_status(value, status).map(|tokens| {
-                    if tokens.is_empty() {
-                        Next::Answer
-                    } else {
-                        Next::Calls(vec![Inspect::Holders(tokens)])
-                    }
-                })
-            }
-            (Inspection::Status { .. }, _) => return Vec::new(),
+            (Inspection::Status(reporting), Inspect::Status(_)) => reporting.read(now, value),
+            (Inspection::Status(_), _) => return Vec::new(),
             (Inspection::List { pattern, found }, Inspect::Scan { glob, lines, .. }) => {
                 read_keys(value, pattern, found).map(|cursor| match cursor {
                     0 => Next::Answer,
@@ -216,28 +195,10 @@ impl Inspections {
         let since = SystemTime::now().checked_sub(held);
         let mut complete = Vec::new();
         for (id, inspection) in &mut self.open {
-            // One that has no answer yet has no holders either.
-            if let Inspection::Status {
-                status,
-                ends: Some(_),
-                ..
-            } = inspection
+            if let Inspection::Status(reporting) = inspection
+                && reporting.told(token, fence, since, followers)
             {
-                for holder in &mut status.holders {
-                    if Token::parse(&holder.id) == Some(token) {
-                        // They are out of the line that the server keeps.
-                        status.waiters += followers;
-                        holder.since = since;
-                        holder.fence = Some(FencingToken::new(fence));
-                    }
-                }
-                if status
-                    .holders
-                    .iter()
-                    .all(|it| it.resting || it.fence.is_some())
-                {
-                    complete.push(*id);
-                }
+                complete.push(*id);
             }
         }
         for id in complete {
@@ -246,21 +207,16 @@ impl Inspections {
     }
 
     pub(super) fn next_end(&self) -> Option<Moment> {
-        let ends = |inspection: &Inspection| match inspection {
-            Inspection::Status { ends, .. } => *ends,
-            _ => None,
-        };
-        self.open.values().filter_map(ends).min()
+        self.open.values().filter_map(Inspection::ends).min()
     }
 
     /// Answers queries whose holders do not report in time.
     pub(super) fn tick(&mut self, now: Moment) {
-        while self.next_end().is_some_and(|end| end <= now) {
-            let due = |inspection: &Inspection| matches!(inspection, Inspection::Status { ends: Some(end), .. } if *end <= now);
-            let id = self.open.iter().find(|(_, it)| due(it)).map(|(id, _)| *id);
-            if let Some(id) = id {
-                self.end(id, Ok(()));
-            }
+        let open = self.open.iter();
+        let due = open.filter(|(_, it)| it.ends().is_some_and(|ends| ends <= now));
+        let due: Vec<_> = due.map(|(id, _)| *id).collect();
+        for id in due {
+            self.end(id, Ok(()));
         }
     }
 
@@ -278,9 +234,17 @@ fn calls(id: QueryId, steps: Vec<Inspect>) -> Vec<Call> {
 }
 
 impl Inspection {
+    /// When it is answered with what is known then.
+    fn ends(&self) -> Option<Moment> {
+        match self {
+            Self::Status(reporting) => reporting.ends(),
+            _ => None,
+        }
+    }
+
     fn found(self) -> Found {
         match self {
-            Self::Status { status, .. } => Found::Status(status),
+            Self::Status(reporting) => Found::Status(reporting.status()),
             Self::List { found, .. } => Found::List(found.into_iter().collect()),
             Self::Overview(gathering) => Found::Overview(gathering.overview()),
             Self::Diagnose(diagnosis) => Found::Diagnose(diagnosis.findings()),
@@ -307,39 +271,6 @@ fn glob(pattern: &Pattern) -> String {
     glob
 }
 
-/// The tokens of the holders that can report more.
-fn read_status(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> {
-    let Some(Value::Array(items)) = value else {
-        return None;
-    };
-    let [waiters, Value::Array(line), holders @ ..] = &*items else {
-        return None;
-    };
-    status.waiters = usize::try_from(number(waiters)?).ok()?;
-    status.line = line
-        .chunks_exact(3)
-        .map(read_waiter)
-        .collect::<Option<_>>()?;
-    let mut tokens = Vec::new();
-    for pair in holders.chunks_exact(2) {
-        let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
-        if !holder.resting && holder.process.is_some() {
-            tokens.extend(Token::parse(&holder.id));
-        }
-        status.holders.push(holder);
-    }
-    Some(tokens)
-}
-
-fn read_waiter(facts: &[Value]) -> Option<Waiter> {
-    let [kind, name, waited] = facts else {
-        return None;
-    };
-    let who = name::holder(&text(name)?, None);
-    let waited = Duration::from_micros(number(waited)?);
-    Some(Waiter::new(who, kind::parse(&text(kind)?)?, Some(waited)))
-}
-
 fn read_count(value: Option<Value>, count: &mut usize) -> Option<()> {
     *count = usize::try_from(number(&value?)?).ok()?;
     Some(())
@@ -364,6 +295,7 @@ fn read_keys(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocabulary::fence::FencingToken;
 
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {

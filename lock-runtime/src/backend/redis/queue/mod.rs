@@ -16,6 +16,7 @@ mod quarantine;
 mod quarantined;
 mod replicated;
 mod replies;
+mod reporting;
 mod requests;
 mod room;
 #[cfg(test)]

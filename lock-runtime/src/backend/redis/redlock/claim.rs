@@ -161,17 +161,17 @@ impl Claim {
     pub(super) fn holder(&self) -> (Option<&Holder>, usize) {
         let ours = self.token.to_string();
         let named = self.parts.iter().filter_map(|part| match part {
-            Part::Waiting(Some(holder)) => Some(&**holder),
+            Part::Waiting(Some(holder)) => Some((Token::family(&holder.id), &**holder)),
             _ => None,
         });
-        let others = named.filter(|it| Token::family(&it.id) != Token::family(&ours));
+        let others = named.filter(|(family, _)| *family != Token::family(&ours));
         let others: Vec<_> = others.collect();
-        let votes = |it: &Holder| {
-            let same = |other: &&&Holder| Token::family(&other.id) == Token::family(&it.id);
-            others.iter().filter(same).count()
-        };
-        let most = others.iter().max_by_key(|it| votes(it));
-        (most.copied(), most.map_or(0, |it| votes(it)))
+        let votes = |family| others.iter().filter(|(it, _)| *it == family).count();
+        let votes = others.iter().map(|(family, it)| (votes(*family), *it));
+        match votes.max_by_key(|(votes, _)| *votes) {
+            Some((votes, holder)) => (Some(holder), votes),
+            None => (None, 0),
+        }
     }
 }
 

@@ -28,16 +28,16 @@ impl Coordinator {
         }
         let reached =
             claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
-        let (holder, named) = claim.holder();
-        let holder = holder.cloned().map(Box::new);
         let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
         let short = claim.is_short();
         if short && reached >= majority {
+            let (holder, named) = claim.holder();
             if is_try && named >= majority {
                 return self.busy(id);
             }
             // One that tries once would be told that it is held.
             if !is_try {
+                let holder = holder.cloned().map(Box::new);
                 self.outcomes.push_back(Outcome::Waiting { id, holder });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
@@ -11,6 +11,7 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
+use super::prepare::{Identity, demand_master, demand_same, node, prepare};
 use super::quarantine::{self, Standing};
 use super::replicas;
 use super::stream::Route;
@@ -19,13 +20,11 @@ use super::stream::distrust;
 use super::way::Way;
 use super::wire::Io;
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::{IN_CLUSTER, Trouble};
-use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
 use crate::vocabulary::credentials::Provider;
 use crate::vocabulary::error::Cause;
-use crate::vocabulary::holder::THIS_PROCESS;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;
@@ -48,17 +47,6 @@ pub(crate) struct Opened {
     pub(crate) expires_in: Option<Duration>,
     /// The names with those of the node's channels, in a cluster.
     pub(crate) names: Option<KeyNames>,
-}
-
-/// Identifies one connection to the server.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    /// The server's name for itself, a new one with each start.
-    run: String,
-    /// The server's number for the connection. Numbers begin anew with each start.
-    number: i64,
-    /// What its clock showed, in µs since 1970, and when that was asked.
-    pub(super) clock: Option<(u64, Instant)>,
 }
 
 /// The link that asks for a connection.
@@ -195,6 +183,14 @@ impl Dialer {
         }
         if self.replicas > 0 {
             let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
+            if let Some(ours) = &opened.identity {
+                let (connection, io) = &mut replicas;
+                let same = tokio::select! {
+                    same = demand_same(connection, ours) => same,
+                    () = io => Err(closed()),
+                };
+                same.map_err(trouble)?;
+            }
             if !caller.proven {
                 replicas::prove(&mut replicas, self.replicas).await?;
             }
@@ -271,101 +267,6 @@ fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
         return Trouble::Never(Arc::new(distrust));
     }
     Trouble::from_connecting(error, names)
-}
-
-/// What a sentinel says may be out of date.
-async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
-    match role.into_iter().next() {
-        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
-        _ => Err(io::Error::other("the server is a replica, and not the master").into()),
-    }
-}
-
-/// Does what must be done before the first acquire; returns the identity of the
-/// connection, if the user has the right to ask for it.
-async fn prepare(
-    connection: &mut MultiplexedConnection,
-    names: &KeyNames,
-    old: Option<&Identity>,
-) -> RedisResult<Option<Identity>> {
-    let channels = names.channels();
-    connection.subscribe(&channels[..]).await?;
-
-    let mut first = redis::pipe();
-    first.cmd("CLIENT").arg("ID");
-    first.cmd("INFO").arg("server");
-    first.cmd("CLIENT").arg("SETNAME").arg(client_name());
-    for script in scripts::LOADED {
-        first.add_command(names.layout.script(script).load());
-    }
-    first.cmd("PUBLISH").arg(&channels[0]).arg("");
-    let has_counter = names.layout.has_counter();
-    if has_counter {
-        let mut raise = scripts::OPEN.call(true);
-        raise.arg(1).arg(&*names.fence);
-        first.add_command(raise);
-    }
-
-    let count = first.len();
-    let asked = Instant::now();
-    let mut answers = connection.send_packed_commands(&first, 0, count).await?;
-    if !names.is_declared() {
-        if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
-            return Err(io::Error::other(IN_CLUSTER).into());
-        }
-        if has_counter {
-            answers.pop().unwrap_or(Value::Nil).extract_error()?;
-        }
-    }
-    if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
-        return Err(io::Error::other("the server does not deliver messages").into());
-    }
-    // The others are refused if the user has no right to them, and are not needed.
-    let ours = match &answers[..] {
-        [Value::Int(number), info, ..] => told(info, "run_id:").map(|run| Identity {
-            run: run.to_owned(),
-            number: *number,
-            clock: told(info, "server_time_usec:")
-                .and_then(|it| it.parse().ok())
-                .map(|it| (it, asked)),
-        }),
-        _ => None,
-    };
-    // After a restart, the old number may be a stranger's.
-    if let (Some(old), Some(ours)) = (old, &ours)
-        && old.run == ours.run
-    {
-        let mut close = redis::pipe();
-        close.cmd("CLIENT").arg("KILL").arg("ID").arg(old.number);
-        // It may have ended already, or we have no right to.
-        connection.send_packed_commands(&close, 0, 1).await?;
-    }
-    Ok(ours)
-}
-
-/// What an operator sees in `CLIENT LIST`, where only printable ASCII may stand.
-fn client_name() -> String {
-    let host = THIS_PROCESS
-        .host
-        .replace(|c: char| !c.is_ascii_graphic(), "-");
-    format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
-}
-
-/// The id of a cluster's node.
-async fn node(connection: &mut MultiplexedConnection) -> RedisResult<String> {
-    let mut id = redis::cmd("CLUSTER");
-    id.arg("MYID").query_async(connection).await
-}
-
-/// What the server tells of itself under a name.
-fn told<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
-    let text = match info {
-        Value::VerbatimString { text, .. } => text,
-        Value::BulkString(text) => std::str::from_utf8(text).ok()?,
-        _ => return None,
-    };
-    text.lines().find_map(|line| line.strip_prefix(name))
 }
 
 fn event(push: PushInfo) -> Option<PushEvent> {

@@ -13,15 +13,16 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use super::connect::{Dialer, Identity, Opened};
+use super::connect::{Dialer, Opened};
 use super::desk::Desk;
 use super::login::Login;
+use super::prepare::Identity;
 use super::quarantine::Standing;
 use super::replicas::Replicas;
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::names::KeyNames;
+use crate::backend::redis::protocol::names::{KeyNames, Together};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
@@ -89,7 +90,7 @@ enum State {
 /// A pipeline whose answers have not all come in.
 struct InFlight {
     sent: Vec<Sent>,
-    apart: bool,
+    together: Together,
     /// Whether the last answer says what the server is.
     signed: bool,
     at: Moment,
@@ -141,6 +142,11 @@ impl<D: Desk> Link<D> {
         self.is_up() && self.in_flight.len() < BUSY
     }
 
+    /// Whether an answer is due.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// Adds to the answer of a probe what the queue does not know.
     pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
         let known = self.last_error.clone();
@@ -173,15 +179,19 @@ impl<D: Desk> Link<D> {
         };
         let login = self.login.take_sent();
         // The answer that is due brings us here again.
-        if !self.in_flight.is_empty() && self.queue.can_wait() {
+        if self.awaits_answer() && self.queue.can_wait() {
             return login;
         }
         let sent = self.queue.calls();
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };
-        let apart = std::mem::take(&mut self.apart) || !self.names.has_batches();
-        let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, apart);
+        let together = if std::mem::take(&mut self.apart) {
+            Together::None
+        } else {
+            self.names.together()
+        };
+        let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, together);
         let signed = standing.is_some() && sent.iter().any(|it| it.call.may_win());
         if signed {
             pipeline.add_command(Standing::question());
@@ -190,7 +200,7 @@ impl<D: Desk> Link<D> {
         let answers = wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {
             sent,
-            apart,
+            together,
             signed,
             at: now,
             timeout,
@@ -213,10 +223,9 @@ impl<D: Desk> Link<D> {
     /// When the connection counts as broken if nothing arrives until then. A server
     /// that still answers earlier calls is slow, not silent.
     fn silent_at(&self) -> Option<Moment> {
-        let server = self.in_flight.front().map(|oldest| {
-            let heard = oldest.at.max(self.last_answer);
-            heard.after(oldest.timeout)
-        });
+        // Answers come in order: one that is late holds up all that follow.
+        let due = |it: &InFlight| it.at.max(self.last_answer).after(it.timeout);
+        let server = self.in_flight.iter().map(due).min();
         let replicas = match &self.state {
             State::Up { replicas, .. } => replicas.as_ref().and_then(|it| it.silent_at()),
             _ => None,

@@ -4,6 +4,7 @@ pub(crate) mod connect;
 pub(crate) mod desk;
 pub(crate) mod link;
 mod login;
+mod prepare;
 mod quarantine;
 mod replicas;
 pub(crate) mod stream;

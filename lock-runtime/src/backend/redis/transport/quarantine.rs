@@ -95,14 +95,7 @@ pub(super) async fn left(
             // It sends everybody to its master.
             (Standing::Replica, Some(_)) => None,
             (_, None) => note(connection, names, &names.run, &origin, longest).await?,
-            (_, Some(node)) => match last_slot(connection, node).await? {
-                Some(slot) => {
-                    let run = names.run_of_node(slot);
-                    note(connection, names, &run, &origin, longest).await?
-                }
-                // The slots that it gets bring their locks along.
-                None => None,
-            },
+            (_, Some(node)) => note_at_node(connection, names, node, &origin, longest).await?,
         };
         Ok((origin.standing, left))
     };
@@ -137,28 +130,53 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
     })
 }
 
-/// The last of the slots that a node of a cluster serves: those that move elsewhere are
-/// most often its first ones.
-async fn last_slot(
+/// Notes the origin of a node of a cluster in the last of its slots, or in the first while
+/// that one moves to another node.
+async fn note_at_node(
+    connection: &mut MultiplexedConnection,
+    names: &KeyNames,
+    node: &str,
+    origin: &Origin,
+    longest: Duration,
+) -> Result<Option<Duration>, Trouble> {
+    // The slots that a node without any gets bring their locks along.
+    let Some([first, last]) = outer_slots(connection, node).await? else {
+        return Ok(None);
+    };
+    let key = names.run_of_node(last);
+    match note(connection, names, &key, origin, longest).await {
+        Err(_) => {
+            let key = names.run_of_node(first);
+            note(connection, names, &key, origin, longest).await
+        }
+        noted => noted,
+    }
+}
+
+/// The first and the last of the slots that a node of a cluster serves: those that move
+/// elsewhere are most often its first ones.
+async fn outer_slots(
     connection: &mut MultiplexedConnection,
     node: &str,
-) -> Result<Option<u16>, Trouble> {
+) -> Result<Option<[u16; 2]>, Trouble> {
     let mut question = redis::cmd("CLUSTER");
     let answer = question.arg("SLOTS").query_async(connection).await;
     let Value::Array(ranges) = answer.map_err(broken)? else {
         return Err(mismatch());
     };
-    let last = |range: &Value| {
+    let own = |range: &Value| {
         let Value::Array(parts) = range else {
             return None;
         };
-        let [_, last, Value::Array(master), ..] = &**parts else {
+        let [first, last, Value::Array(master), ..] = &**parts else {
             return None;
         };
         let is_own = text(master.get(2)?)? == node;
-        u16::try_from(number(last)?).ok().filter(|_| is_own)
+        let slot = |number: u64| u16::try_from(number).ok().filter(|_| is_own);
+        Some([slot(number(first)?)?, slot(number(last)?)?])
     };
-    Ok(ranges.iter().filter_map(last).max())
+    let own = ranges.iter().filter_map(own);
+    Ok(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))
 }
 
 /// How long a server has run at the least that says so many seconds: it subtracts the second

@@ -149,7 +149,11 @@ fn count(waited: Option<&Value>, needed: usize) -> Result<(), Trouble> {
 
 fn refused(value: &Value) -> Result<(), Trouble> {
     match value {
-        Value::ServerError(error) => Err(Trouble::from_server(error)),
+        Value::ServerError(error) => Err(match Trouble::from_server(error) {
+            // That is where the key is, and not the lock.
+            redirected @ Trouble::Elsewhere(_) => Trouble::NotNow(redirected.cause()),
+            trouble => trouble,
+        }),
         _ => Ok(()),
     }
 }

@@ -91,7 +91,7 @@ fn the_topology_is_asked_for_at_most_every_100_ms() {
     assert!(!routes.begins_to_ask(at(99)));
     assert!(routes.begins_to_ask(at(100)));
     routes.doubt(at(150));
-    assert_eq!(routes.next_wakeup(), None, "an answer is awaited");
+    assert!(!routes.begins_to_ask(at(200)), "an answer is awaited");
     routes.not_told(at(160));
     assert!(!routes.begins_to_ask(at(199)));
     assert!(routes.begins_to_ask(at(200)));
@@ -156,6 +156,46 @@ fn nodes_that_name_each_other_do_not_keep_a_call_for_ever() {
         (call, from) = (sent, next);
         assert!(from == first || from == second);
     }
+}
+
+#[test]
+fn a_node_that_does_not_answer_keeps_nobody_from_asking_another_one() {
+    let (mut routes, first, second) = halves();
+    routes.doubt(at(200));
+    assert!(routes.begins_to_ask(at(200)));
+    assert_eq!(routes.next_wakeup(), Some(at(450)));
+    assert!(routes.begins_to_ask(at(450)));
+    assert!(!routes.awaits(at(200)), "that answer would be out of date");
+    assert!(routes.awaits(at(450)));
+    routes.learned(at(451), second, vec![range(0, 16383, 2)]);
+    assert!(!routes.awaits(at(450)));
+    assert!(!routes.contains(first));
+    assert_eq!(routes.next_wakeup(), None);
+}
+
+#[test]
+fn a_node_that_has_left_the_cluster_does_not_end_it() {
+    let (mut routes, first, second) = halves();
+    let changed = routes.learned(at(200), first, vec![]);
+    assert!(changed.is_empty());
+    assert_eq!(routes.masters(), [first, second]);
+    assert_eq!(routes.of(7), Some(first));
+    assert!(routes.begins_to_ask(at(300)), "another one is asked");
+}
+
+#[test]
+fn seeds_are_gone_back_to_when_no_node_can_be_reached() {
+    let seeds = [host("a", 1), host("seed", 9)];
+    let mut routes = Routes::new(&seeds, at(0));
+    let (first, _) = routes.nodes().next().expect("a seed");
+    routes.learned(at(1), first, vec![range(0, 16383, 1)]);
+    assert!(routes.has_other_nodes());
+    let known = |routes: &Routes| routes.nodes().map(|(_, it)| it.clone()).collect::<Vec<_>>();
+    assert_eq!(known(&routes), seeds[..1]);
+    routes.return_to_seeds();
+    assert!(routes.has_other_nodes());
+    assert_eq!(known(&routes), seeds);
+    assert_eq!(routes.of(7), Some(first), "which is not forgotten");
 }
 
 #[test]

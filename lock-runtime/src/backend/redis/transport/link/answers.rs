@@ -8,6 +8,7 @@ use super::{Link, State};
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::names::Together;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::transport::connect::{PushEvent, closed};
 use crate::backend::redis::transport::desk::Desk;
@@ -18,7 +19,7 @@ use crate::vocabulary::error::Cause;
 /// The calls of a pipeline, and their answers.
 pub(crate) struct Answered {
     sent: Vec<Sent>,
-    apart: bool,
+    together: Together,
     signed: bool,
     result: RedisResult<Vec<Value>>,
 }
@@ -30,7 +31,7 @@ impl<D: Desk> Link<D> {
         let pipeline = self.in_flight.pop_front()?;
         Some(Answered {
             sent: pipeline.sent,
-            apart: pipeline.apart,
+            together: pipeline.together,
             signed: pipeline.signed,
             result,
         })
@@ -42,7 +43,7 @@ impl<D: Desk> Link<D> {
         self.grace = None;
         let Answered {
             sent,
-            apart,
+            together,
             signed,
             result,
         } = answered;
@@ -64,7 +65,7 @@ impl<D: Desk> Link<D> {
         let mut replaced = false;
         let mut values = values.into_iter();
         while let Some(value) = values.next() {
-            let calls = batch::next(sent.as_slice(), apart);
+            let calls = batch::next(sent.as_slice(), together);
             let value = match calls {
                 // That was the answer to `ASKING`.
                 [one] if one.asking => values.next().unwrap_or(value),

@@ -1,0 +1,139 @@
+//! Prepares a connection for its first acquire, and learns which one it is.
+
+use std::io;
+use std::time::Instant;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Pipeline, RedisResult, Value};
+
+use crate::backend::redis::protocol::names::KeyNames;
+use crate::backend::redis::protocol::reply::IN_CLUSTER;
+use crate::backend::redis::protocol::scripts;
+use crate::vocabulary::holder::THIS_PROCESS;
+
+/// Identifies one connection to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// The server's name for itself, a new one with each start.
+    run: String,
+    /// The server's number for the connection. Numbers begin anew with each start.
+    number: i64,
+    /// What its clock showed, in µs since 1970, and when that was asked.
+    pub(super) clock: Option<(u64, Instant)>,
+}
+
+/// What a sentinel says may be out of date.
+pub(super) async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    match role.into_iter().next() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(io::Error::other("the server is a replica, and not the master").into()),
+    }
+}
+
+/// The replicas of another server know nothing of what this one grants.
+pub(super) async fn demand_same(
+    connection: &mut MultiplexedConnection,
+    ours: &Identity,
+) -> RedisResult<()> {
+    let mut question = redis::cmd("INFO");
+    let info: Value = question.arg("server").query_async(connection).await?;
+    if told(&info, "run_id:") == Some(&*ours.run) {
+        return Ok(());
+    }
+    let said = "the address leads to several servers, and each has replicas of its own";
+    Err(io::Error::other(said).into())
+}
+
+/// The id of a cluster's node.
+pub(super) async fn node(connection: &mut MultiplexedConnection) -> RedisResult<String> {
+    let mut id = redis::cmd("CLUSTER");
+    id.arg("MYID").query_async(connection).await
+}
+
+/// Does what must be done before the first acquire; returns the identity of the
+/// connection, if the user has the right to ask for it.
+pub(super) async fn prepare(
+    connection: &mut MultiplexedConnection,
+    names: &KeyNames,
+    old: Option<&Identity>,
+) -> RedisResult<Option<Identity>> {
+    let channels = names.channels();
+    connection.subscribe(&channels[..]).await?;
+
+    let first = first_calls(names, &channels[0]);
+    let count = first.len();
+    let asked = Instant::now();
+    let mut answers = connection.send_packed_commands(&first, 0, count).await?;
+    if !names.is_declared() {
+        if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
+            return Err(io::Error::other(IN_CLUSTER).into());
+        }
+        if names.layout.has_counter() {
+            answers.pop().unwrap_or(Value::Nil).extract_error()?;
+        }
+    }
+    if answers.pop().unwrap_or(Value::Nil).extract_error()? == Value::Int(0) {
+        return Err(io::Error::other("the server does not deliver messages").into());
+    }
+    let ours = identity(&answers, asked);
+    // After a restart, the old number may be a stranger's.
+    if let (Some(old), Some(ours)) = (old, &ours)
+        && old.run == ours.run
+    {
+        let mut close = redis::pipe();
+        close.cmd("CLIENT").arg("KILL").arg("ID").arg(old.number);
+        // It may have ended already, or we have no right to.
+        connection.send_packed_commands(&close, 0, 1).await?;
+    }
+    Ok(ours)
+}
+
+/// What a connection asks and tells first: its grants are delivered, and the scripts are there.
+fn first_calls(names: &KeyNames, channel: &str) -> Pipeline {
+    let mut first = redis::pipe();
+    first.cmd("CLIENT").arg("ID");
+    first.cmd("INFO").arg("server");
+    first.cmd("CLIENT").arg("SETNAME").arg(client_name());
+    for script in scripts::LOADED {
+        first.add_command(names.layout.script(script).load());
+    }
+    first.cmd("PUBLISH").arg(channel).arg("");
+    if names.layout.has_counter() {
+        let mut raise = scripts::OPEN.call(true);
+        raise.arg(1).arg(&*names.fence);
+        first.add_command(raise);
+    }
+    first
+}
+
+/// Who the server says we are; it may refuse that, and nothing depends on it.
+fn identity(answers: &[Value], asked: Instant) -> Option<Identity> {
+    let [Value::Int(number), info, ..] = answers else {
+        return None;
+    };
+    let clock = told(info, "server_time_usec:").and_then(|it| it.parse().ok());
+    told(info, "run_id:").map(|run| Identity {
+        run: run.to_owned(),
+        number: *number,
+        clock: clock.map(|it| (it, asked)),
+    })
+}
+
+/// What an operator sees in `CLIENT LIST`, where only printable ASCII may stand.
+fn client_name() -> String {
+    let host = THIS_PROCESS
+        .host
+        .replace(|c: char| !c.is_ascii_graphic(), "-");
+    format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
+}
+
+/// What the server tells of itself under a name.
+fn told<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
+    let text = match info {
+        Value::VerbatimString { text, .. } => text,
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?,
+        _ => return None,
+    };
+    text.lines().find_map(|line| line.strip_prefix(name))
+}
