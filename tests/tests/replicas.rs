@@ -156,7 +156,7 @@ async fn replicas_of_another_server_behind_the_same_address_confirm_nothing() {
     let master = &fleet.nodes()[fleet.master().await];
     let alone = RedisServer::start().await;
     let address = in_turn([&alone, master]).await;
-    let config = config(format!("redis://{address}"), 2).connect_timeout(2 * SECOND);
+    let config = config(format!("redis://{address}"), 2).connect_timeout(3 * SECOND);
     let connected = within(PATIENCE, LockManager::connect(config)).await;
     let text = connected.map(drop).expect_err("two servers").to_string();
     assert!(text.contains("leads to several servers"), "{text}");

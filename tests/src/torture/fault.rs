@@ -111,8 +111,10 @@ impl Profile {
         match self {
             // Most leases outlive a failover.
             Self::Clocks | Self::Failover(_) => 0.0,
+            // Most bodies end before they hear of it.
+            Self::Keys => 5.0,
             // It strikes one of three masters.
-            Self::Server | Self::Connections | Self::Keys if servers == Servers::Cluster => 7.0,
+            Self::Server | Self::Connections if servers == Servers::Cluster => 7.0,
             _ => 20.0,
         }
     }
