@@ -154,12 +154,7 @@ fn complaints(profile: Profile, outcome: &Outcome, wish: &Wish<'_>) -> Vec<Strin
     }
     // A short run has few, or none if it is very short.
     let share = (wish.time.as_secs_f64().min(60.0) / 60.0).powi(2);
-    // Each of independent servers grants to one at a time.
-    let passed_on = if wish.servers == Servers::Redlock {
-        0.0
-    } else {
-        2_000.0
-    };
+    let passed_on = if wish.servers.chain() { 500.0 } else { 0.0 };
     for (what, count, least) in [
         ("grants", report.grants, 10_000.0),
         ("losses", report.losses, profile.losses(wish.servers)),

@@ -57,10 +57,16 @@ pub async fn run(locks: &str, register: &str, directory: &Path) {
         history: History::open(directory).expect("the history can be written"),
     });
     let mut tasks = JoinSet::new();
+    // Where locks are not passed on, there is nothing to see.
+    let hot = if locks.starts_with("redis+redlock:") {
+        0
+    } else {
+        HOT
+    };
     let all = [
         (Bodies::Long, LONG),
         (Bodies::Short, SHORT),
-        (Bodies::Hot, HOT),
+        (Bodies::Hot, hot),
     ];
     for (bodies, count) in all {
         for _ in 0..count {

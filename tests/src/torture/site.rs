@@ -27,6 +27,11 @@ impl Servers {
         ("redlock", Self::Redlock),
     ];
 
+    /// Whether a lock is handed to several of one connection at once: independent servers grant to one at a time.
+    pub fn chain(self) -> bool {
+        self != Self::Redlock
+    }
+
     /// How many replicas each master has.
     pub fn replicas(self) -> usize {
         match self {

@@ -1,0 +1,48 @@
+//! A chain ends in the middle: those who have not had the lock line up again.
+
+use super::Crowd;
+use crate::backend::Request;
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::reply::Reply;
+
+#[test]
+fn a_loss_is_told_to_all_who_follow() {
+    let mut crowd = Crowd::chained(3);
+    crowd.submit(Request::Renew, 1);
+    let renew = crowd.peer.call();
+    crowd.peer.reply(renew, Reply::Ours(false));
+    crowd.release(1);
+    let mut calls = crowd.calls();
+    let last = calls.remove(0);
+    assert!(matches!(last.call, Call::Release { .. }), "{last:?}");
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(crowd.granted().is_empty());
+}
+
+#[test]
+fn a_lock_that_is_taken_away_is_passed_on_no_more() {
+    let mut crowd = Crowd::chained(3);
+    let now = crowd.peer.now;
+    let revoked = Message::Revoked(crowd.tokens[&1]);
+    crowd.peer.queue.heard(now, revoked);
+    crowd.peer.after(0);
+    assert_eq!(crowd.again(), [2, 3]);
+    crowd.release(1);
+    assert!(crowd.granted().is_empty());
+}
+
+#[test]
+fn a_connection_that_breaks_ends_the_chain() {
+    let mut crowd = Crowd::chained(3);
+    crowd.peer.lose_connection(Vec::new());
+    crowd.release(1);
+    assert!(crowd.granted().is_empty());
+    let now = crowd.peer.now;
+    crowd.peer.queue.connected(now);
+    let calls = crowd.calls();
+    let acquires = calls
+        .iter()
+        .filter(|it| matches!(it.call, Call::Acquire { place: Some(_), .. }));
+    assert_eq!((acquires.count(), calls.len()), (2, 3), "{calls:?}");
+}
