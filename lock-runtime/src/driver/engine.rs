@@ -68,6 +68,11 @@ impl Engine {
         self.backend.is_quiet()
     }
 
+    /// One lock is asked for or released, and no more.
+    pub(super) fn is_about_one(&self) -> bool {
+        self.operations.is_about_one()
+    }
+
     /// Marks of the keys whose operations are mostly done at once.
     pub(super) fn passed_on(&self) -> u64 {
         self.backend.passed_on()

@@ -31,6 +31,12 @@ pub(super) enum Poller {
     Task,
 }
 
+impl Poller {
+    fn is_thread(self) -> bool {
+        matches!(self, Self::Thread)
+    }
+}
+
 /// The driver has ended; what was sent is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed;
@@ -66,9 +72,10 @@ impl Mailbox {
     pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<(), Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.engine.caller_turn(key);
+        let is_awaited = op.is_awaited() && self.poller.is_thread();
         let sent = self.ops.send(op);
         if let Some(turn) = turn {
-            turn.poll();
+            turn.poll(is_awaited);
         }
         sent.map_err(|_| Closed)
     }

@@ -7,6 +7,7 @@ mod limits;
 mod mailbox;
 mod op;
 mod operations;
+mod patience;
 mod polling;
 #[cfg(all(test, feature = "redis"))]
 mod simulation;

@@ -30,3 +30,17 @@ pub(crate) enum Op {
     /// Answered when no lock is held and every release is done.
     ShutDown(oneshot::Sender<()>),
 }
+
+impl Op {
+    /// Whether somebody waits for what comes of it.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. }
+                | Self::Release {
+                    answer: Some(_),
+                    ..
+                }
+        )
+    }
+}

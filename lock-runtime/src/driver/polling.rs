@@ -1,6 +1,7 @@
 //! Who polls the engine: the driver's own thread, or a caller for one turn when
 //! nothing is in flight, or when the lock that it is about is passed on here, since waking
-//! a thread takes longer than sending a request.
+//! a thread takes longer than sending a request. Where the answer is likely to come sooner
+//! than the caller would be asleep, that one turn lasts until it does ([`Patience`]).
 //!
 //! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
 //!
@@ -29,6 +30,7 @@ use tokio::runtime::Handle;
 use tokio::task::unconstrained;
 
 use super::engine::Engine;
+use super::patience::Patience;
 use crate::base::last_waker::LastWaker;
 use crate::vocabulary::key::LockKey;
 
@@ -54,6 +56,7 @@ pub(super) struct SharedEngine {
     passed_on: AtomicU64,
     flag: Arc<WakeFlag>,
     waker: Waker,
+    patience: Patience,
     /// The runtime that timers and sockets belong to, whichever thread polls them.
     runtime: Option<Handle>,
 }
@@ -75,6 +78,8 @@ pub(super) struct CallerTurn<'a> {
     shared: &'a SharedEngine,
     engine: MutexGuard<'a, Option<Engine>>,
     runtime: &'a Handle,
+    /// Whether the answer to its request will be the only one.
+    is_quiet: bool,
 }
 
 impl SharedEngine {
@@ -86,6 +91,7 @@ impl SharedEngine {
             passed_on: AtomicU64::new(0),
             waker: Waker::from(Arc::clone(&flag)),
             flag,
+            patience: Patience::new(),
             runtime,
         }
     }
@@ -107,7 +113,7 @@ impl SharedEngine {
         let Some(engine) = engine.as_mut() else {
             return Poll::Ready(());
         };
-        self.poll(engine);
+        self.poll(engine, false);
         if over(engine) {
             Poll::Ready(())
         } else {
@@ -119,7 +125,8 @@ impl SharedEngine {
     /// better to send more of them together, unless the lock that it is `about` is passed
     /// on here. From here on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
-        if !self.quiet.load(Ordering::Acquire) {
+        let is_quiet = self.quiet.load(Ordering::Acquire);
+        if !is_quiet {
             let passed_on = self.passed_on.load(Ordering::Relaxed);
             if passed_on == 0 || about.is_none_or(|key| key.mark() & passed_on == 0) {
                 return None;
@@ -137,10 +144,13 @@ impl SharedEngine {
             shared: self,
             engine,
             runtime,
+            is_quiet,
         })
     }
 
-    fn poll(&self, engine: &mut Engine) {
+    /// Takes turns as long as there is something to do; with `patience` also until the answer
+    /// comes that is due, where that is soon and nobody else here waits for anything.
+    fn poll(&self, engine: &mut Engine, patience: bool) {
         let _alarm = Alarm(&self.flag);
         let _ = IN_TURN.try_with(|in_turn| in_turn.set(true));
         let mut cx = Context::from_waker(&self.waker);
@@ -153,7 +163,11 @@ impl SharedEngine {
             }));
             let _ = pin!(turn).poll(&mut cx);
             self.passed_on.store(engine.passed_on(), Ordering::Relaxed);
-            self.quiet.store(engine.is_quiet(), Ordering::Release);
+            let is_quiet = engine.is_quiet();
+            self.quiet.store(is_quiet, Ordering::Release);
+            if patience && !is_quiet && engine.is_about_one() {
+                self.patience.wait(|| self.flag.is_woken());
+            }
             if self.flag.end() {
                 return;
             }
@@ -172,10 +186,11 @@ impl SharedEngine {
 }
 
 impl CallerTurn<'_> {
-    pub(super) fn poll(mut self) {
+    /// Polls it; `is_awaited` if the caller waits for an answer.
+    pub(super) fn poll(mut self, is_awaited: bool) {
         let _runtime = self.runtime.enter();
         if let Some(engine) = self.engine.as_mut() {
-            self.shared.poll(engine);
+            self.shared.poll(engine, is_awaited && self.is_quiet);
             if engine.is_over() {
                 self.shared.flag.wake_thread();
             }
@@ -199,6 +214,10 @@ impl WakeFlag {
     /// From here on whoever polls sees all wake-ups.
     fn begin(&self) {
         self.state.store(POLLING, Ordering::SeqCst);
+    }
+
+    fn is_woken(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == WOKEN
     }
 
     /// Whether there was no wake-up since [`begin`](Self::begin).

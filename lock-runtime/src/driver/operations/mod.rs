@@ -268,6 +268,11 @@ impl Operations {
         self.acquiring.is_empty() && self.releasing.is_empty() && self.watchdog.is_empty()
     }
 
+    /// One lock is asked for or released, and no more.
+    pub(super) fn is_about_one(&self) -> bool {
+        self.acquiring.len() + self.releasing.len() == 1
+    }
+
     pub(super) fn has_shut_down(&self) -> bool {
         self.shutdown.is_some() && self.is_idle()
     }

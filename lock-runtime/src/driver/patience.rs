@@ -1,0 +1,125 @@
+//! How long a caller that has sent a request waits for the answer in its turn, before it
+//! leaves that to the driver's thread. A server nearby answers sooner than a thread falls
+//! asleep and is woken again.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{available_parallelism, yield_now};
+use std::time::{Duration, Instant};
+
+/// The other tasks of the caller's thread are held up for no longer.
+const LONGEST: Duration = Duration::from_micros(50);
+/// How many requests are not waited for after an answer that took longer: twice as many
+/// after each, and half as many again after each that came in time.
+const FEWEST: u32 = 16;
+const MOST: u32 = 4096;
+
+pub(super) struct Patience {
+    /// How many requests are not waited for from now on.
+    left_out: AtomicU32,
+    next: AtomicU32,
+    /// On one processor the server would have to wait too.
+    has_processors: bool,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self {
+            left_out: AtomicU32::new(0),
+            next: AtomicU32::new(FEWEST),
+            has_processors: available_parallelism().is_ok_and(|count| count.get() > 1),
+        }
+    }
+
+    /// Waits until something `has_come`, if that is likely to be soon.
+    pub(super) fn wait(&self, has_come: impl Fn() -> bool) {
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        if left_out > 0 || !self.has_processors {
+            self.left_out
+                .store(left_out.saturating_sub(1), Ordering::Relaxed);
+            return;
+        }
+        let next = self.next.load(Ordering::Relaxed);
+        if came_in_time(has_come) {
+            self.next.store((next / 2).max(FEWEST), Ordering::Relaxed);
+        } else {
+            self.left_out.store(next, Ordering::Relaxed);
+            self.next.store((next * 2).min(MOST), Ordering::Relaxed);
+        }
+    }
+}
+
+fn came_in_time(has_come: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < LONGEST {
+        if has_come() {
+            return true;
+        }
+        // The driver's thread, which hears of the answer, may need this processor. Where others
+        // take it for long, an answer that has come meanwhile is late too.
+        yield_now();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How many of so many requests are waited for, where no answer comes in time.
+    fn waits(patience: &Patience, requests: u32) -> u32 {
+        let waits = Cell::new(0);
+        for _ in 0..requests {
+            let looked = Cell::new(false);
+            patience.wait(|| {
+                looked.set(true);
+                false
+            });
+            waits.set(waits.get() + u32::from(looked.get()));
+        }
+        waits.get()
+    }
+
+    fn patience() -> Patience {
+        Patience {
+            has_processors: true,
+            ..Patience::new()
+        }
+    }
+
+    #[test]
+    fn a_server_far_away_is_hardly_ever_waited_for() {
+        let patience = patience();
+        assert_eq!(waits(&patience, 1 + FEWEST), 1);
+        assert_eq!(waits(&patience, 1 + 2 * FEWEST), 1);
+        waits(&patience, 4 * MOST);
+        assert!(waits(&patience, 2 * MOST) <= 2);
+    }
+
+    #[test]
+    fn one_that_answers_in_time_is_waited_for_again() {
+        let patience = patience();
+        waits(&patience, 4 * MOST);
+        for _ in 0..MOST {
+            patience.wait(|| true);
+        }
+        let looked = Cell::new(0);
+        for _ in 0..10 {
+            patience.wait(|| {
+                looked.set(looked.get() + 1);
+                true
+            });
+        }
+        assert_eq!(looked.get(), 10);
+    }
+
+    #[test]
+    fn one_processor_is_left_to_the_server() {
+        let patience = Patience {
+            has_processors: false,
+            ..Patience::new()
+        };
+        assert_eq!(waits(&patience, 100), 0);
+    }
+}
