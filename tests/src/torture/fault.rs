@@ -113,6 +113,8 @@ impl Profile {
             Self::Clocks | Self::Failover(_) => 0.0,
             // Most bodies end before they hear of it.
             Self::Keys => 5.0,
+            // Processes that are stopped lose theirs, and nobody else.
+            Self::Minority => 5.0,
             // It strikes one of three masters, and few of its leases.
             Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
             _ => 20.0,
