@@ -111,10 +111,8 @@ impl Profile {
         match self {
             // Most leases outlive a failover.
             Self::Clocks | Self::Failover(_) => 0.0,
-            // Most bodies end before they hear of it.
-            Self::Keys => 5.0,
-            // Processes that are stopped lose theirs, and nobody else.
-            Self::Minority => 5.0,
+            // Most bodies end before they hear of it; of a minority only those hear who were stopped.
+            Self::Keys | Self::Minority => 5.0,
             // It strikes one of three masters, and few of its leases.
             Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
             _ => 20.0,
