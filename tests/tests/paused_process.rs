@@ -13,7 +13,7 @@ const PROCESSES: u32 = 8;
 const PAUSES: u32 = 25;
 
 /// Stops a process that holds a lock at random points of its lease; how many polls of its body followed a pause.
-async fn pause_one(url: String, mut random: fastrand::Rng) -> u32 {
+async fn pause_one(url: String, mut random: fastrand::Rng) -> usize {
     let mut late = 0;
     let key = unique("paused");
     let locks = connect(&url).await;
@@ -22,10 +22,7 @@ async fn pause_one(url: String, mut random: fastrand::Rng) -> u32 {
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
 
     for _ in 0..PAUSES {
-        worker.send("lock").await;
-        let line = worker.line().await;
-        let fence = line.strip_prefix("held ").expect("the lock is free");
-        let fence: u64 = fence.parse().expect("a number");
+        let fence = worker.take().await;
         tokio::time::sleep(TTL.mul_f64(random.f64())).await;
 
         worker.pause();
@@ -35,15 +32,8 @@ async fn pause_one(url: String, mut random: fastrand::Rng) -> u32 {
 
         let resumed = boottime().as_nanos();
         worker.resume();
-        loop {
-            let line = worker.line().await;
-            let Some(poll) = line.strip_prefix("poll ") else {
-                assert_eq!(line, format!("lost {fence}"));
-                break;
-            };
-            let poll: u128 = poll.parse().expect("nanoseconds");
-            late += u32::from(poll >= resumed);
-        }
+        let polls = worker.polls_until_lost(fence).await;
+        late += polls.iter().filter(|poll| **poll >= resumed).count();
         assert!(theirs.is_held());
         let released = within(SOON, theirs.release_confirmed()).await;
         assert!(released.expect("an answer"), "a foreign key was deleted");
@@ -65,6 +55,6 @@ async fn no_poll_follows_the_pause() {
         processes.spawn(pause_one(server.url(), random.fork()));
     }
     // A pause may fall between the look at the clock and the body: such a poll began before it.
-    let late: u32 = processes.join_all().await.into_iter().sum();
+    let late: usize = processes.join_all().await.into_iter().sum();
     assert!(late <= 1, "the body ran on after {late} pauses");
 }

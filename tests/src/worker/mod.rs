@@ -45,6 +45,29 @@ impl Worker {
         fence.parse().expect("a number")
     }
 
+    /// Has a `paused-process` take its lock; the fence of the grant.
+    pub async fn take(&mut self) -> u64 {
+        self.send("lock").await;
+        let line = self.line().await;
+        let fence = line.strip_prefix("held ");
+        let fence = fence.unwrap_or_else(|| panic!("not held: {line}"));
+        fence.parse().expect("a number")
+    }
+
+    /// When a `paused-process` has polled its body, as nanoseconds of [`boottime`](crate::boottime), until it lost the
+    /// lock with this fence.
+    pub async fn polls_until_lost(&mut self, fence: u64) -> Vec<u128> {
+        let mut polls = Vec::new();
+        loop {
+            let line = self.line().await;
+            let Some(poll) = line.strip_prefix("poll ") else {
+                assert_eq!(line, format!("lost {fence}"));
+                return polls;
+            };
+            polls.push(poll.parse().expect("nanoseconds"));
+        }
+    }
+
     /// The next line that the worker says; panics after 20 s, or when the worker has ended.
     pub async fn line(&mut self) -> String {
         within(PATIENCE, self.lines.next_line())

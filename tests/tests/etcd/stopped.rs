@@ -15,23 +15,15 @@ async fn a_client_that_was_stopped_past_its_lease_does_not_go_on() {
     let ttl = TTL.as_millis().to_string();
     let args = ["paused-process", &server.url(), "key", &ttl];
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
-    worker.send("lock").await;
-    let line = worker.line().await;
-    let fence: u64 = line.strip_prefix("held ").unwrap().parse().unwrap();
+    let fence = worker.take().await;
     worker.pause();
     let next = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
     let next = next.unwrap();
     assert!(next.fencing_token().get() > fence);
     let resumed = boottime().as_nanos();
     worker.resume();
-    loop {
-        let line = worker.line().await;
-        let Some(poll) = line.strip_prefix("poll ") else {
-            assert_eq!(line, format!("lost {fence}"));
-            break;
-        };
-        assert!(poll.parse::<u128>().unwrap() < resumed, "a poll came late");
-    }
+    let polls = worker.polls_until_lost(fence).await;
+    assert!(polls.iter().all(|poll| *poll < resumed), "a poll came late");
     assert!(next.is_held());
     release(next).await;
 }
