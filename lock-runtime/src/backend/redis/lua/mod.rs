@@ -74,7 +74,7 @@ pub(crate) const RENEW: &str = whole!(script!("renew_fast.lua", or "renew.lua"))
 pub(crate) const RAISE: &str = whole!(script!("raise.lua"));
 pub(crate) const STATUS: &str = whole!(script!("status.lua"));
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
-pub(crate) const RIGHTS: &str = include_str!("rights.lua");
+pub(crate) const RIGHTS: &str = concat!(include_str!("try.lua"), include_str!("rights.lua"));
 pub(crate) const FORCE: &str = whole!(script!("force.lua"));
 pub(crate) const OPEN: &str = include_str!("open.lua");
 pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
@@ -87,4 +87,5 @@ pub(crate) const STAMPS_RELEASE: &str = stamps!("release.lua");
 pub(crate) const STAMPS_RENEW: &str = stamps!("renew.lua");
 pub(crate) const STAMPS_STATUS: &str = stamps!("status.lua");
 pub(crate) const STAMPS_FORCE: &str = stamps!("force.lua");
-pub(crate) const STAMPS_RIGHTS: &str = include_str!("stamps/rights.lua");
+pub(crate) const STAMPS_RIGHTS: &str =
+    concat!(include_str!("try.lua"), include_str!("stamps/rights.lua"));

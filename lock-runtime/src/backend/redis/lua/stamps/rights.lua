@@ -4,14 +4,6 @@
 -- ARGV[1] the channel of the connection
 -- reply   for each command that was refused: the command, why
 local one, note = KEYS[1], KEYS[1] .. ':note'
-local refused = {}
-local function try(...)
-  local answer = redis.pcall(...)
-  if type(answer) == 'table' and answer.err then
-    refused[#refused + 1] = select(1, ...)
-    refused[#refused + 1] = answer.err
-  end
-end
 try('TIME')
 try('DEL', one, note)
 try('SET', one, '1', 'PX', '1000')
