@@ -7,9 +7,12 @@ local function followers(queue, head, name)
   local from = #head - #name
   local before, behind = string.sub(head, 1, from), string.sub(name, 33)
   local members, tokens, looked, latest = {}, {}, 0, nil
-  -- A few are looked at before many are.
+  -- A few are looked at before many are, and behind one who is left out none who joined
+  -- too late.
   for _, most in ipairs({1, 8, CHAIN - 1}) do
-    local found = redis.call('ZRANGE', queue, looked, most - 1, 'WITHSCORES')
+    local found = latest
+      and redis.call('ZRANGE', queue, '-inf', latest, 'BYSCORE', 'LIMIT', looked, most - looked, 'WITHSCORES')
+      or redis.call('ZRANGE', queue, looked, most - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
       local member, place = found[i], tonumber(found[i + 1])
       looked = looked + 1
