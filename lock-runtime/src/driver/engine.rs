@@ -63,12 +63,12 @@ impl Engine {
         }
     }
 
-    /// Nothing is in flight.
+    /// Nothing is in flight, or a release alone that nobody waits for.
     pub(super) fn is_quiet(&self) -> bool {
-        self.backend.is_quiet()
+        self.operations.is_unawaited() || self.backend.is_quiet()
     }
 
-    /// One lock is asked for or released, and no more.
+    /// Somebody waits for one lock to be granted or released, and nobody for anything more.
     pub(super) fn is_about_one(&self) -> bool {
         self.operations.is_about_one()
     }

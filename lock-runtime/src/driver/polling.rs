@@ -1,6 +1,6 @@
-//! Who polls the engine: the driver's own thread, or a caller for one turn when
-//! nothing is in flight, or when the lock that it is about is passed on here, since waking
-//! a thread takes longer than sending a request. Where the answer is likely to come sooner
+//! Who polls the engine: the driver's own thread, or a caller for one turn when nobody
+//! waits for what is in flight, or when the lock that it is about is passed on here, since
+//! waking a thread takes longer than sending a request. Where the answer is likely to come sooner
 //! than the caller would be asleep, that one turn lasts until it does ([`Patience`]).
 //!
 //! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
@@ -121,8 +121,8 @@ impl SharedEngine {
         }
     }
 
-    /// A turn for a caller, unless somebody polls or a request is in flight: then it is
-    /// better to send more of them together, unless the lock that it is `about` is passed
+    /// A turn for a caller, unless somebody polls or waits for what is in flight: then it is
+    /// better to send more requests together, unless the lock that it is `about` is passed
     /// on here. From here on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);

@@ -2,6 +2,7 @@
 //! without its I/O.
 
 mod acquiring;
+mod awaited;
 #[cfg(feature = "metrics")]
 mod counts;
 mod releasing;
@@ -266,11 +267,6 @@ impl Operations {
     /// Nothing is held, asked for or being released.
     pub(super) fn is_idle(&self) -> bool {
         self.acquiring.is_empty() && self.releasing.is_empty() && self.watchdog.is_empty()
-    }
-
-    /// One lock is asked for or released, and no more.
-    pub(super) fn is_about_one(&self) -> bool {
-        self.acquiring.len() + self.releasing.len() == 1
     }
 
     pub(super) fn has_shut_down(&self) -> bool {
