@@ -130,6 +130,16 @@ impl Profile {
         }
     }
 
+    /// How long nothing is done behind a fault that has lasted so long.
+    pub(super) fn rest(self, lasted: Duration) -> Duration {
+        let usual = Duration::from_millis(fastrand::u64(50..300));
+        match self {
+            // Little is granted until the old master is a replica.
+            Self::Failover(_) => usual.max(lasted.mul_f64(fastrand::f64())),
+            _ => usual,
+        }
+    }
+
     /// Does one fault, undoes it, and says what it was.
     pub(super) async fn strike(self, crew: &mut Crew) -> &'static str {
         match self {

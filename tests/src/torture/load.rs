@@ -149,7 +149,7 @@ impl Worker {
             // Half of them may outlast several leases.
             Bodies::Long if fastrand::bool() => (fastrand::u32(1..300), 5),
             Bodies::Long => (fastrand::u32(1..30), 5),
-            Bodies::Short => (fastrand::u32(1..3), 1),
+            Bodies::Short => (fastrand::u32(1..3), fastrand::u64(..2)),
             Bodies::Hot => (fastrand::u32(..2), 0),
         };
         let script = Script::new(WRITE);

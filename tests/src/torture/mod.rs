@@ -70,14 +70,16 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     let mut healed = Vec::new();
     let end = history::monotonic() + time;
     while history::monotonic() < end {
+        let began = history::monotonic();
         *faults.entry(profile.strike(&mut crew).await).or_default() += 1;
+        let rest = profile.rest(history::monotonic() - began);
         crew.check_ttls().await;
         if fastrand::u8(..6) == 0 {
             // Every key goes on before the next fault, if it does at all.
             healed.push(history::monotonic());
             sleep(2 * RECOVERY).await;
         } else {
-            sleep(Duration::from_millis(fastrand::u64(50..300))).await;
+            sleep(rest).await;
         }
     }
     healed.push(history::monotonic());
