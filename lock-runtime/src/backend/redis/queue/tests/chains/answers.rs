@@ -157,11 +157,11 @@ fn a_follower_that_was_told_of_trouble_is_told_that_it_waits() {
         assert!(matches!(ask.call, Call::Ask(_)), "{ask:?}");
         crowd.hand_over(FENCE, 1..=2);
         let outcomes = crowd.outcomes();
-        let of_it = outcomes.iter().filter(|outcome| match outcome {
+        let mut of_it = outcomes.iter().filter(|outcome| match outcome {
             Outcome::Trouble { id, .. } | Outcome::Waiting { id, .. } => *id == LeaseId(2),
             _ => false,
         });
-        let last = of_it.last();
+        let last = of_it.next_back();
         assert!(matches!(last, Some(Outcome::Waiting { .. })), "{last:?}");
     }
 }
