@@ -97,6 +97,13 @@ impl Proxy {
         }
     }
 
+    /// Leads new connections to another server, as a balancer does after a failover; those that are open stay.
+    pub async fn lead_to(&mut self, target: SocketAddr) {
+        self.refuse().await;
+        self.target = target;
+        self.admit();
+    }
+
     fn accept_from(&mut self, listener: std::net::TcpListener) {
         let target = self.target;
         let requests = Arc::clone(&self.requests);

@@ -72,7 +72,7 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     while history::monotonic() < end {
         let began = history::monotonic();
         *faults.entry(profile.strike(&mut crew).await).or_default() += 1;
-        let rest = profile.rest(history::monotonic() - began);
+        let rest = profile.rest(history::monotonic().saturating_sub(began));
         crew.check_ttls().await;
         if fastrand::u8(..6) == 0 {
             // Every key goes on before the next fault, if it does at all.

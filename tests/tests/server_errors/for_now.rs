@@ -2,10 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use tests::{Pulse, RedisServer, eventually, granted, release, unique, within, work};
+use tests::{
+    Proxy, Pulse, RedisServer, connect, eventually, granted, leaves_nothing, release, take, unique,
+    within, work,
+};
 use tokio::{net::TcpSocket, time::sleep};
 
 use crate::{FOUND, SECOND, SOON, Scene, TTL, says};
+
+async fn replica_of(server: &RedisServer, master: u16) {
+    let port = master.to_string();
+    server.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
+}
+
+async fn promote(server: &RedisServer) {
+    server.cmd(&["REPLICAOF", "NO", "ONE"]).await;
+}
 
 /// Goes through everything while the server answers with `code`, from `begin` to `end`.
 async fn passes(scene: &Scene, code: &str, begin: impl AsyncFnOnce(), end: impl AsyncFnOnce()) {
@@ -52,13 +64,35 @@ async fn readonly() {
     let master = TcpSocket::new_v4().expect("a socket");
     let loopback = "127.0.0.1:0".parse().expect("an address");
     master.bind(loopback).expect("a free port");
-    let port = master.local_addr().expect("bound").port().to_string();
-    let replica_of = async |host, port| {
-        scene.server.cmd(&["REPLICAOF", host, port]).await;
-    };
-    let begin = async || replica_of("127.0.0.1", &port).await;
-    let end = async || replica_of("NO", "ONE").await;
+    let port = master.local_addr().expect("bound").port();
+    let begin = async || replica_of(&scene.server, port).await;
+    let end = async || promote(&scene.server).await;
     passes(&scene, "READONLY", begin, end).await;
+}
+
+/// As behind a balancer, or a name, after a failover that no connection has noticed.
+#[tokio::test]
+async fn readonly_behind_an_address_that_leads_to_another_server_by_now() {
+    let (old, new) = (RedisServer::start().await, RedisServer::start().await);
+    replica_of(&new, old.port()).await;
+    let mut proxy = Proxy::start(old.addr());
+    let locks = connect(proxy.url()).await;
+    let pulse = Pulse::default();
+    let guard = take(&locks, "held", TTL).await;
+    let fence = guard.fencing_token();
+    let body = work(guard, &pulse, 2 * TTL);
+    let there = async || !new.keys("lock:{held}").await.is_empty();
+    eventually(SOON, there).await;
+
+    proxy.lead_to(new.addr()).await;
+    promote(&new).await;
+    replica_of(&old, new.port()).await;
+    let next = take(&locks, "free", TTL).await;
+    assert!(next.fencing_token() > fence);
+    release(next).await;
+    let outcome = within(SOON, body).await.expect("no panic");
+    outcome.expect("renewed on the new master");
+    leaves_nothing(&new, "held", SOON).await;
 }
 
 #[tokio::test]

@@ -217,7 +217,8 @@ impl Trouble {
         let text = error.to_string();
         let said = refused_command(&text)
             .or_else(|| refused_channel(&text, names))
-            .or_else(|| missing_password(&text));
+            .or_else(|| missing_password(&text))
+            .or_else(|| read_only(&error));
         Self::of(
             never,
             match said {
@@ -252,7 +253,7 @@ impl Trouble {
 
     /// Whether another node may serve the lock now.
     pub(crate) fn is_about_cluster(&self) -> bool {
-        let said = ["READONLY", "CLUSTERDOWN", "MASTERDOWN"];
+        let said = [READONLY, "CLUSTERDOWN", "MASTERDOWN"];
         let Self::NotNow(cause) = self else {
             return false;
         };
@@ -272,7 +273,7 @@ impl Trouble {
 
     /// Whether the server is a replica, which may have been a master before.
     pub(crate) fn is_replica(&self) -> bool {
-        matches!(self, Self::NotNow(cause) if cause.to_string().contains("READONLY"))
+        matches!(self, Self::NotNow(cause) if cause.to_string().contains(READONLY))
     }
 
     pub(crate) fn cause(&self) -> Cause {
@@ -282,6 +283,12 @@ impl Trouble {
             Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
         }
     }
+}
+
+/// What a replica says to a script that writes, in the words in which it says so later on.
+fn read_only(error: &redis::RedisError) -> Option<String> {
+    let code = error.code().filter(|code| *code == READONLY)?;
+    Some(format!("{code} {}", error.detail().unwrap_or_default()))
 }
 
 /// Whether what went wrong while connecting will not go away by itself.
@@ -299,6 +306,8 @@ pub(crate) fn is_for_good(error: &redis::RedisError) -> bool {
         )
 }
 
+/// What a replica says to whoever writes.
+const READONLY: &str = "READONLY";
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 const NO_CLUSTER: &str = "cluster support disabled";
 pub(crate) const IN_CLUSTER: &str = "the server is part of a cluster";

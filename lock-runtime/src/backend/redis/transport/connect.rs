@@ -119,9 +119,10 @@ impl Dialer {
         }
     }
 
-    /// Whether another server may take the place of the one that it leads to.
+    /// Whether a new connection may lead to another server, as behind sentinels, a name or a
+    /// balancer. In a cluster the topology says which node is the master.
     pub(super) fn may_change(&self) -> bool {
-        self.way.may_change() || self.quarantine.is_some()
+        !self.in_cluster || self.quarantine.is_some()
     }
 
     /// Opens a connection that gets the grants of its caller; ends its predecessor, if the

@@ -62,7 +62,7 @@ impl<D: Desk> Link<D> {
             return self.broken(now, cause);
         }
         let mut sent = sent.into_iter();
-        let mut replaced = false;
+        let mut replaced = None;
         let mut values = values.into_iter();
         while let Some(value) = values.next() {
             let calls = batch::next(sent.as_slice(), together);
@@ -79,15 +79,18 @@ impl<D: Desk> Link<D> {
                 self.forgotten.extend(batch::script(calls, &self.names));
             }
             for (reply, call) in replies.into_iter().zip(sent.by_ref()) {
-                replaced |= matches!(&reply, Err(trouble) if trouble.is_replica());
+                if let Err(trouble) = &reply
+                    && trouble.is_replica()
+                {
+                    replaced = Some(trouble.cause());
+                }
                 self.queue.replied(now, call, reply);
             }
         }
         if sent.len() > 0 {
             self.shifted(now, sent.collect());
-        } else if replaced && self.dialer.may_change() {
-            let cause = ServerSaid("the server has become a replica".into());
-            self.broken(now, Arc::new(cause));
+        } else if let Some(cause) = replaced.filter(|_| self.dialer.may_change()) {
+            self.broken(now, cause);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::vocabulary::events;
 use crate::vocabulary::health::LastError;
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// A server that answers may serve again at any time.
+const PAUSE_OF_REPLICA: Duration = Duration::from_millis(100);
 
 impl<D: Desk> Link<D> {
     /// Connects if there is no connection, and drops one that has gone silent. Returns
@@ -105,7 +107,12 @@ impl<D: Desk> Link<D> {
         self.state = State::Down {
             until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
         };
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let longest = if trouble.is_replica() {
+            PAUSE_OF_REPLICA
+        } else {
+            LONGEST_PAUSE
+        };
+        self.pause = (self.pause * 2).min(longest);
         self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
