@@ -1,5 +1,5 @@
-//! The mailbox for operations. A caller that finds nothing in flight polls the engine
-//! itself, once.
+//! The mailbox for operations. A caller that finds nothing in flight that somebody waits for
+//! polls the engine itself, once.
 
 use std::fmt;
 use std::sync::Arc;

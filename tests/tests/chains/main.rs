@@ -224,21 +224,17 @@ async fn a_long_chain_is_renewed() {
 
 #[tokio::test]
 async fn a_fixed_lease_in_a_chain_lasts_for_its_ttl() {
-    const TTL: Duration = Duration::from_millis(1_200);
+    const TTL: Duration = Duration::from_millis(2_400);
     let mut line = Line::new().await;
     let (a, guard) = (line.manager().await, line.hold().await);
-    let works: Vec<JoinHandle<_>> = (1..=3)
-        .map(|_| {
-            let request = a.lock(KEY).ttl(TTL).renew(false).wait_forever();
-            tokio::spawn(request.run(async |_| {
-                let entered = Instant::now();
-                // Half of it, and never the whole of it.
-                sleep(TTL / 2).await;
-                entered.elapsed()
-            }))
-        })
-        .collect();
-    line.server.in_line(KEY, 3).await;
+    let mut works: Vec<JoinHandle<_>> = Vec::new();
+    // The second one enters in time not to confirm the lease, and stays until after its end.
+    for (place, time) in (1..).zip([TTL / 4, TTL * 3 / 4]) {
+        let request = a.lock(KEY).ttl(TTL).renew(false).wait_forever();
+        let work = request.run(async move |_| sleep(time).await);
+        works.push(tokio::spawn(work));
+        line.server.in_line(KEY, place).await;
+    }
     guard.release();
     for work in works {
         within(PATIENCE, work).await.unwrap().unwrap();

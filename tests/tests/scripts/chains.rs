@@ -220,6 +220,39 @@ async fn no_more_than_sixty_four_are_handed_it_together() {
     assert_eq!(next, fence + 64);
 }
 
+/// A line is read in parts, behind one who is left out no further than to who joined too late.
+#[tokio::test]
+async fn who_follows_is_the_same_wherever_one_is_left_out() {
+    const START: u64 = 1_800_000_000_000_000;
+
+    let server = RedisServer::start().await;
+    let mut holder = holder(&server).await;
+    let mut peer = Peer::new(&server, "key", true).await;
+    let mut messages = listen(&server, &peer).await;
+    let queue = RedisServer::queue_key("key");
+    // The first is 2, of those behind it 63 are looked at, and one joins every 100 us.
+    for left_out in [3, 4, 9, 10, 11, 54, 55, 64, 65, 66] {
+        let calls: Vec<_> = (2..=70).map(|it| ("key", Step::Join(it, TTL))).collect();
+        peer.many(&calls).await;
+        for number in 2..=70 {
+            let alone = if number == left_out { ".5" } else { "" };
+            let place = format!("{}{alone}", START + 100 * u64::from(number));
+            let _: i64 = holder
+                .cmd(&["ZADD", &queue, &place, &peer.member(number, TTL)])
+                .await;
+        }
+        assert!(holder.release(1).await);
+        let expected = (2..=65).filter(|it| *it != left_out && *it <= left_out + 10);
+        let (_, names) = message(&mut messages).await;
+        assert_eq!(names, tokens(expected), "{left_out} is left out");
+
+        server
+            .cmd(&["DEL", &queue, &RedisServer::owner_key("key")])
+            .await;
+        holder.acquire(1, TTL, true).await;
+    }
+}
+
 #[tokio::test]
 async fn who_is_taken_out_of_the_line_by_a_question_still_waits() {
     let server = RedisServer::start().await;

@@ -43,7 +43,7 @@ pub(super) enum Stage {
     Chained {
         chain: Token,
     },
-    /// The answer to its acquire is lost: only the server knows where it stands.
+    /// The last answer about it is lost: only the server knows where it stands.
     Unsure,
     /// Granted a while ago; a renewal is to show that it is still held.
     Confirming {

@@ -378,6 +378,7 @@ impl Queue {
         claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
         claim.stage = Stage::Unsent;
         claim.fence = None;
+        claim.renewals = 0;
         self.lose_chain(now, old);
     }
 

@@ -43,7 +43,8 @@ impl Queue {
             let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_in_line()) else {
                 continue;
             };
-            if claim.stage == Stage::Acquiring {
+            // It waits, whatever the driver has heard of it before.
+            if claim.stage != Stage::Waiting {
                 let holder = Some(Box::new(name::holder(&name, None)));
                 self.outcomes.push_back(Outcome::Waiting { id, holder });
             }

@@ -37,12 +37,15 @@ impl Queue {
         ticket: &Ticket,
         result: Result<Reply, Trouble>,
     ) {
+        // It may have another token by now, and its token may be another one's.
+        if let Ok(Reply::Waiting { place, .. }) = &result
+            && let Some(claim) = self.claims.get_mut(&ticket.terms.id)
+        {
+            claim.place.get_or_insert(*place);
+        }
         let Some(claim) = self.claim(ticket) else {
             return;
         };
-        if let Ok(Reply::Waiting { place, .. }) = &result {
-            claim.place = Some(*place);
-        }
         if claim.stage != Stage::Acquiring {
             return;
         }
@@ -96,6 +99,7 @@ impl Queue {
                 self.rooms.answered(&tickets, now.after(PAUSE));
                 for ticket in tickets {
                     if let Some(claim) = self.asks(&ticket) {
+                        claim.stage = Stage::Unsure;
                         let id = claim.ticket.terms.id;
                         self.trouble(id, &trouble);
                     }

@@ -189,6 +189,10 @@ fn forbidden() -> Trouble {
     Trouble::Never(Arc::new(ServerSaid("NOPERM".into())))
 }
 
+fn busy() -> Trouble {
+    Trouble::NotNow(Arc::new(ServerSaid("BUSY".into())))
+}
+
 fn cut() -> Trouble {
     Trouble::Unknown(Arc::new(ServerSaid("cut".into())))
 }

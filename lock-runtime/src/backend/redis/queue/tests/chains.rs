@@ -65,6 +65,12 @@ impl Crowd {
 
     /// The lock is handed to the first of these.
     fn hand_over(&mut self, fence: u64, numbers: impl IntoIterator<Item = u64>) {
+        self.hear(fence, numbers);
+        self.peer.after(0);
+    }
+
+    /// The same, where more has arrived with the message.
+    fn hear(&mut self, fence: u64, numbers: impl IntoIterator<Item = u64>) {
         let mut tokens = numbers.into_iter().map(|number| self.tokens[&number]);
         let token = tokens.next().expect("a first");
         let grant = Grant {
@@ -77,7 +83,6 @@ impl Crowd {
         self.peer
             .queue
             .heard(self.peer.now, Message::Granted(grant));
-        self.peer.after(0);
     }
 
     fn outcomes(&mut self) -> Vec<Outcome> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::{TTL, asked, cut, line, token};
+use super::super::{TTL, asked, busy, cut, line, token};
 use super::{Crowd, FENCE};
 use crate::backend::redis::protocol::call::{Call, Company};
 use crate::backend::redis::protocol::reply::{Reply, Standing};
@@ -135,4 +135,80 @@ fn a_follower_without_an_answer_counts_as_waiting() {
     crowd.peer.fail(sent, cut());
     crowd.release(1);
     assert_eq!(crowd.granted(), [(2, FENCE + 1)]);
+}
+
+#[test]
+fn a_follower_that_was_told_of_trouble_is_told_that_it_waits() {
+    for cuts in [true, false] {
+        let mut crowd = Crowd::waiting(2);
+        let ask = if cuts {
+            crowd.peer.lose_connection(Vec::new());
+            let now = crowd.peer.now;
+            crowd.peer.queue.connected(now);
+            crowd.peer.after(0);
+            crowd.peer.call()
+        } else {
+            crowd.peer.after(1_000);
+            let ask = crowd.peer.call();
+            crowd.peer.fail(ask, busy());
+            crowd.peer.after(100);
+            crowd.peer.call()
+        };
+        assert!(matches!(ask.call, Call::Ask(_)), "{ask:?}");
+        crowd.hand_over(FENCE, 1..=2);
+        let outcomes = crowd.outcomes();
+        let mut of_it = outcomes.iter().filter(|outcome| match outcome {
+            Outcome::Trouble { id, .. } | Outcome::Waiting { id, .. } => *id == LeaseId(2),
+            _ => false,
+        });
+        let last = of_it.next_back();
+        assert!(matches!(last, Some(Outcome::Waiting { .. })), "{last:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_after_the_message_still_gives_a_place() {
+    let mut crowd = Crowd::waiting(1);
+    let terms = Terms::of(LeaseId(2), "k", TTL);
+    let now = crowd.peer.now;
+    let acquire = Request::Acquire(Arc::new(terms));
+    crowd.peer.queue.submit(now, acquire);
+    let sent = crowd.peer.call();
+    crowd.tokens.insert(2, token(&sent));
+    crowd.submit(Request::Abandon, 1);
+    let _leave = crowd.peer.call();
+
+    crowd.hear(FENCE, 1..=2);
+    let (place, line) = (2, line(8_000));
+    crowd.peer.reply(sent, Reply::Waiting { place, line });
+    crowd.peer.after(0);
+    assert_eq!(crowd.again(), [2]);
+}
+
+#[test]
+fn the_first_ones_answer_does_not_change_the_place_of_the_next() {
+    let mut crowd = Crowd::waiting(0);
+    let mut calls = Vec::new();
+    for number in 1..=2 {
+        let terms = Terms::of(LeaseId(number), "k", TTL);
+        let now = crowd.peer.now;
+        let acquire = Request::Acquire(Arc::new(terms));
+        crowd.peer.queue.submit(now, acquire);
+        let sent = crowd.peer.call();
+        crowd.tokens.insert(number, token(&sent));
+        calls.push(sent);
+    }
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.hand_over(FENCE, 1..=2);
+    let first = crowd.peer.call();
+    assert!(matches!(first.call, Call::Renew(_)), "{first:?}");
+    crowd.submit(Request::Abandon, 1);
+    let renew = crowd.peer.call();
+    for (sent, place) in calls.into_iter().zip(1..) {
+        let line = line(8_000);
+        crowd.peer.reply(sent, Reply::Waiting { place, line });
+    }
+    crowd.peer.reply(renew, Reply::Ours(false));
+    crowd.peer.after(0);
+    assert_eq!(crowd.again(), [2]);
 }

@@ -1,6 +1,9 @@
 //! A chain ends in the middle: those who have not had the lock line up again.
 
-use super::Crowd;
+use std::time::Duration;
+
+use super::super::{line, token};
+use super::{Crowd, FENCE};
 use crate::backend::Request;
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::Message;
@@ -45,4 +48,28 @@ fn a_connection_that_breaks_ends_the_chain() {
         .iter()
         .filter(|it| matches!(it.call, Call::Acquire { place: Some(_), .. }));
     assert_eq!((acquires.count(), calls.len()), (2, 3), "{calls:?}");
+}
+
+#[test]
+fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
+    let mut crowd = Crowd::waiting(3);
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.hand_over(FENCE, [1]);
+    let confirm = crowd.calls().remove(0);
+    assert!(matches!(confirm.call, Call::Renew(_)), "{confirm:?}");
+    let (now, revoked) = (crowd.peer.now, Message::Revoked(crowd.tokens[&1]));
+    crowd.peer.queue.heard(now, revoked);
+    let again = crowd.peer.call();
+    crowd.peer.reply(confirm, Reply::Ours(false));
+    crowd.tokens.insert(1, token(&again));
+    let (place, line) = (1, line(8_000));
+    crowd.peer.reply(again, Reply::Waiting { place, line });
+
+    crowd.hand_over(FENCE + 2, 1..=3);
+    assert_eq!(crowd.granted(), [(1, FENCE + 2)]);
+    crowd.calls();
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.submit(Request::Abandon, 1);
+    let renew = crowd.peer.call();
+    assert!(matches!(&renew.call, Call::Renew(it) if it.terms.ttl == Duration::from_secs(3)));
 }
