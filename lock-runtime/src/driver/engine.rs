@@ -63,9 +63,14 @@ impl Engine {
         }
     }
 
-    /// Nothing is in flight, or a release alone that nobody waits for.
+    /// Nothing is in flight.
     pub(super) fn is_quiet(&self) -> bool {
-        self.operations.is_unawaited() || self.backend.is_quiet()
+        self.backend.is_quiet()
+    }
+
+    /// Nobody waits for what is in flight, which is one release.
+    pub(super) fn is_unawaited(&self) -> bool {
+        self.operations.is_unawaited()
     }
 
     /// Somebody waits for one lock to be granted or released, and nobody for anything more.

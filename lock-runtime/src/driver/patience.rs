@@ -30,12 +30,17 @@ impl Patience {
         }
     }
 
+    /// Whether an answer is likely to come soon.
+    pub(super) fn is_promising(&self) -> bool {
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        self.left_out
+            .store(left_out.saturating_sub(1), Ordering::Relaxed);
+        left_out == 0 && self.has_processors
+    }
+
     /// Waits until something `has_come`, if that is likely to be soon.
     pub(super) fn wait(&self, has_come: impl Fn() -> bool) {
-        let left_out = self.left_out.load(Ordering::Relaxed);
-        if left_out > 0 || !self.has_processors {
-            self.left_out
-                .store(left_out.saturating_sub(1), Ordering::Relaxed);
+        if !self.is_promising() {
             return;
         }
         let next = self.next.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! Who polls the engine: the driver's own thread, or a caller for one turn when nobody
-//! waits for what is in flight, or when the lock that it is about is passed on here, since
-//! waking a thread takes longer than sending a request. Where the answer is likely to come sooner
-//! than the caller would be asleep, that one turn lasts until it does ([`Patience`]).
+//! Who polls the engine: the driver's own thread, or a caller for one turn when nothing is
+//! in flight, or when the lock that it is about is passed on here, since waking a thread takes
+//! longer than sending a request. Where the answer is likely to come sooner than the caller
+//! would be asleep, that one turn lasts until it does ([`Patience`]), and a release that
+//! nobody waits for does not count as in flight.
 //!
 //! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
 //!
@@ -164,7 +165,9 @@ impl SharedEngine {
             let _ = pin!(turn).poll(&mut cx);
             self.passed_on.store(engine.passed_on(), Ordering::Relaxed);
             let is_quiet = engine.is_quiet();
-            self.quiet.store(is_quiet, Ordering::Release);
+            // Where its answer takes long, the release is better sent together with what follows.
+            let is_free = is_quiet || engine.is_unawaited() && self.patience.is_promising();
+            self.quiet.store(is_free, Ordering::Release);
             if patience && !is_quiet && engine.is_about_one() {
                 self.patience.wait(|| self.flag.is_woken());
             }
