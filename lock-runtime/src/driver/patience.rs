@@ -2,6 +2,7 @@
 //! leaves that to the driver's thread. A server nearby answers sooner than a thread falls
 //! asleep and is woken again.
 
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{available_parallelism, yield_now};
 use std::time::{Duration, Instant};
@@ -12,11 +13,16 @@ const LONGEST: Duration = Duration::from_micros(50);
 /// after each, and half as many again after each that came in time.
 const FEWEST: u32 = 16;
 const MOST: u32 = 4096;
+/// Where a wait lasts for longer, somebody else wants the processor, and gets it for milliseconds
+/// whenever it is yielded.
+const TAKEN: Duration = Duration::from_micros(500);
 
 pub(super) struct Patience {
     /// How many requests are not waited for from now on.
     left_out: AtomicU32,
     next: AtomicU32,
+    /// How many waits do without yielding from now on.
+    unyielding: AtomicU32,
     /// On one processor the server would have to wait too.
     has_processors: bool,
 }
@@ -26,6 +32,7 @@ impl Patience {
         Self {
             left_out: AtomicU32::new(0),
             next: AtomicU32::new(FEWEST),
+            unyielding: AtomicU32::new(0),
             has_processors: available_parallelism().is_ok_and(|count| count.get() > 1),
         }
     }
@@ -44,31 +51,41 @@ impl Patience {
             return;
         }
         let next = self.next.load(Ordering::Relaxed);
-        if came_in_time(has_come) {
+        if self.comes_in_time(has_come) {
             self.next.store((next / 2).max(FEWEST), Ordering::Relaxed);
         } else {
             self.left_out.store(next, Ordering::Relaxed);
             self.next.store((next * 2).min(MOST), Ordering::Relaxed);
         }
     }
-}
 
-fn came_in_time(has_come: impl Fn() -> bool) -> bool {
-    let since = Instant::now();
-    while since.elapsed() < LONGEST {
-        if has_come() {
-            return true;
+    fn comes_in_time(&self, has_come: impl Fn() -> bool) -> bool {
+        let unyielding = self.unyielding.load(Ordering::Relaxed);
+        self.unyielding
+            .store(unyielding.saturating_sub(1), Ordering::Relaxed);
+        let since = Instant::now();
+        while since.elapsed() < LONGEST {
+            if has_come() {
+                return true;
+            }
+            if unyielding == 0 {
+                // The driver's thread, which hears of the answer, may need this processor.
+                yield_now();
+            } else {
+                spin_loop();
+            }
         }
-        // The driver's thread, which hears of the answer, may need this processor. Where others
-        // take it for long, an answer that has come meanwhile is late too.
-        yield_now();
+        if since.elapsed() > TAKEN {
+            self.unyielding.store(MOST, Ordering::Relaxed);
+        }
+        false
     }
-    false
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::thread::sleep;
 
     use super::*;
 
@@ -117,6 +134,20 @@ mod tests {
             });
         }
         assert_eq!(looked.get(), 10);
+    }
+
+    #[test]
+    fn a_processor_that_others_take_is_not_yielded() {
+        let patience = patience();
+        patience.wait(|| {
+            sleep(2 * TAKEN);
+            false
+        });
+        assert_eq!(patience.unyielding.load(Ordering::Relaxed), MOST);
+        for _ in 0..=FEWEST {
+            patience.wait(|| true);
+        }
+        assert_eq!(patience.unyielding.load(Ordering::Relaxed), MOST - 1);
     }
 
     #[test]
