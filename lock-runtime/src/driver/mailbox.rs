@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::op::Op;
-use super::polling::{self, SharedEngine};
+use super::polling::{self, CallerTurn, SharedEngine};
 use crate::held::home::Home;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::key::LockKey;
@@ -65,19 +65,21 @@ impl Mailbox {
     /// Sends an operation that the caller has asked for. It may be done on this thread,
     /// together with operations of others.
     pub(crate) fn send(&self, op: Op) -> Result<(), Closed> {
-        self.send_about(None, op)
+        self.send_about(None, op).map(drop)
     }
 
-    /// The same, where it is about this key.
-    pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<(), Closed> {
+    /// The same, where it is about this key. Returns whether it was done on this thread and
+    /// the key's lock is passed on here.
+    pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<bool, Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.engine.caller_turn(key);
+        let passes_on = turn.as_ref().is_some_and(CallerTurn::passes_on);
         let is_awaited = op.is_awaited() && self.poller.is_thread();
         let sent = self.ops.send(op);
         if let Some(turn) = turn {
             turn.poll(is_awaited);
         }
-        sent.map_err(|_| Closed)
+        sent.map(|()| passes_on).map_err(|_| Closed)
     }
 
     /// Leaves the operation to the driver's thread. A destructor may run where wakers of
@@ -104,10 +106,11 @@ impl Mailbox {
 }
 
 impl Home for Mailbox {
-    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>) {
+    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>) -> bool {
+        let sent = self.send_about(Some(key), Op::Release { id, answer });
         // The driver outlives every lease. If it is gone all the same, the ttl frees the
         // lock.
-        let _ = self.send_about(Some(key), Op::Release { id, answer });
+        sent.unwrap_or(false)
     }
 
     fn release_from_destructor(&self, id: LeaseId) {

@@ -81,6 +81,8 @@ pub(super) struct CallerTurn<'a> {
     runtime: &'a Handle,
     /// Whether the answer to its request will be the only one.
     is_quiet: bool,
+    /// Whether the lock that it is about is passed on here.
+    passes_on: bool,
 }
 
 impl SharedEngine {
@@ -127,11 +129,10 @@ impl SharedEngine {
     /// on here. From here on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);
-        if !is_quiet {
-            let passed_on = self.passed_on.load(Ordering::Relaxed);
-            if passed_on == 0 || about.is_none_or(|key| key.mark() & passed_on == 0) {
-                return None;
-            }
+        let passed_on = self.passed_on.load(Ordering::Relaxed);
+        let passes_on = passed_on != 0 && about.is_some_and(|key| key.mark() & passed_on != 0);
+        if !is_quiet && !passes_on {
+            return None;
         }
         let runtime = self.runtime.as_ref()?;
         // A thread that ends has no room for a runtime any more.
@@ -146,6 +147,7 @@ impl SharedEngine {
             engine,
             runtime,
             is_quiet,
+            passes_on,
         })
     }
 
@@ -189,6 +191,10 @@ impl SharedEngine {
 }
 
 impl CallerTurn<'_> {
+    pub(super) fn passes_on(&self) -> bool {
+        self.passes_on
+    }
+
     /// Polls it; `is_awaited` if the caller waits for an answer.
     pub(super) fn poll(mut self, is_awaited: bool) {
         let _runtime = self.runtime.enter();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::base::give_way::give_way;
 use crate::held::current;
 use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::lease::Lease;
@@ -152,14 +153,18 @@ impl LockGuard {
     /// [`shutdown`](crate::LockManager::shutdown) does not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.is_held();
-        let answers: Vec<_> = if self.owned < usize::MAX {
-            Vec::new()
+        let (answers, passed_on): (Vec<_>, Vec<_>) = if self.owned < usize::MAX {
+            Default::default()
         } else {
-            self.owned().map(Lease::release_confirmed).collect()
+            self.owned().map(Lease::release_confirmed).unzip()
         };
         drop(self);
         async move {
             let mut held = held || !answers.is_empty();
+            if passed_on.contains(&true) {
+                // Before the caller asks for the lock again.
+                give_way().await;
+            }
             for answer in answers {
                 held &= answer.await.unwrap_or(Err(LockError::ShutDown))?;
             }

@@ -8,8 +8,9 @@ use crate::vocabulary::terms::LeaseId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// Releases a lease; the answer says whether it was still held.
-    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>);
+    /// Releases a lease; the answer says whether it was still held. Returns whether the lock
+    /// has gone to somebody here meanwhile, who has yet to run.
+    fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>) -> bool;
 
     /// The same from a destructor, which may run where wakers of others must not be
     /// called any more.
@@ -23,7 +24,9 @@ pub(crate) struct Nowhere;
 
 #[cfg(test)]
 impl Home for Nowhere {
-    fn release(&self, _id: LeaseId, _key: &LockKey, _answer: Option<Answer<bool>>) {}
+    fn release(&self, _id: LeaseId, _key: &LockKey, _answer: Option<Answer<bool>>) -> bool {
+        false
+    }
 
     fn release_from_destructor(&self, _id: LeaseId) {}
 }

@@ -227,17 +227,15 @@ impl Lease {
         }
     }
 
-    /// The same, with the answer.
-    pub(crate) fn release_confirmed(&self) -> oneshot::Receiver<Result<bool, LockError>> {
+    /// The same, with the answer, and whether the lock has gone to somebody here meanwhile.
+    pub(crate) fn release_confirmed(&self) -> (oneshot::Receiver<Result<bool, LockError>>, bool) {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(Some(answer));
-        answered
+        let passed_on = self.hand_over(Some(answer));
+        (answered, passed_on)
     }
 
-    fn hand_over(&self, answer: Option<Answer<bool>>) {
-        if self.is_first_release() {
-            self.home.release(self.id, &self.terms.key, answer);
-        }
+    fn hand_over(&self, answer: Option<Answer<bool>>) -> bool {
+        self.is_first_release() && self.home.release(self.id, &self.terms.key, answer)
     }
 
     fn is_first_release(&self) -> bool {

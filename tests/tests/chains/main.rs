@@ -4,6 +4,7 @@
 mod before;
 mod breaks;
 mod counted;
+mod next;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
