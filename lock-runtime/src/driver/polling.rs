@@ -129,8 +129,8 @@ impl SharedEngine {
     /// on here. From here on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);
-        let passed_on = self.passed_on.load(Ordering::Relaxed);
-        let passes_on = passed_on != 0 && about.is_some_and(|key| key.mark() & passed_on != 0);
+        let marks = self.passed_on.load(Ordering::Relaxed);
+        let passes_on = marks != 0 && about.is_some_and(|key| key.mark() & marks != 0);
         if !is_quiet && !passes_on {
             return None;
         }
