@@ -143,7 +143,8 @@ impl LockGuard {
     /// Releases and waits for the server's answer: `true` if the lock was still held;
     /// `false` also if an earlier release succeeded whose answer was lost. Dropping
     /// the future does not take the release back. A guard that has joined releases
-    /// nothing, and says whether the lock is held.
+    /// nothing, and says whether the lock is held. Where the lock passes to another task of
+    /// this process without the server, that task is woken before this future is ready.
     ///
     /// # Errors
     ///
@@ -158,10 +159,11 @@ impl LockGuard {
         } else {
             self.owned().map(Lease::release_confirmed).unzip()
         };
+        let passed_on = passed_on.contains(&true);
         drop(self);
         async move {
             let mut held = held || !answers.is_empty();
-            if passed_on.contains(&true) {
+            if passed_on {
                 // Before the caller asks for the lock again.
                 give_way().await;
             }
