@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::timeout;
+
 use super::{
     Authority, RedisServer,
     bus::{self, Bus},
@@ -207,11 +209,17 @@ impl ClusterFleet {
         let all: Vec<_> = self.members().await.iter().map(|it| it.number).collect();
         let port = self.nodes[number].port().to_string();
         let bus = self.bus.port(number).to_string();
-        for member in all {
-            let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
-            self.nodes[member].cmd(&meet).await;
+        // Handshakes that cross may fail, and are not tried again by the nodes.
+        for _ in 0..ATTEMPTS {
+            for member in &all {
+                let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
+                self.nodes[*member].cmd(&meet).await;
+            }
+            if timeout(PATIENCE / 4, self.settled()).await.is_ok() {
+                return;
+            }
         }
-        self.settled().await;
+        panic!("node {number} is not known to all after {ATTEMPTS} introductions");
     }
 
     /// Ends a node that serves no slots, and has all others forget it.
