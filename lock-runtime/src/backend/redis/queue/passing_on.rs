@@ -118,7 +118,8 @@ impl Queue {
         // A fixed lease lasts for all of its ttl: it is made whole by a renewal.
         let ttl = fixed.map_or(ttl, |most| ttl.min(most));
         self.hold(now, next, fence, since, ttl);
-        if left < short / 4 * 3 && renewals == 0 && self.chains.goes_on(token) {
+        let renewed = self.is_being_renewed(renewals, token);
+        if left < short / 4 * 3 && !renewed && self.chains.goes_on(token) {
             // In good time, so that nobody has to wait for it.
             self.renew_for_now(now, next);
         }
@@ -132,7 +133,9 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let ticket = if claim.renewals == 0 && self.chains.goes_on(claim.ticket.token) {
+        let token = claim.ticket.token;
+        let renewed = self.is_being_renewed(claim.renewals, token);
+        let ticket = if !renewed && self.chains.goes_on(token) {
             claim.ticket.at_most(CLAIM_TTL)
         } else {
             claim.ticket.clone()

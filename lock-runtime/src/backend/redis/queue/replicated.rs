@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use super::unconfirmed::Said;
+use super::unconfirmed::{Said, Unconfirmed};
 use super::{PAUSE, Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::vocabulary::deadline::deadline;
 use crate::vocabulary::key::LockKey;
@@ -18,6 +19,16 @@ impl Queue {
         if let Some(all) = &mut self.replicated {
             all.said.push(Said { ticket, since, ttl });
         }
+    }
+
+    /// Whether a renewal under this token is on its way, or has yet to be confirmed: it may
+    /// count later on, from when it was sent.
+    pub(super) fn is_being_renewed(&self, renewals: u32, token: Token) -> bool {
+        let unconfirmed = |all: &Unconfirmed| {
+            let mut said = all.said.iter().chain(&all.asked);
+            said.any(|said| said.ticket.token == token)
+        };
+        renewals > 0 || self.replicated.as_ref().is_some_and(unconfirmed)
     }
 
     /// How long the replicas have to confirm everything that has been said so far, if they

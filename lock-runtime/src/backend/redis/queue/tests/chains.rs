@@ -11,6 +11,7 @@ use super::{Peer, TTL, line, token};
 use crate::backend::redis::protocol::call::{Call, Company, Sent};
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::Reply;
+use crate::backend::redis::queue::unconfirmed::Unconfirmed;
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
@@ -223,6 +224,19 @@ fn a_brief_renewal_does_not_cut_a_longer_one_that_is_on_its_way() {
     for renewal in [&long, &confirm] {
         assert!(matches!(&renewal.call, Call::Renew(it) if it.terms.ttl == TTL));
     }
+}
+
+#[test]
+fn nor_one_that_replicas_have_yet_to_confirm() {
+    let mut crowd = Crowd::chained(3);
+    crowd.peer.queue.replicated = Some(Unconfirmed::default());
+    crowd.submit(Request::Renew, 1);
+    let long = crowd.peer.call();
+    crowd.peer.reply(long, Reply::Ours(true));
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.release(1);
+    let confirm = crowd.peer.call();
+    assert!(matches!(&confirm.call, Call::Renew(it) if it.terms.ttl == TTL));
 }
 
 #[test]
