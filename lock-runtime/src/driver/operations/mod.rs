@@ -46,6 +46,8 @@ pub(super) struct Operations {
     waits: BTreeSet<(Moment, LeaseId)>,
     /// When the next acquisition has been in trouble for too long.
     troubles: BTreeSet<(Moment, LeaseId)>,
+    /// When the clock was read last, while there was trouble.
+    awake: Option<Moment>,
     watchdog: Watchdog,
     /// Leases whose locks are yet to be released.
     ended: EndedLeases,
@@ -95,6 +97,7 @@ impl Operations {
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             troubles: BTreeSet::new(),
+            awake: None,
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
             releasing: Numbered::default(),
@@ -225,9 +228,11 @@ impl Operations {
             self.waits.remove(&(at, id));
             self.wait_ended(now, id);
         }
+        self.forgive_sleep(now);
         while let Some(&(_, id)) = self.troubles.first().filter(|(at, _)| *at <= now) {
             self.give_up(now, id);
         }
+        self.awake = (!self.troubles.is_empty()).then_some(now);
         while let Some(due) = self.watchdog.due(now) {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
@@ -266,6 +271,7 @@ impl Operations {
         [
             self.waits.first().map(|(at, _)| *at),
             self.troubles.first().map(|(at, _)| *at),
+            self.next_heartbeat(),
             self.watchdog.next_wakeup(),
             self.ended.next_wakeup(),
             grace.filter(|_| !self.watchdog.is_empty()),
