@@ -11,7 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::time::{sleep, timeout};
+use tokio::{
+    runtime::Handle,
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
 /// No promise is about times as long as this: something hangs.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,4 +66,13 @@ pub async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
     let start = Instant::now();
     let output = within(PATIENCE, future).await;
     (start.elapsed(), output)
+}
+
+/// Runs a future on a thread of its own, which it may block.
+pub async fn aside<T: Send + 'static, F: Future<Output = T>>(
+    future: impl FnOnce() -> F + Send + 'static,
+) -> T {
+    let runtime = Handle::current();
+    let thread = spawn_blocking(move || runtime.block_on(future()));
+    within(PATIENCE, thread).await.expect("no panic")
 }

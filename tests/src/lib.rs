@@ -47,7 +47,7 @@ pub use body::{Polls, Pulse, begin, boottime};
 pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer};
-pub use fixtures::{LONG, PATIENCE, eventually, poll_once, timed, unique, within};
+pub use fixtures::{LONG, PATIENCE, aside, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;

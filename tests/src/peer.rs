@@ -294,6 +294,21 @@ impl Peer {
         cmd.query_async(&mut self.connection).await.expect("runs")
     }
 
+    /// The holders that an overview of the lock names, so many at the most, and how many it counts.
+    pub async fn overview(&mut self, most: usize) -> (Vec<String>, u64) {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(lua::OVERVIEW).arg(2).arg(RedisServer::FENCE_KEY);
+        cmd.arg(RedisServer::owner_key(&self.lock)).arg(most).arg(1);
+        let answer = cmd.query_async(&mut self.connection).await;
+        let (_, _, lock): (String, String, Vec<Value>) = answer.expect("runs");
+        let text = |it: &Value| redis::from_redis_value_ref(it).expect("text");
+        let names = lock[5..].iter().step_by(2).map(text).collect();
+        (
+            names,
+            redis::from_redis_value_ref(&lock[2]).expect("a number"),
+        )
+    }
+
     /// Any other command.
     pub async fn cmd<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
         let mut cmd = redis::cmd(words[0]);

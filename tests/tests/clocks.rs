@@ -1,11 +1,21 @@
 //! The wall clock of a server jumps: leases end early or late there, and fences grow all the same.
 
-use std::time::Duration;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
 
-use lock_runtime::LockError;
+use lock_runtime::{LockError, LockManager};
 use redis::Value;
 use tests::{
-    LONG, PATIENCE, Pulse, RedisServer, RedlockFleet, connect, release, take, within, work,
+    LONG, PATIENCE, Pulse, RedisServer, RedlockFleet, aside, connect, eventually, release, take,
+    within, work,
+};
+use tokio::{
+    task::{JoinSet, yield_now},
+    time::sleep,
 };
 
 const TTL: Duration = Duration::from_millis(1_500);
@@ -66,4 +76,105 @@ async fn one_that_goes_back_ends_leases_late_and_no_deadline_moves() {
         let next = take(&locks, "key", LONG).await;
         assert!(next.fencing_token() > fence, "{layout}");
     }
+}
+
+/// How many locks end at a time.
+const LOCKS: usize = 4;
+
+/// A last poll begins this long before the deadline at the most.
+const LATE: Duration = Duration::from_millis(1);
+
+/// A poll of a body that begins as late as it may.
+#[derive(Debug, Clone, Copy)]
+struct LastPoll {
+    ttl: Duration,
+    /// The margin of such a lease.
+    margin: Duration,
+    /// How long the poll takes.
+    takes: Duration,
+}
+
+impl LastPoll {
+    /// Whether the lock is still its own when the poll has ended. `None` where the machine let the poll begin too late,
+    /// or take longer than the margin.
+    async fn keeps_its_lock(
+        self,
+        locks: LockManager,
+        key: String,
+        server: SocketAddr,
+    ) -> Option<bool> {
+        let request = locks.lock(&key).ttl(self.ttl).renew(false);
+        let guard = within(PATIENCE, request.acquire()).await.expect("free");
+        let (reader, mut writer) = {
+            let stream = TcpStream::connect(server).expect("the server");
+            (
+                BufReader::new(stream.try_clone().expect("a socket")),
+                stream,
+            )
+        };
+        let body = async {
+            sleep(guard.remaining().saturating_sub(5 * LATE)).await;
+            while guard.remaining() > LATE {
+                yield_now().await;
+            }
+            let begun = Instant::now();
+            thread::sleep(self.takes);
+            let owner = RedisServer::owner_key(&key);
+            write!(writer, "EXISTS {owner}\r\n").expect("a command");
+            let answer = reader.lines().next().expect("an answer");
+            let is_there = answer.expect("an answer") == ":1";
+            (begun.elapsed() + LATE < self.margin).then_some(is_there)
+        };
+        guard.hold(body).await.ok().flatten()
+    }
+
+    /// The same with several locks, while the server's clock gains `gain` on that of the clients; again where the machine
+    /// is too busy for such polls.
+    async fn keep_their_locks(self, test: &str, gain: Duration) {
+        let Some(fleet) = servers(test).await else {
+            return;
+        };
+        let server = &fleet.servers[0];
+        let locks = connect(server.url()).await;
+        for round in 0..5 {
+            fleet.set_clock(0, gain * round).await;
+            let mut polls = JoinSet::new();
+            for number in 0..LOCKS {
+                let (locks, addr) = (locks.clone(), server.addr());
+                let key = format!("key:{number}");
+                polls.spawn(aside(move || self.keeps_its_lock(locks, key, addr)));
+            }
+            let taken = async || server.keys("lock:{key:*").await.len() == LOCKS;
+            eventually(PATIENCE, taken).await;
+            fleet.set_clock(0, gain * (round + 1)).await;
+            let kept: Vec<_> = polls.join_all().await.into_iter().flatten().collect();
+            assert!(kept.iter().all(|kept| *kept), "{kept:?}");
+            if !kept.is_empty() {
+                return;
+            }
+        }
+        println!("{test}: the machine was too busy");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_that_is_shorter_than_the_margin_ends_before_the_lease() {
+    let poll = LastPoll {
+        ttl: Duration::from_secs(1),
+        margin: Duration::from_millis(50),
+        takes: Duration::from_millis(35),
+    };
+    let test = "clocks: a_poll_that_is_shorter_than_the_margin";
+    poll.keep_their_locks(test, Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_clock_that_gains_a_hundredth_of_the_ttl_ends_no_lease_before_such_a_poll() {
+    let poll = LastPoll {
+        ttl: Duration::from_secs(4),
+        margin: Duration::from_millis(80),
+        takes: Duration::from_millis(60),
+    };
+    let test = "clocks: a_clock_that_gains_a_hundredth_of_the_ttl";
+    poll.keep_their_locks(test, poll.ttl / 100).await;
 }

@@ -116,6 +116,10 @@ impl Home for Mailbox {
     fn release_from_destructor(&self, id: LeaseId) {
         self.post(Op::Release { id, answer: None });
     }
+
+    fn poll_returned(&self, id: LeaseId) {
+        self.post(Op::PollReturned(id));
+    }
 }
 
 impl fmt::Debug for Mailbox {

@@ -2,6 +2,7 @@
 //! that blocks its runtime does not starve the renewals, and a caller that is
 //! cancelled does not interrupt the protocol.
 
+mod ended;
 mod engine;
 mod limits;
 mod mailbox;

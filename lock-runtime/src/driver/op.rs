@@ -22,6 +22,8 @@ pub(crate) enum Op {
         id: LeaseId,
         answer: Option<Answer<bool>>,
     },
+    /// No poll runs any more under a lease that has ended.
+    PollReturned(LeaseId),
     Query(Query, Answer<Found>),
     /// A call has joined a lock, and this lease limits it.
     Limit(Arc<Lease>),

@@ -23,16 +23,19 @@ struct Watched {
     lease: Arc<Lease>,
     /// `None` while a renewal is in flight, and for a fixed lease.
     renew_at: Option<Moment>,
+    /// When it ends at the server.
+    ends: Moment,
     /// Its place in the agenda.
     at: Moment,
 }
 
 impl Watched {
-    fn new(lease: Arc<Lease>, renew_at: Option<Moment>) -> Self {
+    fn new(lease: Arc<Lease>, renew_at: Option<Moment>, ends: Moment) -> Self {
         let mut this = Self {
             at: lease.deadline(),
             lease,
             renew_at,
+            ends,
         };
         this.at = this.next();
         this
@@ -54,10 +57,10 @@ impl Watched {
 #[derive(Debug)]
 pub(crate) enum Due {
     Renew(LeaseId),
-    /// Its deadline has passed; it is watched no longer.
-    Lapsed(Arc<Lease>),
+    /// Its deadline has passed; it is watched no longer. With when it ends at the server.
+    Lapsed(Arc<Lease>, Moment),
     /// The same, after it has lasted for as long as was asked for.
-    Over(Arc<Lease>),
+    Over(Arc<Lease>, Moment),
 }
 
 impl Watchdog {
@@ -70,12 +73,13 @@ impl Watchdog {
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
         };
-        self.add(Watched::new(lease, renew_at));
+        self.add(Watched::new(lease, renew_at, since.after(ttl)));
     }
 
     /// Watches a lease that is not renewed, but only ends.
     pub(crate) fn limit(&mut self, lease: Arc<Lease>) {
-        self.add(Watched::new(lease, None));
+        let ends = lease.deadline();
+        self.add(Watched::new(lease, None, ends));
     }
 
     fn add(&mut self, watched: Watched) {
@@ -86,9 +90,13 @@ impl Watchdog {
 
     /// Ends the schedule of a lease, before its release is sent.
     pub(crate) fn forget(&mut self, id: LeaseId) -> Option<Arc<Lease>> {
+        self.remove(id).map(|watched| watched.lease)
+    }
+
+    fn remove(&mut self, id: LeaseId) -> Option<Watched> {
         let watched = self.leases.remove(&id)?;
         self.agenda.remove(&(watched.at, id));
-        Some(watched.lease)
+        Some(watched)
     }
 
     /// A renewal that was sent after `since` has given `ttl`; returns the lease and
@@ -106,6 +114,7 @@ impl Watchdog {
         let left = watched.lease.deadline().since(now);
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
+            watched.ends = watched.ends.max(since.after(ttl));
             let goes_on = (terms.renew || ttl < terms.ttl) && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
@@ -135,11 +144,11 @@ impl Watchdog {
             .expect("what stands in the agenda is watched");
         if now >= watched.lease.deadline() {
             let is_over = watched.is_over();
-            let lease = self.forget(id)?;
+            let Watched { lease, ends, .. } = self.remove(id)?;
             return Some(if is_over {
-                Due::Over(lease)
+                Due::Over(lease, ends)
             } else {
-                Due::Lapsed(lease)
+                Due::Lapsed(lease, ends)
             });
         }
         watched.renew_at = None;
@@ -156,12 +165,12 @@ impl Watchdog {
         self.leases.is_empty()
     }
 
-    /// Forgets all leases, and returns them.
-    pub(crate) fn forget_all(&mut self) -> Vec<Arc<Lease>> {
+    /// Forgets all leases, and returns them with the moments when they end at the server.
+    pub(crate) fn forget_all(&mut self) -> Vec<(Arc<Lease>, Moment)> {
         self.agenda.clear();
         self.leases
             .drain()
-            .map(|(_, watched)| watched.lease)
+            .map(|(_, watched)| (watched.lease, watched.ends))
             .collect()
     }
 
@@ -228,8 +237,8 @@ mod tests {
             let now = watchdog.next_wakeup().unwrap();
             match watchdog.due(now) {
                 Some(Due::Renew(id)) => assert!(watchdog.retry(id, now).is_some()),
-                Some(Due::Lapsed(_)) => break now,
-                Some(Due::Over(_)) => panic!("it was to be renewed"),
+                Some(Due::Lapsed(..)) => break now,
+                Some(Due::Over(..)) => panic!("it was to be renewed"),
                 None => unreachable!("something was due"),
             }
             tries += 1;
@@ -250,13 +259,16 @@ mod tests {
         let late = sent.after(TTL);
         watchdog.renewed(LeaseId(1), late, late, TTL);
         assert_eq!(held.deadline(), deadline(sent, TTL));
-        assert!(matches!(watchdog.due(late), Some(Due::Lapsed(_))));
+        assert!(matches!(watchdog.due(late), Some(Due::Lapsed(..))));
     }
 
     #[test]
     fn a_fixed_lease_is_not_renewed_unless_it_was_granted_for_less() {
         let (mut watchdog, _, start) = lease(false, TTL);
-        assert!(matches!(watchdog.due(start.after(TTL)), Some(Due::Over(_))));
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Over(..))
+        ));
 
         let (mut watchdog, held, start) = lease(false, Duration::from_secs(3));
         let half = start.after(held.deadline().since(start) / 2);
@@ -265,7 +277,7 @@ mod tests {
         let end = deadline(half, TTL).min(start.after(TTL));
         assert_eq!(watchdog.next_wakeup(), Some(end), "once is enough");
         assert_eq!(end, start.after(TTL), "it lasts for its ttl and no longer");
-        assert!(matches!(watchdog.due(end), Some(Due::Over(_))));
+        assert!(matches!(watchdog.due(end), Some(Due::Over(..))));
 
         // Its one renewal fails.
         let (mut watchdog, held, _) = lease(false, Duration::from_secs(3));
@@ -274,7 +286,7 @@ mod tests {
         watchdog.retry(LeaseId(1), at);
         assert!(matches!(
             watchdog.due(held.deadline()),
-            Some(Due::Lapsed(_))
+            Some(Due::Lapsed(..))
         ));
     }
 
@@ -313,7 +325,10 @@ mod tests {
         watchdog.renewed(LeaseId(1), at, at, TTL);
         assert!(lease.is_final());
         assert_eq!(watchdog.next_wakeup(), Some(start.after(TTL)));
-        assert!(matches!(watchdog.due(start.after(TTL)), Some(Due::Over(_))));
+        assert!(matches!(
+            watchdog.due(start.after(TTL)),
+            Some(Due::Over(..))
+        ));
     }
 
     #[test]
@@ -332,7 +347,7 @@ mod tests {
     fn all_can_be_forgotten_at_once() {
         let (mut watchdog, held, _) = lease(true, TTL);
         let all = watchdog.forget_all();
-        assert!(matches!(&all[..], [lease] if Arc::ptr_eq(lease, &held)));
+        assert!(matches!(&all[..], [(lease, _)] if Arc::ptr_eq(lease, &held)));
         assert!(watchdog.is_empty());
         assert!(watchdog.next_wakeup().is_none());
     }

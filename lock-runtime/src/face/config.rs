@@ -167,7 +167,7 @@ impl LockConfig {
     }
 
     /// How long locked work may go on after a shutdown has begun; 30 s by
-    /// default.
+    /// default. A poll of a body that runs then is waited for, until its lease ends.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
         self

@@ -111,7 +111,8 @@ impl LockRequest {
     }
 
     /// Ends the lease this long after the grant at the latest, and stops the work
-    /// under it. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
+    /// under it. The lock is free at once, or when the [poll that
+    /// runs](LockGuard::hold) has returned. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
     /// `on_lost = "notify"` is told instead, and runs on without the lock. 10 ms
     /// to 24 h. With several keys, the time of each key counts from its own grant, as
     /// a fixed lease does: choose it longer than the wait for the other keys, since

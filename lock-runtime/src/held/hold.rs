@@ -10,6 +10,7 @@ use pin_project_lite::pin_project;
 
 use crate::held::current;
 use crate::held::lease::Lease;
+use crate::held::running::Running;
 use crate::vocabulary::error::LockError;
 use crate::vocabulary::events;
 use crate::vocabulary::fence::FencingToken;
@@ -22,6 +23,7 @@ pin_project! {
     /// after a pause of the process the body may be polled before the timer is. The
     /// driver wakes it when the lease ends.
     #[must_use = "futures do nothing unless polled"]
+    #[project = Parts]
     pub struct Hold<'g, F> {
         lease: &'g Arc<Lease>,
         watch: Watch<'g>,
@@ -48,6 +50,24 @@ impl<'g, F: Future> Hold<'g, F> {
     }
 }
 
+impl<F> Parts<'_, '_, F> {
+    /// Drops the body if the lock is not surely held, and says why.
+    fn stop(&mut self) -> Option<LockError> {
+        let lost = self.lease.first_lost()?;
+        let entered = self.span.enter();
+        self.body.set(None);
+        self.lease.stopped();
+        events::stopped(&lost.terms, lost.fence, lost.age());
+        drop(entered);
+        let error = LockError::Lost {
+            key: lost.terms.key.clone(),
+            fence: FencingToken::new(self.lease.fence),
+        };
+        self.span.fails(&error);
+        Some(error)
+    }
+}
+
 impl<F: Future> Future for Hold<'_, F> {
     type Output = Result<F::Output, LockError>;
 
@@ -56,16 +76,9 @@ impl<F: Future> Future for Hold<'_, F> {
     /// If it is polled again after it has returned, as async functions do.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Some(lost) = this.lease.first_lost() {
-            let entered = this.span.enter();
-            this.body.set(None);
-            events::stopped(&lost.terms, lost.fence, lost.age());
-            drop(entered);
-            let error = LockError::Lost {
-                key: lost.terms.key.clone(),
-                fence: FencingToken::new(this.lease.fence),
-            };
-            this.span.fails(&error);
+        // Until the end of this function.
+        let _running = Running::begin(this.lease);
+        if let Some(error) = this.stop() {
             return Poll::Ready(Err(error));
         }
         let body = this.body.as_mut().as_pin_mut();
@@ -85,12 +98,12 @@ impl<F: Future> Future for Hold<'_, F> {
             }
             return Poll::Ready(Ok(output));
         }
-        this.watch.lease.watch(&mut this.watch.slot, cx.waker());
-        if !this.lease.is_held() {
-            // It ended before the waker was known.
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
+        this.watch
+            .lease
+            .watch_for_body(&mut this.watch.slot, cx.waker());
+        // It may have ended before the waker was known.
+        this.stop()
+            .map_or(Poll::Pending, |error| Poll::Ready(Err(error)))
     }
 }
 
@@ -271,8 +284,8 @@ mod tests {
                 Poll::<()>::Pending
             })
         ));
-        assert!(poll(hold.as_mut(), &waker).is_pending());
-        assert_eq!(waker.0.load(Ordering::SeqCst), 1, "it asks to be polled");
+        let lost = poll(hold.as_mut(), &waker);
+        assert!(matches!(lost, Poll::Ready(Err(LockError::Lost { .. }))));
     }
 
     #[test]

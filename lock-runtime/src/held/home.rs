@@ -15,6 +15,10 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// The same from a destructor, which may run where wakers of others must not be
     /// called any more.
     fn release_from_destructor(&self, id: LeaseId);
+
+    /// The last poll that ran under a lease has returned, and the lease has ended. May be
+    /// called in a destructor, too.
+    fn poll_returned(&self, id: LeaseId);
 }
 
 /// One that keeps nothing.
@@ -29,4 +33,6 @@ impl Home for Nowhere {
     }
 
     fn release_from_destructor(&self, _id: LeaseId) {}
+
+    fn poll_returned(&self, _id: LeaseId) {}
 }

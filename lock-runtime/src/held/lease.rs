@@ -4,7 +4,7 @@
 mod tests;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -39,6 +39,10 @@ pub(crate) struct Lease {
     /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
+    /// How many polls of bodies run under it.
+    polls: AtomicUsize,
+    /// Whether its end has stopped a body.
+    stopped: AtomicBool,
     /// Whether it only limits the lease under it, for a call that has joined.
     limit: bool,
     home: Arc<dyn Home>,
@@ -62,7 +66,26 @@ impl Drop for Under {
 /// The number of the next watcher.
 static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
 
-type Watchers = Vec<(u64, Waker)>;
+type Watchers = Vec<Watcher>;
+
+/// Who is woken when a lease ends.
+struct Watcher {
+    slot: u64,
+    waker: Waker,
+    /// Whether that is a body, to be dropped then.
+    is_body: bool,
+}
+
+/// What may still happen under a lease that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InUse {
+    /// A poll of a body runs.
+    ByPoll,
+    /// The holder has a guard, and no body that was stopped: it may have seen just now that
+    /// the lock was held.
+    ByGuard,
+    No,
+}
 
 impl Lease {
     pub(crate) fn new(
@@ -89,6 +112,8 @@ impl Lease {
             under: Under::default(),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
+            polls: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
             limit: false,
             home,
             watchers: Mutex::default(),
@@ -149,8 +174,11 @@ impl Lease {
     /// driver may not know of that yet.
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
-        let is_over = |it: &&Self| it.released.load(Ordering::SeqCst) || now >= it.deadline();
-        self.all().find(is_over)
+        self.all().find(|it| it.is_over(now))
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        self.released.load(Ordering::SeqCst) || now >= self.deadline()
     }
 
     /// The names of what is held, the last one that was taken first.
@@ -200,8 +228,43 @@ impl Lease {
     pub(crate) fn end(&self) {
         self.deadline.store(0, Ordering::SeqCst);
         let watchers = std::mem::take(&mut *self.watchers());
-        for (_, waker) in watchers {
-            waker.wake();
+        if watchers.iter().any(|it| it.is_body) {
+            self.stopped.store(true, Ordering::SeqCst);
+        }
+        for watcher in watchers {
+            watcher.waker.wake();
+        }
+    }
+
+    /// A body under it has been stopped, since one of the leases has ended.
+    pub(crate) fn stopped(&self) {
+        let now = self.clock.now();
+        for lease in self.all().filter(|it| it.is_over(now)) {
+            lease.stopped.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// What may still happen under it, once it has [ended](Self::end).
+    pub(crate) fn in_use(&self) -> InUse {
+        // In this order: a body is stopped before its last poll returns.
+        if self.polls.load(Ordering::SeqCst) > 0 {
+            InUse::ByPoll
+        } else if self.has_arrived() && !self.stopped.load(Ordering::SeqCst) {
+            InUse::ByGuard
+        } else {
+            InUse::No
+        }
+    }
+
+    /// For [`Running`](crate::held::running::Running), as the next one.
+    pub(super) fn poll_begins(&self) {
+        self.polls.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn poll_returns(&self) {
+        let was_last = self.polls.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.deadline.load(Ordering::SeqCst) == 0 {
+            self.home.poll_returned(self.id);
         }
     }
 
@@ -245,12 +308,25 @@ impl Lease {
     /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that
     /// a new waker replaces the old one.
     pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
-        let place = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
+        self.wake_then(slot, waker, false);
+    }
+
+    /// The same for a body that is to be dropped then.
+    pub(crate) fn watch_for_body(&self, slot: &mut Option<u64>, waker: &Waker) {
+        self.wake_then(slot, waker, true);
+    }
+
+    fn wake_then(&self, slot: &mut Option<u64>, waker: &Waker, is_body: bool) {
+        let slot = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
         for lease in self.all() {
             let mut watchers = lease.watchers();
-            match watchers.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, known)) => known.clone_from(waker),
-                None => watchers.push((place, waker.clone())),
+            match watchers.iter_mut().find(|known| known.slot == slot) {
+                Some(known) => known.waker.clone_from(waker),
+                None => watchers.push(Watcher {
+                    slot,
+                    waker: waker.clone(),
+                    is_body,
+                }),
             }
         }
     }
@@ -258,7 +334,7 @@ impl Lease {
     pub(crate) fn unwatch(&self, slot: Option<u64>) {
         if let Some(slot) = slot {
             for lease in self.all() {
-                lease.watchers().retain(|(place, _)| *place != slot);
+                lease.watchers().retain(|known| known.slot != slot);
             }
         }
     }

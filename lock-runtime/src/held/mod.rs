@@ -6,3 +6,4 @@ pub(crate) mod guard;
 pub(crate) mod hold;
 pub(crate) mod home;
 pub(crate) mod lease;
+pub(crate) mod running;

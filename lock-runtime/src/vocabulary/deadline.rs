@@ -11,9 +11,16 @@ use crate::base::clock::Moment;
 /// by the drift (1 % of the ttl + 2 ms, as in the Redlock algorithm), and the body
 /// still has the margin in which to stop.
 pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
-    let drift = ttl / 100 + Duration::from_millis(2);
-    let margin = (ttl / 50).max(Duration::from_millis(50)).min(ttl / 4);
-    sent.after(ttl.saturating_sub(drift + margin))
+    sent.after(ttl.saturating_sub(drift(ttl) + margin(ttl)))
+}
+
+fn drift(ttl: Duration) -> Duration {
+    ttl / 100 + Duration::from_millis(2)
+}
+
+/// The time in which whoever saw that the lock was held finishes what that was for.
+pub(crate) fn margin(ttl: Duration) -> Duration {
+    (ttl / 50).max(Duration::from_millis(50)).min(ttl / 4)
 }
 
 #[cfg(test)]

@@ -5,3 +5,4 @@ mod max_hold;
 mod min_hold;
 mod min_hold_on_redis;
 mod on_lost;
+mod polls;

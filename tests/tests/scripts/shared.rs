@@ -272,3 +272,23 @@ async fn a_crowd_of_readers_enters_in_bounded_steps() {
     assert_eq!(reader.ask(3, 60_000).await, "granted");
     assert_eq!(holders(&mut reader).await, 1_499);
 }
+
+#[tokio::test]
+async fn an_overview_names_as_many_living_holders_as_it_was_asked_for() {
+    let server = RedisServer::start().await;
+    for kind in KINDS {
+        let mut peer = beside(&server, kind).await;
+        for number in 1..=3 {
+            peer.acquire(number, 60_000, true).await;
+        }
+        assert_eq!(peer.overview(0).await, (vec![], 3));
+        let (names, held_by) = peer.overview(2).await;
+        assert_eq!((names.len(), held_by), (2, 3));
+        for number in 1..=2 {
+            expire(&mut peer, number).await;
+        }
+        assert_eq!(peer.overview(2).await, (vec![token(3)], 1));
+        assert_eq!(peer.overview(0).await, (vec![], 1));
+        peer.cmd::<()>(&["FLUSHALL"]).await;
+    }
+}

@@ -125,6 +125,30 @@ async fn a_lease_that_ends_at_its_max_hold_is_not_counted_as_lost(store: Store) 
     assert!(labels.sum("lock_lost_total") < 0.5);
 }
 
+/// No work has begun, and nobody has to look.
+#[tokio::test]
+async fn keys_that_are_lost_while_others_are_waited_for_are_not_counted_as_lost() {
+    let labels = Labels::new("begun");
+    let clock = Clock::manual();
+    let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
+    let locks = connect(config).await;
+    let last = take(&locks, "c", 10 * LONG).await;
+    let all = locks.lock_all(["a", "b", "c"]).template(labels.0);
+    let all = tokio::spawn(all.ttl(LONG).wait_forever().acquire());
+    let waits = async || locks.status("c").await.unwrap().waiters == 1;
+    eventually(PATIENCE, waits).await;
+    // As if the process had been stopped.
+    clock.advance(2 * LONG);
+    // Two keys were taken before, and are taken anew.
+    let anew = async || labels.count("lock_outcomes_total", "granted") == 4;
+    eventually(PATIENCE, anew).await;
+    release(last).await;
+    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    assert!(labels.sum("lock_lost_total") < 0.5);
+    release(all).await;
+    labels.reaches("lock_held", 0.0).await;
+}
+
 #[distributed_lock(key = ["annotated:{name}", "beside:{name}"], manager = locks)]
 async fn annotated(locks: &LockManager, name: &str) -> Result<(), LockError> {
     Ok(())

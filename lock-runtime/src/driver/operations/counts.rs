@@ -9,8 +9,11 @@ impl Drop for Operations {
             metrics::no_longer_waiting(&acquiring.terms);
         }
         let held = self.watchdog.forget_all();
-        for lease in held.iter().filter(|lease| !lease.is_limit()) {
-            metrics::no_longer_held(&lease.terms);
+        let held = held.iter().map(|(lease, _)| lease);
+        for lease in held.chain(self.ended.leases()) {
+            if !lease.is_limit() {
+                metrics::no_longer_held(&lease.terms);
+            }
         }
         for releasing in self.releasing.values() {
             if releasing.end.held().is_some() {

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::{Clock, Moment};
 use crate::base::numbers::Numbered;
+use crate::driver::ended::EndedLeases;
 use crate::driver::limits::Limits;
 use crate::driver::op::Op;
 use crate::driver::watchdog::{Due, Watchdog};
@@ -45,7 +46,11 @@ pub(super) struct Operations {
     waits: BTreeSet<(Moment, LeaseId)>,
     /// When the next acquisition has been in trouble for too long.
     troubles: BTreeSet<(Moment, LeaseId)>,
+    /// When the clock was read last, while there was trouble.
+    awake: Option<Moment>,
     watchdog: Watchdog,
+    /// Leases whose locks are yet to be released.
+    ended: EndedLeases,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
     asking: Numbered<QueryId, Answer<Found>>,
@@ -92,7 +97,9 @@ impl Operations {
             acquiring: Numbered::default(),
             waits: BTreeSet::new(),
             troubles: BTreeSet::new(),
+            awake: None,
             watchdog: Watchdog::default(),
+            ended: EndedLeases::default(),
             releasing: Numbered::default(),
             asking: Numbered::default(),
             last_query: 0,
@@ -136,6 +143,7 @@ impl Operations {
                 }
             }
             Op::Release { id, answer } => self.release(now, id, answer),
+            Op::PollReturned(id) => self.poll_returned(now, id),
             Op::Query(query, answer) => self.ask(query, answer),
             Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
@@ -188,6 +196,8 @@ impl Operations {
             Outcome::Renewed { id, since, ttl } => {
                 if let Some((lease, left)) = self.watchdog.renewed(id, now, since, ttl) {
                     events::renewed(&lease.terms, left);
+                } else {
+                    self.ended.renewed(id, since.after(ttl));
                 }
             }
             Outcome::RenewFailed { id, cause } => {
@@ -198,6 +208,8 @@ impl Operations {
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
                     self.lose(now, &lease);
+                } else {
+                    self.stop_keeping(now, id);
                 }
             }
             Outcome::Released { id, result } => self.released(now, id, result),
@@ -216,14 +228,16 @@ impl Operations {
             self.waits.remove(&(at, id));
             self.wait_ended(now, id);
         }
+        self.forgive_sleep(now);
         while let Some(&(_, id)) = self.troubles.first().filter(|(at, _)| *at <= now) {
             self.give_up(now, id);
         }
+        self.awake = (!self.troubles.is_empty()).then_some(now);
         while let Some(due) = self.watchdog.due(now) {
             match due {
                 Due::Renew(id) => self.requests.push(Request::Renew(id)),
-                Due::Lapsed(lease) => self.lose(now, &lease),
-                Due::Over(lease) => self.limit(now, &lease),
+                Due::Lapsed(lease, ends) => self.lapse(now, lease, ends, End::Lost),
+                Due::Over(lease, ends) => self.lapse(now, lease, ends, End::Limited),
             }
         }
         if self
@@ -231,10 +245,11 @@ impl Operations {
             .as_ref()
             .is_some_and(|it| it.grace_ends <= now)
         {
-            for lease in self.watchdog.forget_all() {
-                self.lose(now, &lease);
+            for (lease, ends) in self.watchdog.forget_all() {
+                self.lapse(now, lease, ends, End::Lost);
             }
         }
+        self.stop_keeping_what_is_due(now);
         if self.releasing.is_empty() {
             for flush in self.flushes.drain(..) {
                 let _ = flush.send(());
@@ -256,7 +271,9 @@ impl Operations {
         [
             self.waits.first().map(|(at, _)| *at),
             self.troubles.first().map(|(at, _)| *at),
+            self.next_heartbeat(),
             self.watchdog.next_wakeup(),
+            self.ended.next_wakeup(),
             grace.filter(|_| !self.watchdog.is_empty()),
         ]
         .into_iter()
@@ -266,7 +283,10 @@ impl Operations {
 
     /// Nothing is held, asked for or being released.
     pub(super) fn is_idle(&self) -> bool {
-        self.acquiring.is_empty() && self.releasing.is_empty() && self.watchdog.is_empty()
+        self.acquiring.is_empty()
+            && self.releasing.is_empty()
+            && self.watchdog.is_empty()
+            && self.ended.is_empty()
     }
 
     pub(super) fn has_shut_down(&self) -> bool {
@@ -331,6 +351,7 @@ impl fmt::Debug for Operations {
             .field("acquiring", &self.acquiring.len())
             .field("releasing", &self.releasing.len())
             .field("watchdog", &self.watchdog)
+            .field("ended", &self.ended)
             .finish_non_exhaustive()
     }
 }

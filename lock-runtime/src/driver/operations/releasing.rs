@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Delivery, Operations, Releasing};
 use crate::backend::Request;
 use crate::base::clock::Moment;
+use crate::driver::ended::{Ended, HowItEnded};
 use crate::held::lease::Lease;
 use crate::vocabulary::answer::Answer;
 use crate::vocabulary::error::Cause;
@@ -21,9 +22,31 @@ impl Operations {
             if !lease.is_limit() {
                 self.let_go(now, &lease, End::Kept, answer);
             }
-        } else if let Some(answer) = answer {
+            return;
+        }
+        self.stop_keeping(now, id);
+        if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
+        }
+    }
+
+    /// Releases the lock of a lease that has ended, if that has not been done.
+    pub(super) fn stop_keeping(&mut self, now: Moment, id: LeaseId) {
+        if let Some(ended) = self.ended.forget(id) {
+            self.let_go_of(now, &ended);
+        }
+    }
+
+    pub(super) fn stop_keeping_what_is_due(&mut self, now: Moment) {
+        while let Some(ended) = self.ended.due(now) {
+            self.let_go_of(now, &ended);
+        }
+    }
+
+    pub(super) fn poll_returned(&mut self, now: Moment, id: LeaseId) {
+        if let Some(ended) = self.ended.poll_returned(id, now) {
+            self.let_go_of(now, &ended);
         }
     }
 
@@ -38,24 +61,40 @@ impl Operations {
         }
     }
 
-    /// The lock is not ours any more, or may not be. The release is a best
-    /// effort, so that what is left of the ttl is not dead time.
+    /// The store says that the lock is not ours any more. The release is for what is left of
+    /// it, such as the lock on some of several servers.
     pub(super) fn lose(&mut self, now: Moment, lease: &Lease) {
         lease.end();
         if !lease.is_limit() {
-            events::lost(&lease.terms, lease.fence, now.since(lease.granted));
+            tell(now, lease, End::Lost);
             self.let_go(now, lease, End::Lost, None);
         }
     }
 
-    /// The lock has been ours for as long as it may be. At the end of a limit, the lock
-    /// stays with the call that was joined.
-    pub(super) fn limit(&mut self, now: Moment, lease: &Lease) {
+    /// A lease has ended here, and ends at the server at `ends`: the lock is released as soon
+    /// as nobody acts under it, so that what is left of the ttl is not dead time. At the end
+    /// of a limit, the lock stays with the call that was joined.
+    pub(super) fn lapse(&mut self, now: Moment, lease: Arc<Lease>, ends: Moment, end: HowItEnded) {
+        let at = lease.deadline().min(now);
+        // Before anybody looks at what runs under it.
         lease.end();
-        if !lease.is_limit() {
-            events::limited(&lease.terms, lease.fence, now.since(lease.granted));
-            self.let_go(now, lease, End::Limited, None);
+        if lease.is_limit() {
+            return;
         }
+        tell(now, &lease, end);
+        let ended = Ended {
+            lease,
+            at,
+            ends,
+            end,
+        };
+        if let Some(ended) = self.ended.keep(now, ended) {
+            self.let_go_of(now, &ended);
+        }
+    }
+
+    fn let_go_of(&mut self, now: Moment, ended: &Ended) {
+        self.let_go(now, &ended.lease, ended.end, None);
     }
 
     /// A lock that its caller has not got was of no use, and does not rest.
@@ -101,5 +140,17 @@ impl Operations {
             since,
         };
         self.releasing.insert(id, releasing);
+    }
+}
+
+/// Nobody is told of the end of a lease that its caller never had: no work had begun.
+fn tell(now: Moment, lease: &Lease, end: HowItEnded) {
+    if !lease.has_arrived() {
+        return;
+    }
+    let held = now.since(lease.granted);
+    match end(held) {
+        End::Limited(_) => events::limited(&lease.terms, lease.fence, held),
+        _ => events::lost(&lease.terms, lease.fence, held),
     }
 }

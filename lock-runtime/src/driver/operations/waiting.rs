@@ -18,6 +18,13 @@ use crate::vocabulary::terms::{LeaseId, Terms, Wait};
 /// wait.
 const FIRST_ANSWER: Duration = Duration::from_millis(750);
 
+/// How often the clock is read while an acquisition is in trouble, at the least.
+const HEARTBEAT: Duration = Duration::from_millis(250);
+
+/// After a longer time between two looks at the clock, the process was stopped or its
+/// machine suspended: nobody could have asked the store meanwhile.
+const ASLEEP: Duration = Duration::from_millis(500);
+
 impl Operations {
     pub(super) fn acquire(&mut self, now: Moment, terms: Arc<Terms>, reply: Answer<LockGuard>) {
         if self.shutdown.is_some() {
@@ -81,6 +88,36 @@ impl Operations {
             acquiring.unavailable_ends = Some(at);
             self.troubles.insert((at, id));
         }
+    }
+
+    /// Does not count the time since the last call of this as trouble if the process did not
+    /// run meanwhile.
+    pub(super) fn forgive_sleep(&mut self, now: Moment) {
+        let Some(last) = self.awake.take() else {
+            return;
+        };
+        let (Wait::AtMost(wait), slept) = (self.limits.unavailable_wait, now.since(last)) else {
+            return;
+        };
+        if slept < ASLEEP {
+            return;
+        }
+        // The others came to be known just now.
+        let known = (last.after(wait), LeaseId(u64::MAX));
+        let before: Vec<_> = self.troubles.range(..=known).copied().collect();
+        for (at, id) in before {
+            let later = at.after(slept);
+            self.troubles.remove(&(at, id));
+            self.troubles.insert((later, id));
+            if let Some(acquiring) = self.acquiring.get_mut(&id) {
+                acquiring.unavailable_ends = Some(later);
+            }
+        }
+    }
+
+    /// When the clock is to be read again, so that a sleep of the process is noticed.
+    pub(super) fn next_heartbeat(&self) -> Option<Moment> {
+        self.awake.map(|last| last.after(HEARTBEAT))
     }
 
     /// Before the server's first answer, "held by somebody else" would be a guess, so

@@ -24,13 +24,16 @@ for i = 2, ARGV[2] + 1 do
     facts[5] = math.max(0, now - first)
   end
   if string.byte(value) == 42 then -- '*'
-    local sharing = call('ZRANGE', holders, 0, ARGV[1] - 1, 'WITHSCORES')
-    facts[3] = call('ZCOUNT', holders, '(' .. string.format('%.0f', millis), '+inf')
+    -- Those whose lease has ended come first, and take up no places.
+    local ended = call('ZCOUNT', holders, '-inf', string.format('%.0f', millis))
+    facts[3] = call('ZCARD', holders) - ended
+    local sharing = {}
+    if tonumber(ARGV[1]) > 0 then
+      sharing = call('ZRANGE', holders, ended, ended + ARGV[1] - 1, 'WITHSCORES')
+    end
     for j = 1, #sharing, 2 do
-      if tonumber(sharing[j + 1]) > millis then
-        facts[#facts + 1] = sharing[j]
-        facts[#facts + 1] = sharing[j + 1] - millis
-      end
+      facts[#facts + 1] = sharing[j]
+      facts[#facts + 1] = sharing[j + 1] - millis
     end
   end
   reply[#reply + 1] = facts
