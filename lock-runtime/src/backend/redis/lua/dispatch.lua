@@ -212,7 +212,7 @@ local function dispatch(owner, popped, popped_place, deaf)
         if count > 0 then redis.call('INCRBY', FENCE, count) end
       end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name .. tokens) > 0 then
+      if redis.call('PUBLISH', channel .. AT, grant(fence, OWNER, name, tokens)) > 0 then
         granted[name] = fence
         chained = tokens
         if kind == 'x' then
