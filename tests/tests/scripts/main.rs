@@ -1,6 +1,7 @@
 //! Each script does what `docs/protocol.md` says of it, also when memory is full, data is lost or others misbehave.
 
 mod chains;
+mod clocks;
 mod many;
 mod shared;
 mod shared_in_full_memory;
