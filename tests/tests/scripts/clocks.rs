@@ -91,6 +91,7 @@ async fn a_chain_passes_nobody_who_joined_before_the_clock_went_back() {
         tokio::time::sleep(LATER).await;
     }
     assert!(holder.release(1).await);
+    assert_eq!(server.waiting("key").await, 4, "nobody follows");
     assert!(peer.release(2).await);
     assert_eq!(holder.holder().await, Some(token(3)));
 }
