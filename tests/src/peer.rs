@@ -39,6 +39,10 @@ pub fn script_text(name: &str) -> &'static str {
         "acquire" => lua::ACQUIRE,
         "ask" => lua::ASK,
         "release" => lua::RELEASE,
+        "renew" => lua::RENEW,
+        "force" => lua::FORCE,
+        "many" => lua::MANY,
+        "many declared" => lua::MANY_DECLARED,
         other => panic!("no script is called {other}"),
     }
 }

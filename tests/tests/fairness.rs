@@ -204,7 +204,14 @@ async fn waiters_of_a_paused_process_cost_one_grant_and_not_one_each() {
     let server = RedisServer::start().await;
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    line_up(&server, &mut first, 5, &mut second).await;
+    // Each with a ttl of its own: a chain would cost one grant too.
+    for place in 1..=5 {
+        let ttl = 60_000 + place;
+        first.send(&format!("pass {place} {KEY} {ttl}")).await;
+        server.in_line(KEY, place).await;
+    }
+    second.send(&format!("pass b {KEY}")).await;
+    server.in_line(KEY, 6).await;
     first.pause();
     guard.release();
     // The grant lasts 3 s, and five would 15 s.

@@ -1,6 +1,6 @@
 //! Clients that take a lock with SET NX PX under its plain name, beside ours on the ordinary store.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::LockError;
 use redis::Value;
@@ -124,6 +124,28 @@ async fn the_name_of_the_lock_is_its_key() {
     ] {
         assert!(matches!(refused, Err(LockError::InvalidOptions { .. })));
     }
+}
+
+/// Nobody asks for such a grant: asking every second, they would have it after half of that on average.
+#[tokio::test]
+async fn a_hand_over_of_a_key_with_line_feeds_is_heard() {
+    const TIMES: u32 = 20;
+    let key = format!("a\nb\n{:032x}\n", 7);
+    let server = RedisServer::start().await;
+    let url = format!("{}?layout=plain", server.url());
+    let (locks, others) = (connect(&*url).await, connect(&*url).await);
+    let mut guard = take(&locks, &key, LONG).await;
+    let started = Instant::now();
+    for _ in 0..TIMES {
+        let request = others.lock(&key).ttl(LONG).wait_forever();
+        let waiter = in_line(&others, request).await;
+        release(guard).await;
+        guard = within(PATIENCE, waiter).await.unwrap();
+    }
+    let took = started.elapsed();
+    assert!(took < TIMES * Duration::from_millis(200), "{took:?}");
+    assert_eq!(server.cmd(&["EXISTS", &key]).await, Value::Int(1));
+    release(guard).await;
 }
 
 /// Redisson's `RLock` is a hash, for which its scripts and ours find each other's key of the wrong type.

@@ -21,7 +21,8 @@ async fn a_stopped_process_with_fifty_waiters_costs_one_grant() {
     let (mut stopped, mut living) = (process(&server).await, process(&server).await);
     let locks = connect(&server.url()).await;
     let holder = take(&locks, "key", LONG).await;
-    stopped.send(&format!("crowd {WAITERS} key")).await;
+    // A chain of them would cost one grant too.
+    stopped.send(&format!("crowd {WAITERS} key apart")).await;
     server.in_line("key", WAITERS).await;
     living.send("pass last key").await;
     server.in_line("key", WAITERS + 1).await;

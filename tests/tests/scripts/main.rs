@@ -1,11 +1,14 @@
 //! Each script does what `docs/protocol.md` says of it, also when memory is full, data is lost or others misbehave.
 
+mod at_random;
 mod chains;
+mod clocks;
 mod many;
 mod shared;
 mod shared_in_full_memory;
 mod silence;
 mod strangers;
+mod twins;
 
 use tests::{Peer, RedisServer, token};
 

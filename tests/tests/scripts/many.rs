@@ -3,7 +3,7 @@
 use redis::{FromRedisValue as _, Value};
 use tests::{
     Peer, RedisServer,
-    Step::{Acquire, Release, Renew},
+    Step::{Acquire, Join, Release, Renew},
     token,
 };
 
@@ -136,6 +136,28 @@ async fn the_line_is_kept_to() {
     assert_eq!(texts(&answers[0])[1], "waiting");
     assert_eq!(texts(&answers[1]), [format!("-{}", token(1))]);
     assert_eq!(peer.holder().await, Some(token(2)));
+}
+
+/// The first of the calls finds the lock free, and is handed it together with all who wait.
+#[tokio::test]
+async fn who_joins_behind_a_hand_over_is_noted_and_the_queue_has_a_ttl() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "a", true).await;
+    peer.open().await;
+    peer.many(&[("a", Acquire(1, TTL)), ("a", Join(2, TTL))])
+        .await;
+    // As when the lease has ended.
+    let owner = RedisServer::owner_key("a");
+    let _: i64 = peer.cmd(&["DEL", &owner]).await;
+    let answers = peer.many(&[("a", Join(3, TTL)), ("a", Join(4, TTL))]).await;
+    assert_eq!(peer.holder().await, Some(token(2)));
+    for key in [RedisServer::queue_key("a"), RedisServer::seen_key("a")] {
+        let left: i64 = peer.cmd(&["PTTL", &key]).await;
+        assert!((1..=60_000).contains(&left), "{key}: {left}");
+    }
+    assert_eq!(texts(&answers[1])[5], "0", "nobody else waits");
+    assert!(peer.release(2).await);
+    assert_eq!(peer.holder().await, Some(token(4)), "it is passed over");
 }
 
 /// Who releases a lock that it does not know to hold, in the call that hands it the lock.

@@ -88,6 +88,29 @@ async fn a_connection_that_is_deaf_keeps_nobody_from_a_shared_lock() {
     assert!(holder.release(1).await);
     assert!(reader.renew(3, 60_000).await);
     assert!(reader.renew(5, 60_000).await, "a dead writer is in its way");
+    // A deaf reader does not share it: else it would have no room for others, or never end with them.
+    for kind in ["r", "p2"] {
+        let _: () = holder.cmd(&["FLUSHALL"]).await;
+        holder.acquire(1, 60_000, true).await;
+        for number in 2..=5 {
+            let peer = if number % 2 == 0 {
+                &mut deaf
+            } else {
+                &mut reader
+            };
+            kind.clone_into(&mut peer.kind);
+            peer.acquire(number, 60_000, true).await;
+        }
+        assert!(holder.release(1).await);
+        let holders = RedisServer::holders_key("deaf");
+        let holders: Vec<String> = holder.cmd(&["ZRANGE", &holders, "0", "-1"]).await;
+        assert_eq!(holders, [token(3), token(5)], "{kind}");
+        for number in [3, 5] {
+            assert!(reader.renew(number, 60_000).await, "{kind}");
+            assert!(reader.release(number).await, "{kind}");
+        }
+        assert_eq!(server.keys("lock:{*").await, [""; 0], "{kind}");
+    }
 }
 
 #[tokio::test]

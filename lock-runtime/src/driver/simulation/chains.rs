@@ -14,7 +14,7 @@ use crate::vocabulary::terms::LeaseId;
 /// How many follow the first at most.
 const MOST: usize = 63;
 /// By how many microseconds they may have joined after one whom they overtake.
-const WINDOW: u64 = 1_000;
+pub(super) const WINDOW: u64 = 1_000;
 
 impl Lock {
     /// Takes those out of the line who get the lock together with this one.

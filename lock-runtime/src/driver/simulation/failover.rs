@@ -10,6 +10,9 @@ use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 
+/// By how much the clock of a replica is behind that of its master.
+const BEHIND: Duration = Duration::from_secs(2);
+
 /// What the clients do about failovers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Safeguard {
@@ -99,6 +102,7 @@ impl World {
         let fence = server.fence;
         *server = replica.take_over(self.now);
         server.fence = fence;
+        server.ahead = server.ahead.saturating_sub(BEHIND);
         server.listeners.clear();
         server.published.clear();
         self.say(|| "a replica takes over".into());

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::chains::WINDOW;
 use crate::backend::redis::protocol::call::{Call, Company, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::message::Grant;
@@ -46,6 +47,8 @@ pub(super) struct Lock {
     holders: Vec<Holder>,
     pub(super) queue: BTreeMap<(u64, String), Member>,
     seen: BTreeMap<usize, Moment>,
+    /// By how many microseconds places are ahead of a clock that has gone back.
+    behind: u64,
     /// The clients of whom more wait.
     pub(super) crowded: BTreeSet<usize>,
 }
@@ -178,7 +181,7 @@ impl Server {
                 return Reply::Differs { permits };
             }
             if !terms.wait.is_try() {
-                let place = place.unwrap_or(now.as_nanos() / 1000);
+                let place = place.unwrap_or_else(|| lock.next_place(now));
                 lock.enqueue(now, client, ticket, place, company);
                 stands = Some(place);
             }
@@ -203,8 +206,7 @@ impl Server {
     }
 
     fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
-        let lock = self.lock(now, &tickets[0]);
-        lock.seen.insert(client, now);
+        self.lock(now, &tickets[0]).note(now, client);
         self.dispatch(now, client, &tickets[0].terms.key);
         let mut standings = Vec::new();
         for ticket in tickets {
@@ -416,6 +418,33 @@ impl Lock {
             };
             self.queue.insert((place, ticket.token.to_string()), member);
         }
+        self.note(now, client);
+    }
+
+    /// A client lives. Those who were seen before the clock went back may be gone.
+    fn note(&mut self, now: Moment, client: usize) {
         self.seen.insert(client, now);
+        for seen in self.seen.values_mut() {
+            *seen = now.min(*seen);
+        }
+    }
+
+    /// The place of one who joins now: behind everybody, also where the clock has gone back.
+    fn next_place(&mut self, now: Moment) -> u64 {
+        let now = now.as_nanos() / 1000;
+        let Some(((last, _), _)) = self.queue.last_key_value() else {
+            self.behind = 0;
+            return now;
+        };
+        if *last < now {
+            return now;
+        }
+        if last - now < WINDOW {
+            return last + 1;
+        }
+        if now + self.behind <= *last {
+            self.behind = last + WINDOW + 1 - now;
+        }
+        now + self.behind
     }
 }

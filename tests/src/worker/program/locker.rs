@@ -14,9 +14,11 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 /// Orders, where NAME is the test's for one acquisition:
 ///
 /// - `acquire NAME KEY WAIT_MS`; says `NAME granted FENCE` or `NAME refused ERROR` when it is so
-/// - `pass NAME KEY`: the same, waiting for ever, and releases at once
+/// - `pass NAME KEY [TTL_MS]`: the same, waiting for ever, and releases at once
 /// - `all NAME TTL_MS KEY…`: as `acquire`, of all keys, waiting for ever
-/// - `crowd COUNT KEY`: the same so many times at once
+/// - `crowd COUNT KEY [apart]`: the same so many times at once; `apart` with a ttl of its own for each, so that none of
+///   them is granted the lock together with another one
+/// - `turns COUNT KEY MS`: so many at once, each of which holds the lock for that long; says `granted FENCE` for each
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
 /// - `release NAME`; says `NAME released BOOL`
 pub(crate) async fn locker(mut orders: Orders, url: &str) {
@@ -38,15 +40,29 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
                 let task = tokio::spawn(acquire((*name).to_owned(), request.acquire()));
                 begun.insert((*name).to_owned(), task);
             }
-            ["pass", name, key] => {
-                let request = locks.lock(*key).ttl(LEASE).wait_forever();
+            ["pass", name, key, ttl @ ..] => {
+                let ttl = ttl.first().map(|it| it.parse().expect("milliseconds"));
+                let ttl = ttl.map_or(LEASE, Duration::from_millis);
+                let request = locks.lock(*key).ttl(ttl).wait_forever();
                 tokio::spawn(acquire((*name).to_owned(), request.acquire()));
             }
-            ["crowd", count, key] => {
+            ["crowd", count, key, apart @ ..] => {
                 let count: u64 = count.parse().expect("a number");
                 for number in 0..count {
+                    let more = if apart.is_empty() { 0 } else { number };
+                    let request = locks.lock(*key).ttl(LEASE + Duration::from_millis(more));
+                    let acquiring = request.wait_forever().acquire();
+                    tokio::spawn(acquire(number.to_string(), acquiring));
+                }
+            }
+            ["turns", count, key, time] => {
+                let time = Duration::from_millis(time.parse().expect("milliseconds"));
+                for _ in 0..count.parse().expect("a number") {
                     let request = locks.lock(*key).ttl(LEASE).wait_forever();
-                    tokio::spawn(acquire(number.to_string(), request.acquire()));
+                    tokio::spawn(request.run(async move |lock| {
+                        println!("granted {}", lock.fencing_token());
+                        tokio::time::sleep(time).await;
+                    }));
                 }
             }
             ["drop", name] => {

@@ -1,3 +1,13 @@
+-- What is published to those who get the lock, with each field on a line. The key of an
+-- owner that has line feeds has them there too: their number stands behind the fence.
+local function grant(fence, owner, name, tokens)
+  if string.find(owner, '\n', 1, true) then
+    local _, feeds = string.gsub(owner, '\n', '')
+    fence = fence .. ' ' .. feeds
+  end
+  return fence .. '\n' .. owner .. '\n' .. name .. tokens
+end
+
 -- Those who get the lock together with `head`, which has been taken out of the line
 -- under `name`: who differs from it by nothing but the token, wants others to follow, and
 -- joined at most WINDOW after the first in line who is left out. Takes them out too.

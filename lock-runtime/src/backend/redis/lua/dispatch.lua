@@ -13,7 +13,8 @@
 --             kind:ttl:channel, a new line, name; half a microsecond more where the
 --             member is granted the lock alone
 -- :s seen:    a sorted set, the channels of connections by when they last asked; half a
---             microsecond later where several of a connection wait
+--             microsecond later where several of a connection wait. Below 0, by how much
+--             places are ahead of a clock that has gone back
 -- :h holders: a sorted set, the names of those who share the lock by the ends of
 --             their leases (server time in milliseconds)
 --
@@ -60,16 +61,37 @@ local function has_more(channel)
   return (redis.call('ZSCORE', SEEN, channel) or 0) % 1 ~= 0
 end
 
--- Notes that a connection lives, and forgets those that are silent.
+-- Notes that a connection lives, and forgets those that are silent. A connection that
+-- was seen before the clock went back counts as seen now, since it may be gone.
 local function note(channel, now, more)
   redis.call('ZADD', SEEN, more and digits(now) .. MORE or digits(now), channel)
-  redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. digits(now - SILENCE))
+  local later = redis.call('ZRANGE', SEEN, digits(now + 1), '+inf', 'BYSCORE', 'WITHSCORES')
+  for i = 1, #later, 2 do
+    redis.call('ZADD', SEEN, later[i + 1] % 1 ~= 0 and digits(now) .. MORE or digits(now), later[i])
+  end
+  redis.call('ZREMRANGEBYSCORE', SEEN, '0', '(' .. digits(now - SILENCE))
   redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
+end
+
+-- The place of one who joins now: behind everybody, also where the clock has gone back.
+-- Places stay as far apart as the members joined, since SEEN keeps by how much the clock
+-- is behind them, as the negative score of ''. The first member after such a jump may have
+-- joined long after the last one before it, so that their places are a window apart.
+local function next_place(now)
+  if redis.call('ZCOUNT', QUEUE, digits(now), '+inf') == 0 then return now end
+  local last = math.floor(redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2])
+  if last - now < WINDOW then return last + 1 end
+  local place = now - (redis.call('ZSCORE', SEEN, '') or 0)
+  if place <= last then
+    place = last + WINDOW + 1
+    redis.call('ZADD', SEEN, digits(now - place), '')
+  end
+  return place
 end
 
 local function enqueue(member, place, channel, more, alone)
   local now = time()
-  place = place or now
+  place = place or next_place(now)
   redis.call('ZADD', QUEUE, 'NX', alone and digits(place) .. ALONE or digits(place), member)
   redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
   note(channel, now, more)
@@ -165,7 +187,8 @@ end
 local function crowd(own)
   local waiters = math.max(redis.call('ZCARD', QUEUE) - own, 0)
   if waiters == 0 then return 0, 0 end
-  return waiters, (time() - redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')[2]) / 1000
+  local first = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')[2]
+  return waiters, math.max(time() - first, 0) / 1000
 end
 
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
@@ -212,7 +235,7 @@ local function dispatch(owner, popped, popped_place, deaf)
         if count > 0 then redis.call('INCRBY', FENCE, count) end
       end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name .. tokens) > 0 then
+      if redis.call('PUBLISH', channel .. AT, grant(fence, OWNER, name, tokens)) > 0 then
         granted[name] = fence
         chained = tokens
         if kind == 'x' then

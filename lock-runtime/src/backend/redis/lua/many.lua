@@ -35,9 +35,10 @@ end
 local function join(line, owner, name, ttl, mark)
   line.place, line.others = line.place + 1, line.others + 1
   local place = string.format('%.0f', line.place)
-  if mark == '+' and not line.more then
-    call('ZADD', owner .. ':s', place .. MORE, CHANNEL)
-    line.more = true
+  local more = mark == '+'
+  if more ~= line.more then
+    call('ZADD', owner .. ':s', 'INCR', more and MORE or '-' .. MORE, CHANNEL)
+    line.more = more
   end
   local member = 'x:' .. ttl .. ':' .. CHANNEL .. '\n' .. name
   call('ZADD', owner .. ':q', 'NX', mark == '-' and place .. ALONE or place, member)
@@ -69,8 +70,8 @@ local function one(owner, name, what)
     end
   end
   local reply = by_script(acquire, owner, name, ttl, CHANNEL, mark ~= '' and 'x' .. mark or nil)
-  -- Nobody else can enter beside a holder who shares the lock with nobody.
-  if type(reply) == 'table' and reply[2] == 'waiting' and string.find(reply[5], '^[^*]') then
+  -- A reply of the fast path: nothing was handed over, and nobody else can enter.
+  if type(reply) == 'table' and reply[2] == 'waiting' and #reply == 6 then
     joined[owner] = {
       place = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = mark == '+',
     }

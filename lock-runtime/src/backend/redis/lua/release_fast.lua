@@ -33,7 +33,7 @@ end
 fence = string.format('%d%09d', fence / 1000000000, fence % 1000000000)
 call('SET', KEYS[1], name, 'PX', math.min(ttl, CLAIM_TTL))
 if waiting == more + 1 then call('DEL', seen) end
-if call('PUBLISH', channel .. AT, fence .. '\n' .. KEYS[1] .. '\n' .. name .. tokens) == 0 then
+if call('PUBLISH', channel .. AT, grant(fence, KEYS[1], name, tokens)) == 0 then
   return general(owner, nil, nil, channel)
 end
 return owner

@@ -11,7 +11,7 @@ use crate::vocabulary::key::LockKey;
 pub(crate) struct Grant {
     pub(crate) token: Token,
     pub(crate) fence: u64,
-    /// The full name of the owner key.
+    /// The full name of the owner key, which has line feeds where it is the text of a plain name.
     pub(crate) owner: Box<str>,
     /// The name of the acquisition on the server.
     pub(crate) name: Box<str>,
@@ -20,7 +20,7 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// The lock that was handed over.
+    /// The lock that was handed over, where its name stands in braces.
     pub(crate) fn key(&self) -> Option<LockKey> {
         let (_, rest) = self.owner.split_once('{')?;
         rest.strip_suffix('}').map(LockKey::unchecked)
@@ -65,12 +65,18 @@ impl Message {
                 followers: lines.next().and_then(|it| it.parse().ok()).unwrap_or(0),
             },
             fence => {
-                let fence = fence.parse().ok()?;
-                let (owner, name) = (lines.next()?.into(), lines.next()?);
+                let (fence, feeds) = fence.split_once(' ').unwrap_or((fence, "0"));
+                let (fence, feeds) = (fence.parse().ok()?, feeds.parse().ok()?);
+                let mut owner = lines.next()?.to_owned();
+                for _ in 0_usize..feeds {
+                    owner.push('\n');
+                    owner.push_str(lines.next()?);
+                }
+                let name = lines.next()?;
                 Self::Granted(Grant {
                     token: Token::parse(name)?,
                     fence,
-                    owner,
+                    owner: owner.into(),
                     name: name.into(),
                     followers: lines.map(Token::parse).collect::<Option<_>>()?,
                 })
@@ -83,7 +89,13 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted(grant) => {
-                write!(f, "{}\n{}\n{}", grant.fence, grant.owner, grant.name)?;
+                let Grant {
+                    fence, owner, name, ..
+                } = grant;
+                match owner.matches('\n').count() {
+                    0 => write!(f, "{fence}\n{owner}\n{name}")?,
+                    feeds => write!(f, "{fence} {feeds}\n{owner}\n{name}")?,
+                }
                 let mut followers = grant.followers.iter();
                 followers.try_for_each(|token| write!(f, "\n{token}"))
             }
@@ -119,8 +131,13 @@ mod tests {
             name: format!("{token} 1@host shop::buy").into(),
             followers: vec![token; 2],
         };
+        let plain = Grant {
+            owner: format!("a\nb\n\n{token}").into(),
+            ..grant.clone()
+        };
         for message in [
             Message::Granted(grant),
+            Message::Granted(plain),
             Message::Revoked(token),
             Message::Asked {
                 channel: "lock:grant:1".into(),
@@ -136,7 +153,16 @@ mod tests {
             let text = message.to_string();
             assert_eq!(Message::parse(text.as_bytes()), Some(message));
         }
-        for text in ["", "7", "7\nlock:{a}\nnobody", "revoked", "told\n1", "?\n?"] {
+        let short = format!("7 2\na\n{token}");
+        for text in [
+            "",
+            "7",
+            "7\nlock:{a}\nnobody",
+            &short,
+            "revoked",
+            "told\n1",
+            "?\n?",
+        ] {
             assert_eq!(Message::parse(text.as_bytes()), None, "{text}");
         }
     }

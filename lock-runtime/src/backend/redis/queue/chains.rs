@@ -1,8 +1,11 @@
 //! Chains: acquisitions of one connection to which the server has handed a lock at once,
 //! and which pass it on among themselves.
 
+mod keys;
+
 use std::collections::VecDeque;
 
+use self::keys::Keys;
 use crate::backend::token::Token;
 use crate::base::numbers::Numbered;
 use crate::vocabulary::key::LockKey;
@@ -10,7 +13,10 @@ use crate::vocabulary::terms::LeaseId;
 
 /// The chains of one connection, each by the token of its first.
 #[derive(Debug, Default)]
-pub(super) struct Chains(Numbered<Token, Chain>);
+pub(super) struct Chains {
+    by_token: Numbered<Token, Chain>,
+    keys: Keys,
+}
 
 /// Those who follow whoever holds the lock.
 #[derive(Debug)]
@@ -22,40 +28,45 @@ struct Chain {
 
 impl Chains {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_token.is_empty()
     }
 
     pub(super) fn has(&self, key: &LockKey) -> bool {
-        self.0.values().any(|chain| chain.key == *key)
+        self.keys.has(key)
     }
 
     /// The tokens of the chains for these locks.
     pub(super) fn of(&self, concerns: impl Fn(&LockKey) -> bool) -> Vec<Token> {
-        let concerned = self.0.iter().filter(|(_, chain)| concerns(&chain.key));
+        let all = self.by_token.iter();
+        let concerned = all.filter(|(_, chain)| concerns(&chain.key));
         concerned.map(|(token, _)| *token).collect()
     }
 
     /// Marks of the keys whose locks are passed on.
     pub(super) fn marks(&self) -> u64 {
-        let keys = self.0.values().map(|chain| chain.key.mark());
-        keys.fold(0, |marks, mark| marks | mark)
+        self.keys.marks()
     }
 
     pub(super) fn insert(&mut self, token: Token, key: LockKey, followers: VecDeque<LeaseId>) {
-        self.0.insert(token, Chain { key, followers });
+        self.remove(token);
+        self.keys.add(key.clone());
+        self.by_token.insert(token, Chain { key, followers });
     }
 
     /// Ends a chain, and returns who has followed.
     pub(super) fn remove(&mut self, token: Token) -> Vec<LeaseId> {
-        let chain = self.0.remove(&token);
-        chain.map_or_else(Vec::new, |chain| chain.followers.into())
+        let Some(chain) = self.by_token.remove(&token) else {
+            return Vec::new();
+        };
+        self.keys.remove(&chain.key);
+        chain.followers.into()
     }
 
     /// Takes out the next; a chain in which nobody follows ends.
     pub(super) fn next(&mut self, token: Token) -> Option<LeaseId> {
-        let next = self.0.get_mut(&token)?.followers.pop_front();
+        let next = self.by_token.get_mut(&token)?.followers.pop_front();
         if next.is_none() {
-            self.0.remove(&token);
+            self.remove(token);
         }
         next
     }
@@ -66,7 +77,7 @@ impl Chains {
     }
 
     pub(super) fn followers(&self, token: Token) -> impl Iterator<Item = &LeaseId> {
-        let chain = self.0.get(&token);
+        let chain = self.by_token.get(&token);
         chain.into_iter().flat_map(|chain| &chain.followers)
     }
 }

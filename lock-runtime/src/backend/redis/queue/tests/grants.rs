@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::{Peer, TTL, asked, line, token};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, Standing};
+use crate::backend::token::Token;
 use crate::vocabulary::terms::Wait;
 
 #[test]
@@ -103,4 +105,24 @@ fn a_grant_after_gone_is_given_back() {
     assert_eq!(token(&peer.call()), old);
     peer.push(fresh, 12);
     peer.silent();
+}
+
+#[test]
+fn a_push_in_quarantine_is_not_believed_whatever_the_key_looks_like() {
+    for owner in ["lock:{k}", "k", "a\nb", "{"] {
+        let (mut peer, who) = Peer::waiting();
+        peer.queue.quarantined(peer.now, Some(TTL));
+        for token in [who, Token::new().expect("random numbers")] {
+            let grant = Grant {
+                token,
+                fence: 9,
+                owner: owner.into(),
+                name: token.to_string().into(),
+                followers: Vec::new(),
+            };
+            peer.queue.heard(peer.now, Message::Granted(grant));
+            assert!(peer.outcome().is_none(), "{owner}");
+            peer.silent();
+        }
+    }
 }
