@@ -56,8 +56,9 @@ pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy};
 pub use register::{Register, Section};
 pub use server::{
-    Authority, ClusterBuilder, ClusterFleet, Identity, RedisServer, RedisServerBuilder,
-    RedlockFleet, SentinelBuilder, SentinelFleet, SharedCluster, SharedSentinels, Switches,
+    Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,
+    RedisServerBuilder, RedlockFleet, SentinelBuilder, SentinelFleet, SharedCluster,
+    SharedSentinels, Switches,
 };
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,

@@ -3,9 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
+use redis::aio::MultiplexedConnection;
 use tests::{
-    PATIENCE, Proxy, RedisServer, connect, eventually, granted, queue, release, take, timed, within,
+    PATIENCE, Proxy, RedisServer, RedlockFleet, connect, eventually, queue, release, take, timed,
+    within,
 };
+use tokio::task::JoinHandle;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest lease in these tests, but where one says so.
@@ -150,12 +153,18 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
     let mut server = old_server().await;
     let locks = connect(config(server.url())).await;
     let other = connect(config(server.url())).await;
+    // Somebody without the setting.
+    let stranger = connect(LockConfig::new(server.url()).expect("a URL")).await;
     let guard = take_when_granted(&locks, LONGEST).await;
-    let waiter = queue(&server, &other, "key", LONGEST, 1).await;
+    let waiter = granted_at(queue(&server, &other, "key", LONGEST, 1).await);
+    let handed_on = take(&stranger, "handed on", PATIENCE).await;
+    let believer = granted_at(queue(&server, &other, "handed on", LONGEST, 1).await);
     server.restart().await;
-    let back = async || server.listeners().await == 2;
+    let back = async || server.listeners().await == 3 && locks.health().await.connected;
     eventually(PATIENCE, back).await;
-    let start = std::time::Instant::now();
+    let until = until(&other).await;
+    // The server tells the waiter that the lock is its own.
+    release(handed_on).await;
     // Longer than its lease was when the server went.
     let work = guard.hold(tokio::time::sleep(LONGEST / 2 + SECOND / 2));
     within(PATIENCE, work).await.expect("it is renewed");
@@ -165,9 +174,27 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
         "{forced:?}"
     );
     release(guard).await;
-    let next = granted(PATIENCE, waiter).await;
-    assert!(start.elapsed() > LONGEST, "{:?}", start.elapsed());
-    release(next).await;
+    for waiter in [waiter, believer] {
+        let (at, next) = within(PATIENCE, waiter).await.expect("no panic");
+        assert!(at >= until, "{:?} too early", until.duration_since(at));
+        release(next).await;
+    }
+}
+
+/// Until when nothing is granted, once it is connected.
+async fn until(locks: &LockManager) -> SystemTime {
+    let connected = async || locks.health().await.connected;
+    eventually(PATIENCE, connected).await;
+    let until = locks.health().await.quarantined_until;
+    until.expect("it has just started")
+}
+
+/// The guard that a waiter gets, and when it got that.
+fn granted_at(waiter: JoinHandle<LockGuard>) -> JoinHandle<(SystemTime, LockGuard)> {
+    tokio::spawn(async {
+        let guard = waiter.await.expect("no panic");
+        (SystemTime::now(), guard)
+    })
 }
 
 #[tokio::test]
@@ -217,6 +244,51 @@ async fn a_probe_tells_until_when() {
     let locks = connect(config(server.url())).await;
     release(take_when_granted(&locks, LONGEST).await).await;
     assert_eq!(locks.health().await.quarantined_until, None);
+}
+
+#[tokio::test]
+async fn a_quarantine_may_end_before_all_connections_are_open() {
+    let server = RedisServer::start().await;
+    let mut keeper = server.connection().await;
+    // The keeper's, and one of the two.
+    set_most_clients(&mut keeper, 2).await;
+    let config = config(server.url()).pool_size(2).connect_timeout(PATIENCE);
+    // On a thread of its own: it must not take the time of the test, and could.
+    let (sender, connected) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().expect("a runtime");
+        let connected = runtime.block_on(LockManager::connect(config));
+        let _ = sender.send(connected);
+    });
+    tokio::time::sleep(LONGEST + SECOND).await;
+    set_most_clients(&mut keeper, 100).await;
+    let connected = within(PATIENCE / 2, connected).await.expect("no panic");
+    let locks = connected.expect("there is room for both");
+    release(take(&locks, "key", LONGEST).await).await;
+}
+
+async fn set_most_clients(connection: &mut MultiplexedConnection, most: u32) {
+    let mut command = redis::cmd("CONFIG");
+    command.arg("SET").arg("maxclients").arg(most);
+    let set = command.query_async::<()>(connection).await;
+    set.expect("it may be set");
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_went_back_past_its_start_may_have_started_just_now() {
+    let Some(mut fleet) = RedlockFleet::with_clocks("a clock that went back").await else {
+        return;
+    };
+    fleet.set_clock(0, 3_600 * SECOND).await;
+    fleet.servers[0].restart().await;
+    fleet.set_clock(0, Duration::ZERO).await;
+    let locks = connect(config(fleet.servers[0].url())).await;
+    let said = refused(&locks).await;
+    assert!(said.contains("no lock is granted until"), "{said}");
+    let (took, guard) = timed(take_when_granted(&locks, LONGEST)).await;
+    assert!(took > LONGEST - SECOND, "{took:?}");
+    release(guard).await;
 }
 
 #[tokio::test]

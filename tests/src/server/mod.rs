@@ -4,6 +4,7 @@ mod bus;
 mod certificates;
 mod clock;
 mod cluster;
+mod fake_sentinel;
 mod launch;
 mod peers;
 mod redlock;
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 
 pub use self::certificates::{Authority, Identity};
 pub use self::cluster::{ClusterBuilder, ClusterFleet};
+pub use self::fake_sentinel::FakeSentinel;
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
 pub use self::redlock::RedlockFleet;

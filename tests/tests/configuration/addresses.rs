@@ -29,6 +29,11 @@ async fn bad_urls_are_refused_and_not_shown() {
         "redis+sentinel://localhost/service?sentinel_pass=hunter2",
         "redis+cluster://me:hunter2@localhost/2",
         "redis+unix:///redis.sock?db=-1&pass=hunter2",
+        "redis+unix://",
+        "redis+unix:///",
+        "redis+unix://?db=1&pass=hunter2",
+        "redis+unix://redis.sock",
+        "redis+unix://me:hunter2@/redis.sock",
         "redis+unix:///redis.sock?db=one&pass=hunter2",
         "me:hunter2@localhost",
     ] {
@@ -99,6 +104,8 @@ async fn a_url_with_another_scheme_says_what_to_write() {
         ("redis+cluster://h/2", "no databases"),
         ("redis://h:1,i:2", "several hosts"),
         ("unix:///redis.sock", "`redis+unix:///path`"),
+        ("redis+unix://", "names no socket"),
+        ("redis+unix://run/redis.sock", "`redis+unix:///path`"),
         ("http://h", "must begin with one of `memory:`, `redis://`"),
     ] {
         let text = LockConfig::new(url).expect_err(url).to_string();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tests::{
-    LONG, PATIENCE, SentinelFleet, connect, eventually, granted, queue, release, settled, take,
-    take_turn, unique, within,
+    LONG, PATIENCE, RedisServer, SentinelFleet, connect, eventually, granted, queue, release,
+    settled, take, take_turn, unique, within,
 };
 
 use crate::{FAILED_OVER, config, left, master, replicated, watchful};
@@ -102,13 +102,26 @@ async fn fences_grow_over_failovers() {
     let locks = connect(config(fleet.url())).await;
     let mut last = 0;
     for _ in 0..3 {
+        let first = fleet.master().await;
+        // What comes now is not on the replica that takes over.
+        fleet.cut_off(first).await;
         for _ in 0..5 {
             let fence = take_turn(&locks, "key").await;
             assert!(fence > last, "{fence} after {last}");
             last = fence;
         }
+        let lagging = &fleet.nodes()[(first + 1) % fleet.nodes().len()];
+        assert!(counter(lagging).await < last, "the replica lags");
         fleet.failover().await;
+        left(&fleet.nodes()[first]).await;
+        fleet.rejoin(first).await;
         fleet.settled().await;
         within(PATIENCE, settled(&locks)).await;
     }
+}
+
+/// The counter that fencing tokens are taken from, as far as a server knows it.
+async fn counter(server: &RedisServer) -> u64 {
+    let counter = server.cmd(&["GET", RedisServer::FENCE_KEY]).await;
+    redis::from_redis_value(counter).expect("a number")
 }

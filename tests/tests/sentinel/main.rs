@@ -3,6 +3,7 @@
 mod access;
 mod failover;
 mod finding;
+mod stale;
 
 use std::time::Duration;
 

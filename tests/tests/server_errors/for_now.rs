@@ -95,6 +95,44 @@ async fn readonly_behind_an_address_that_leads_to_another_server_by_now() {
     leaves_nothing(&new, "held", SOON).await;
 }
 
+/// How many connections the server has accepted so far.
+async fn accepted(server: &RedisServer) -> u64 {
+    let info = server.cmd(&["INFO", "stats"]).await;
+    let info: String = redis::from_redis_value(info).expect("text");
+    let field = "total_connections_received:";
+    let count = info.lines().find_map(|line| line.strip_prefix(field));
+    count.expect("it says so").parse().expect("a number")
+}
+
+#[tokio::test]
+async fn readonly_for_longer_makes_no_storm_of_connections() {
+    let hour = 3_600_000_000;
+    for (scheme, parameters) in [
+        ("redis", "layout=declared"),
+        ("redis+setnx", ""),
+        // The counter is ahead of the clock, so that opening writes nothing.
+        ("redis", ""),
+    ] {
+        let server = RedisServer::start().await;
+        let ahead = std::time::UNIX_EPOCH.elapsed().expect("later").as_micros() + hour;
+        let fence = ["SET", RedisServer::FENCE_KEY, &ahead.to_string()];
+        server.cmd(&fence).await;
+        let url = format!("{scheme}://{}?{parameters}", server.addr());
+        let locks = connect(&*url).await;
+        release(take(&locks, "before", TTL).await).await;
+        // Nobody listens there.
+        replica_of(&server, 1).await;
+        let before = accepted(&server).await;
+        let waiting = locks.lock("key").ttl(TTL).wait(2 * SECOND).acquire();
+        let text = waiting.await.expect_err("a replica").to_string();
+        let connections = accepted(&server).await - before;
+        assert!(text.contains("READONLY"), "{url}: {text}");
+        assert!(connections < 45, "{url}: {connections} connections");
+        promote(&server).await;
+        release(within(FOUND, take(&locks, "after", TTL)).await).await;
+    }
+}
+
 #[tokio::test]
 async fn loading() {
     let server = RedisServer::builder()

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lock_runtime::{Holder, LockError, LockManager};
-use tests::{LONG, PATIENCE, RedisServer, Worker, connect, in_line, release, within};
+use tests::{
+    LONG, PATIENCE, Proxy, RedisServer, Worker, connect, eventually, in_line, release, take, within,
+};
 
 use crate::{list, status};
 
@@ -84,4 +86,30 @@ async fn a_server_that_is_gone_cannot_be_asked() {
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+}
+
+/// As behind an address whose server was replaced, of which a connection without work hears nothing.
+#[tokio::test]
+async fn a_server_that_has_become_a_replica_is_asked_nothing() {
+    let (old, new) = (RedisServer::start().await, RedisServer::start().await);
+    let mut proxy = Proxy::start(old.addr());
+    let (idle, others) = (connect(proxy.url()).await, connect(new.url()).await);
+    release(take(&others, "key", LONG).await).await;
+    // It has lost its master, and knows what it knew then.
+    old.cmd(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    proxy.lead_to(new.addr()).await;
+    let guard = take(&others, "key", LONG).await;
+    let asked = async || {
+        let asked = within(PATIENCE, idle.status("key")).await;
+        asked.map(|status| assert_eq!(status.holders.len(), 1, "{status:?}"))
+    };
+    match asked().await {
+        // It is told that the server is a replica, once.
+        Err(error) => assert!(error.to_string().contains("replica"), "{error}"),
+        Ok(()) => {}
+    }
+    eventually(PATIENCE, async || asked().await.is_ok()).await;
+    let listed = within(PATIENCE, idle.list("*")).await.expect("a list");
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    release(guard).await;
 }

@@ -102,9 +102,16 @@ impl Address {
     /// Reads `///path?db=1&user=…&pass=…`.
     #[cfg(unix)]
     pub(crate) fn unix(url: &mut Url) -> Result<Self, LockError> {
-        let (_, path) = url.authority_and_path()?;
-        let path = format!("/{}", decode(path)?);
         let wrong = |reason| LockError::invalid("url", reason);
+        let path = match url.authority_and_path()? {
+            ("", "") => return Err(wrong("it names no socket: write `redis+unix:///path`")),
+            ("", path) => format!("/{}", decode(path)?),
+            _ => {
+                return Err(wrong(
+                    "a socket is no host: write `redis+unix:///path`, with three slashes, and the user as `?user=…`",
+                ));
+            }
+        };
         Ok(Self {
             place: Place::Unix(path),
             login: Login {

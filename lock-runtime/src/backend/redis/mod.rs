@@ -138,6 +138,8 @@ impl Redis {
                     Err(trouble @ Trouble::Never(_)) => return Poll::Ready(Err(trouble)),
                     Err(trouble) => *last = Some(trouble),
                 }
+                // A quarantine may end while others connect.
+                link.queue.tick(now);
             }
             if self.links.iter().all(Link::is_up) {
                 return Poll::Ready(Ok(()));
@@ -182,12 +184,12 @@ impl Redis {
         broken.unwrap_or_else(|| usize::try_from(id.0 % links).unwrap_or(0))
     }
 
-    /// Follows the sentinels to another master.
+    /// Compares each connection with what the sentinels say, whenever one has said something.
     fn follow(&mut self, cx: &mut Context<'_>) {
         let Some(watch) = &mut self.watch else {
             return;
         };
-        while let Poll::Ready(master) = watch.poll_news(cx) {
+        while let Poll::Ready(master) = watch.poll_master(cx) {
             let now = self.clock.now();
             for link in &mut self.links {
                 link.named(now, &master);

@@ -5,6 +5,7 @@ mod question;
 mod sentinels;
 mod service;
 mod watch;
+mod words;
 
 pub(crate) use question::Master;
 pub(crate) use sentinels::{NoMaster, Sentinels};

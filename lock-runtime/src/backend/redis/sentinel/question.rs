@@ -17,7 +17,7 @@ use crate::vocabulary::authority::Host;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) host: Host,
-    /// Grows with every failover: of two answers, the one with the larger epoch holds.
+    /// Grows with every failover; where a service is watched anew, it begins anew.
     pub(crate) epoch: u64,
 }
 

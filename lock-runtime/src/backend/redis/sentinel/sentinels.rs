@@ -1,16 +1,17 @@
-//! All sentinels of a service: they are asked together, and the one that knows the latest
-//! failover is believed.
+//! All sentinels of a service: they are asked together, and what each has said last is
+//! kept.
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use redis::RedisResult;
+use redis::RedisError;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{self, timeout_at};
 
 use super::question::{Master, Sentinel};
 use super::service::Service;
+use super::words::Words;
 use crate::backend::redis::address::Place;
 use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
 use crate::backend::redis::transport::stream::Route;
@@ -29,6 +30,7 @@ pub(crate) struct Sentinels {
     pub(super) all: Vec<Sentinel>,
     /// How long one may take to answer.
     pub(super) timeout: Duration,
+    words: Mutex<Words>,
 }
 
 impl Sentinels {
@@ -41,42 +43,67 @@ impl Sentinels {
         Self {
             service: service.name.clone(),
             all: service.sentinels.iter().map(sentinel).collect(),
+            words: Mutex::new(Words::new(Instant::now(), service.sentinels.len())),
             // The other half is for the master.
             timeout: setup.connect_timeout / 10,
         }
     }
 
-    /// The current master, and the way to it.
+    /// Takes note of the answer of one of them.
+    pub(super) fn said(&self, number: usize, master: Option<Master>) {
+        self.words().said(Instant::now(), number, master);
+    }
+
+    /// The master, as far as they have said.
+    pub(crate) fn master(&self) -> Option<Master> {
+        self.words().master(Instant::now()).cloned()
+    }
+
+    fn words(&self) -> MutexGuard<'_, Words> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for the current master; also says the way to it.
     pub(crate) async fn find(self: &Arc<Self>) -> Result<(Master, Route), Trouble> {
-        let master = self.ask_all().await?;
+        self.ask_all().await?;
+        let silent = || Trouble::said("no sentinel names a master any more");
+        // One that was slow this time may have known better before.
+        let master = self.master().ok_or_else(silent)?;
         let route = self.all[0].route.to(&master.host);
         Ok((master, route))
     }
 
-    async fn ask_all(self: &Arc<Self>) -> Result<Master, Trouble> {
+    /// Fails if none of them names a master.
+    async fn ask_all(self: &Arc<Self>) -> Result<(), Trouble> {
         let mut asked = JoinSet::new();
         for number in 0..self.all.len() {
             let this = Arc::clone(self);
             asked.spawn(async move { (number, this.all[number].ask(&this.service).await) });
         }
         let mut refusals: Vec<_> = self.all.iter().map(|_| Refusal::Silent).collect();
-        let mut best: Option<Master> = None;
-        let mut patience = Instant::now() + self.timeout;
+        let mut is_named = false;
+        let mut patience = time::Instant::now() + self.timeout;
         while let Ok(Some(answered)) = timeout_at(patience, asked.join_next()).await {
             let Ok((number, answer)) = answered else {
                 continue;
             };
             match answer {
                 Ok(Some(master)) => {
-                    patience = patience.min(Instant::now() + LINGER);
-                    if best.as_ref().is_none_or(|best| best.epoch < master.epoch) {
-                        best = Some(master);
-                    }
+                    patience = patience.min(time::Instant::now() + LINGER);
+                    self.said(number, Some(master));
+                    is_named = true;
                 }
-                other => refusals[number] = Refusal::of(other),
+                Ok(None) => {
+                    self.said(number, None);
+                    refusals[number] = Refusal::Unknown;
+                }
+                Err(error) => refusals[number] = Refusal::of(&error),
             }
         }
-        best.ok_or_else(|| self.no_master(refusals))
+        if is_named {
+            return Ok(());
+        }
+        Err(self.no_master(refusals))
     }
 
     fn no_master(&self, refusals: Vec<Refusal>) -> Trouble {
@@ -105,17 +132,15 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn of(answer: RedisResult<Option<Master>>) -> Self {
+    fn of(error: &RedisError) -> Self {
         #[cfg(feature = "tls")]
-        if let Err(error) = &answer
-            && let Some(distrust) = distrust(error)
-        {
+        if let Some(distrust) = distrust(error) {
             return Self::Forbidden(distrust.to_string());
         }
-        match answer {
-            Ok(_) => Self::Unknown,
-            Err(error) if is_for_good(&error) => Self::Forbidden(error.to_string()),
-            Err(error) => Self::Failed(error.to_string()),
+        if is_for_good(error) {
+            Self::Forbidden(error.to_string())
+        } else {
+            Self::Failed(error.to_string())
         }
     }
 }

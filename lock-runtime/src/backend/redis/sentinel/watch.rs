@@ -1,5 +1,6 @@
 //! Listens to the sentinels, and hears of a failover as soon as one of them does.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -21,16 +22,22 @@ const ASK_EVERY: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A connection to each sentinel. They end when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Watch {
     _listeners: JoinSet<()>,
-    named: mpsc::UnboundedReceiver<Master>,
-    latest: Option<Master>,
+    answered: mpsc::Receiver<()>,
+    sentinels: Arc<Sentinels>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watch({:?})", self.sentinels.master())
+    }
 }
 
 impl Watch {
     pub(crate) fn new(sentinels: &Arc<Sentinels>) -> Self {
-        let (sender, named) = mpsc::unbounded_channel();
+        // One is enough, however many have answered since the last poll.
+        let (sender, answered) = mpsc::channel(1);
         let mut listeners = JoinSet::new();
         for number in 0..sentinels.all.len() {
             let (sentinels, sender) = (Arc::clone(sentinels), sender.clone());
@@ -44,36 +51,28 @@ impl Watch {
         }
         Self {
             _listeners: listeners,
-            named,
-            latest: None,
+            answered,
+            sentinels: Arc::clone(sentinels),
         }
     }
 
-    /// The next master of whom one of them was the first to tell.
-    pub(crate) fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<Master> {
-        loop {
-            let Poll::Ready(Some(master)) = self.named.poll_recv(cx) else {
-                return Poll::Pending;
-            };
-            // Others repeat it, or have not heard of it yet.
-            if self
-                .latest
-                .as_ref()
-                .is_none_or(|it| it.epoch < master.epoch)
-            {
-                self.latest = Some(master.clone());
+    /// The master, each time a sentinel has answered, also if it has said nothing new.
+    pub(crate) fn poll_master(&mut self, cx: &mut Context<'_>) -> Poll<Master> {
+        while let Poll::Ready(Some(())) = self.answered.poll_recv(cx) {
+            if let Some(master) = self.sentinels.master() {
                 return Poll::Ready(master);
             }
         }
+        Poll::Pending
     }
 }
 
-/// Tells whom a sentinel names as the master, now and after every failover, while the
+/// Notes whom a sentinel names as the master, now and after every failover, while the
 /// connection lasts.
 async fn listen(
     sentinels: &Sentinels,
     number: usize,
-    sender: &mpsc::UnboundedSender<Master>,
+    sender: &mpsc::Sender<()>,
 ) -> RedisResult<()> {
     let (pushes, mut messages) = mpsc::unbounded_channel();
     let opening = sentinels.all[number].open(pushes);
@@ -83,9 +82,9 @@ async fn listen(
         let _ = in_time(sentinels, connection.subscribe("+switch-master")).await;
         loop {
             let asked = master(&mut connection, &sentinels.service);
-            if let Some(master) = in_time(sentinels, asked).await? {
-                let _ = sender.send(master);
-            }
+            let named = in_time(sentinels, asked).await?;
+            sentinels.said(number, named);
+            let _ = sender.try_send(());
             let _ = timeout(ASK_EVERY, messages.recv()).await;
         }
     };

@@ -23,6 +23,7 @@ use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
+use crate::vocabulary::authority::Host;
 use crate::vocabulary::credentials::Provider;
 use crate::vocabulary::error::Cause;
 
@@ -123,6 +124,17 @@ impl Dialer {
     /// balancer. In a cluster the topology says which node is the master.
     pub(super) fn may_change(&self) -> bool {
         !self.in_cluster || self.quarantine.is_some()
+    }
+
+    /// Whether a replica would answer. In a cluster it names the master instead.
+    pub(super) fn may_find_replica(&self) -> bool {
+        !self.in_cluster
+    }
+
+    /// The server that has taken the place of this one, as far as sentinels have said so.
+    pub(super) fn successor(&self, of: &Master) -> Option<Host> {
+        let master = self.way.master()?;
+        (master.host != of.host).then_some(master.host)
     }
 
     /// Opens a connection that gets the grants of its caller; ends its predecessor, if the

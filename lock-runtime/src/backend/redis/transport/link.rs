@@ -3,6 +3,7 @@
 
 mod answers;
 mod dialling;
+mod doubts;
 mod others;
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
+use self::doubts::Doubts;
 use super::connect::{Dialer, Opened};
 use super::desk::Desk;
 use super::login::Login;
@@ -28,6 +30,7 @@ use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
+use crate::vocabulary::authority::Host;
 use crate::vocabulary::error::Cause;
 use crate::vocabulary::health::{Health, LastError};
 use crate::vocabulary::query::Found;
@@ -59,18 +62,26 @@ pub(crate) struct Link<D = Queue> {
     clock_ahead: Option<i64>,
     /// The server of this one, or of the last one, if sentinels have named it.
     master: Option<Master>,
+    /// The server that sentinels named last.
+    named: Option<Host>,
+    /// When this one, or the last one, was opened.
+    opened: Moment,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
     last_answer: Moment,
     /// A last chance for an answer that has arrived but has not been read: the whole
     /// process may have been stopped.
     grace: Option<Moment>,
+    /// How long the next attempt waits at the least. Work that succeeds makes it short again:
+    /// a server may accept connections, and refuse all that is asked on them.
     pause: Duration,
     /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
     last_error: Option<LastError>,
     /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
+    /// Whether the server may be asked for its role, and would not send us on by itself.
+    may_ask_role: bool,
 }
 
 enum State {
@@ -91,8 +102,7 @@ enum State {
 struct InFlight {
     sent: Vec<Sent>,
     together: Together,
-    /// Whether the last answer says what the server is.
-    signed: bool,
+    doubts: Doubts,
     at: Moment,
     timeout: Duration,
     answers: Answers,
@@ -111,6 +121,7 @@ impl<D: Desk> Link<D> {
             login: Login::new(None, now, None),
             number,
             names: Arc::new(names),
+            may_ask_role: dialer.may_find_replica(),
             dialer,
             state: State::Down { until: now },
             generation: 0,
@@ -119,6 +130,8 @@ impl<D: Desk> Link<D> {
             identity: None,
             clock_ahead: None,
             master: None,
+            named: None,
+            opened: now,
             in_flight: VecDeque::new(),
             last_answer: now,
             grace: None,
@@ -174,7 +187,7 @@ impl<D: Desk> Link<D> {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up { wire, standing, .. } = &self.state else {
+        let State::Up { wire, .. } = &self.state else {
             return false;
         };
         let login = self.login.take_sent();
@@ -192,16 +205,13 @@ impl<D: Desk> Link<D> {
             self.names.together()
         };
         let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, together);
-        let signed = standing.is_some() && sent.iter().any(|it| it.call.may_win());
-        if signed {
-            pipeline.add_command(Standing::question());
-        }
+        let doubts = self.doubt(&sent, &mut pipeline);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {
             sent,
             together,
-            signed,
+            doubts,
             at: now,
             timeout,
             answers,

@@ -24,11 +24,19 @@ pub(crate) struct Identity {
 
 /// What a sentinel says may be out of date.
 pub(super) async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
-    match role.into_iter().next() {
-        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
-        _ => Err(io::Error::other("the server is a replica, and not the master").into()),
+    let role: Value = redis::cmd("ROLE").query_async(connection).await?;
+    if is_master(&role) {
+        return Ok(());
     }
+    Err(io::Error::other("the server is a replica, and not the master").into())
+}
+
+/// Whether a server is, by its answer to `ROLE`.
+pub(super) fn is_master(role: &Value) -> bool {
+    let Value::Array(role) = role else {
+        return false;
+    };
+    matches!(role.first(), Some(Value::BulkString(role)) if role == b"master")
 }
 
 /// The replicas of another server know nothing of what this one grants.

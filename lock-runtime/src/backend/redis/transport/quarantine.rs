@@ -35,11 +35,12 @@ impl Standing {
         info
     }
 
-    /// Whether the server, as it describes itself now, may have forgotten something since.
-    /// A replica grants nothing, so that it does not matter whether it has.
-    pub(super) fn has_changed(&self, answer: &Value) -> bool {
+    /// Whether the server, as it describes itself behind its other answers, may have
+    /// forgotten something since. A replica refuses what would grant a lock, and it does not
+    /// matter then whether it has; if it did not refuse, it was a master for a moment.
+    pub(super) fn has_changed(&self, answer: &Value, refused: bool) -> bool {
         match info(answer).as_deref().map(Self::read) {
-            Ok(Self::Replica) => false,
+            Ok(Self::Replica) => !refused,
             // A history without promotions may be renamed.
             Ok(Self::Master { promotion: None }) => *self == Self::Replica,
             Ok(now) => now != *self,
@@ -120,7 +121,7 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
         return Err(mismatch());
     };
     let (server, replication) = (info(server)?, info(replication)?);
-    let uptime = field(&server, "uptime_in_seconds").and_then(|it| it.parse().ok());
+    let uptime: Option<i64> = field(&server, "uptime_in_seconds").and_then(|it| it.parse().ok());
     let lag: Option<(String, u64)> = from_redis_value(lag.clone()).ok();
     Ok(Origin {
         run: field(&server, "run_id").ok_or_else(mismatch)?.to_owned(),
@@ -180,9 +181,10 @@ async fn outer_slots(
 }
 
 /// How long a server has run at the least that says so many seconds: it subtracts the second
-/// in which it started, and may have started at the end of that one.
-fn uptime(seconds: u64) -> Duration {
-    Duration::from_secs(seconds.saturating_sub(1))
+/// in which it started, and may have started at the end of that one. It says less than none
+/// where its clock went back past its start.
+fn uptime(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds.saturating_sub(1)).unwrap_or(0))
 }
 
 /// Notes the origin with the data. A lease that was granted before the server started, or
@@ -260,19 +262,23 @@ mod tests {
             (&first, &promoted, true),
             (&promoted, &promoted, false),
             (&promoted, &again, true),
-            // It grants nothing.
             (&first, &replica, false),
+            (&replica, &replica, false),
             (&replica, &promoted, true),
             // A history is renamed when its first replica comes, and when its last has gone.
             (&first, &master("d4", "0000"), false),
             (&promoted, &master("d4", "0000"), false),
             (&first, &Value::Nil, true),
         ] {
-            assert_eq!(
-                standing(before).has_changed(now),
-                changed,
-                "{before:?} {now:?}"
-            );
+            for refused in [true, false] {
+                // A replica that has granted something was a master just now.
+                let changed = changed || *now == replica && !refused;
+                assert_eq!(
+                    standing(before).has_changed(now, refused),
+                    changed,
+                    "{before:?} {now:?}, refused: {refused}"
+                );
+            }
         }
     }
 

@@ -26,6 +26,14 @@ impl Way {
         }
     }
 
+    /// The master, as far as sentinels have named it.
+    pub(super) fn master(&self) -> Option<Master> {
+        match self {
+            Self::Known(_) => None,
+            Self::Sentinels(sentinels) => sentinels.master(),
+        }
+    }
+
     /// Whether another server may take the place of the one that it leads to.
     pub(super) fn may_change(&self) -> bool {
         matches!(self, Self::Sentinels(_))

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use redis::{RedisResult, Value};
 
-use super::{Link, State};
+use super::Link;
+use super::doubts::Doubts;
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
@@ -20,7 +21,7 @@ use crate::vocabulary::error::Cause;
 pub(crate) struct Answered {
     sent: Vec<Sent>,
     together: Together,
-    signed: bool,
+    doubts: Doubts,
     result: RedisResult<Vec<Value>>,
 }
 
@@ -32,7 +33,7 @@ impl<D: Desk> Link<D> {
         Some(Answered {
             sent: pipeline.sent,
             together: pipeline.together,
-            signed: pipeline.signed,
+            doubts: pipeline.doubts,
             result,
         })
     }
@@ -44,7 +45,7 @@ impl<D: Desk> Link<D> {
         let Answered {
             sent,
             together,
-            signed,
+            doubts,
             result,
         } = answered;
         let mut values = match result {
@@ -55,9 +56,8 @@ impl<D: Desk> Link<D> {
                 return self.broken(now, cause);
             }
         };
-        if signed && self.has_changed(&values.pop().unwrap_or(Value::Nil)) {
-            let cause = ServerSaid("the server was a replica for a while".into());
-            let cause: Cause = Arc::new(cause);
+        if let Some(said) = self.settle_doubts(doubts, &mut values) {
+            let cause: Cause = Arc::new(said);
             self.unknown(now, sent, &cause);
             return self.broken(now, cause);
         }
@@ -84,6 +84,10 @@ impl<D: Desk> Link<D> {
                 {
                     replaced = Some(trouble.cause());
                 }
+                // No replica says so.
+                if reply.as_ref().is_ok_and(|it| call.call.is_held_by(it)) {
+                    self.has_worked();
+                }
                 self.queue.replied(now, call, reply);
             }
         }
@@ -108,14 +112,6 @@ impl<D: Desk> Link<D> {
             // It ended before we knew that it was open.
             PushEvent::Disconnected => self.ended = true,
         }
-    }
-
-    /// Whether the server may have forgotten locks since the connection opened.
-    fn has_changed(&self, answer: &Value) -> bool {
-        let State::Up { standing, .. } = &self.state else {
-            return false;
-        };
-        standing.as_ref().is_some_and(|it| it.has_changed(answer))
     }
 
     /// The replies no longer match the calls.

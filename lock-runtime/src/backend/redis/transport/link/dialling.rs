@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::others::replaced_by;
 use super::{FIRST_PAUSE, Link, State};
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::redlock::clocks::ahead;
@@ -46,7 +47,10 @@ impl<D: Desk> Link<D> {
                     let trouble = Trouble::from_connecting(closed(), &self.names);
                     return Err(self.dial_failed(now, trouble));
                 }
-                Ok(opened) => self.opened(now, opened),
+                Ok(opened) => match self.successor(&opened) {
+                    Some(trouble) => return Err(self.dial_failed(now, trouble)),
+                    None => self.opened(now, opened),
+                },
                 Err(trouble) => return Err(self.dial_failed(now, trouble)),
             }
         }
@@ -73,6 +77,13 @@ impl<D: Desk> Link<D> {
         self.state = State::Connecting(Box::pin(async move { dialer.open(&caller).await }));
     }
 
+    /// Why a server is not used that has been opened: sentinels have named another one
+    /// since it was found.
+    fn successor(&self, opened: &Opened) -> Option<Trouble> {
+        let host = self.dialer.successor(opened.master.as_ref()?)?;
+        Some(Trouble::NotNow(Arc::new(replaced_by(&host))))
+    }
+
     fn opened(&mut self, now: Moment, opened: Opened) {
         events::connected(self.number);
         self.identity.clone_from(&opened.identity);
@@ -96,7 +107,8 @@ impl<D: Desk> Link<D> {
                 .replicas
                 .map(|(connection, io)| Box::new(Replicas::new(Wire::new(connection, io), needed))),
         };
-        self.pause = FIRST_PAUSE;
+        self.opened = now;
+        self.may_ask_role = self.dialer.may_find_replica();
         self.last_answer = now;
         self.grace = None;
         self.queue.quarantined(now, opened.quarantine);
@@ -104,28 +116,43 @@ impl<D: Desk> Link<D> {
     }
 
     fn dial_failed(&mut self, now: Moment, trouble: Trouble) -> Trouble {
-        self.state = State::Down {
-            until: now.after(self.pause.mul_f64(0.5 + fastrand::f64())),
-        };
-        let longest = if trouble.is_replica() {
-            PAUSE_OF_REPLICA
-        } else {
-            LONGEST_PAUSE
-        };
-        self.pause = (self.pause * 2).min(longest);
+        self.pause_from(now, now, &trouble);
         self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
     }
 
-    /// Drops the connection; a new one is dialled at once.
+    /// The next attempt is due when the pause has passed since then, and follows after a
+    /// longer one if that has to be waited for.
+    fn pause_from(&mut self, since: Moment, now: Moment, trouble: &Trouble) {
+        let due = since.after(self.pause.mul_f64(0.5 + fastrand::f64()));
+        if due > now {
+            let longest = if trouble.is_replica() {
+                PAUSE_OF_REPLICA
+            } else {
+                LONGEST_PAUSE
+            };
+            self.pause = (self.pause * 2).min(longest);
+        }
+        self.state = State::Down {
+            until: due.max(now),
+        };
+    }
+
+    /// Something that was asked has been done.
+    pub(super) fn has_worked(&mut self) {
+        self.pause = FIRST_PAUSE;
+    }
+
+    /// Drops the connection; a new one is dialled at once, unless this one was opened just
+    /// now.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) {
         if !self.is_up() {
             return;
         }
         events::disconnected(self.number, &cause);
         self.last_error = Some(LastError::now(&cause));
-        self.state = State::Down { until: now };
+        self.pause_from(self.opened, now, &Trouble::NotNow(Arc::clone(&cause)));
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }

@@ -8,6 +8,7 @@ use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::sentinel::Master;
 use crate::backend::redis::transport::desk::Desk;
 use crate::base::clock::Moment;
+use crate::vocabulary::authority::Host;
 
 impl<D: Desk> Link<D> {
     /// Takes in what the replicas have answered.
@@ -37,18 +38,27 @@ impl<D: Desk> Link<D> {
         false
     }
 
-    /// Sentinels name a master. A connection to another server is dropped at once: that
-    /// one may go on granting.
+    /// Sentinels name a master, perhaps the same as before. A connection to another server
+    /// is dropped at once: that one may go on granting.
     pub(crate) fn named(&mut self, now: Moment, master: &Master) {
-        if !self.is_up() {
+        let is_news = self.named.as_ref() != Some(&master.host);
+        if is_news {
+            self.named = Some(master.host.clone());
+        }
+        if self.is_up() {
+            if let Some(ours) = &self.master
+                && ours.host != master.host
+            {
+                self.broken(now, Arc::new(replaced_by(&master.host)));
+            }
+        } else if is_news {
             // What is being tried was found before.
             self.state = State::Down { until: now };
-        } else if let Some(ours) = &self.master
-            && ours.host != master.host
-            && ours.epoch <= master.epoch
-        {
-            let cause = ServerSaid(format!("the master is {} now", master.host));
-            self.broken(now, Arc::new(cause));
         }
     }
+}
+
+/// Why a server is left that may still call itself the master.
+pub(super) fn replaced_by(master: &Host) -> ServerSaid {
+    ServerSaid(format!("the master is {master} now"))
 }

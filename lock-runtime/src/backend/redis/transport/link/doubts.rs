@@ -1,0 +1,85 @@
+//! What a link asks of its server behind the calls of a pipeline: whether their answers count.
+
+use redis::{Pipeline, Value};
+
+use super::{Link, State};
+use crate::backend::redis::protocol::call::{Call, Sent};
+use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::reply::ServerSaid;
+use crate::backend::redis::transport::desk::Desk;
+use crate::backend::redis::transport::prepare::is_master;
+use crate::backend::redis::transport::quarantine::Standing;
+
+/// Which of the questions stand at the end of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubts {
+    /// Whether the server may have forgotten locks.
+    standing: bool,
+    /// Whether it is a replica, which answers what it knows, and may know little.
+    role: bool,
+}
+
+impl<D: Desk> Link<D> {
+    /// Adds the questions that these calls need.
+    pub(super) fn doubt(&self, sent: &[Sent], pipeline: &mut Pipeline) -> Doubts {
+        let has_standing = matches!(
+            self.state,
+            State::Up {
+                standing: Some(_),
+                ..
+            }
+        );
+        let doubts = Doubts {
+            standing: has_standing && sent.iter().any(|it| it.call.may_win()),
+            role: self.may_ask_role && sent.iter().any(|it| is_read(&it.call)),
+        };
+        if doubts.standing {
+            pipeline.add_command(Standing::question());
+        }
+        if doubts.role {
+            pipeline.cmd("ROLE");
+        }
+        doubts
+    }
+
+    /// Takes their answers out. Says why none of the others counts, if so.
+    pub(super) fn settle_doubts(
+        &mut self,
+        doubts: Doubts,
+        values: &mut Vec<Value>,
+    ) -> Option<ServerSaid> {
+        let role = doubts.role.then(|| values.pop().unwrap_or(Value::Nil));
+        let standing = doubts.standing.then(|| values.pop().unwrap_or(Value::Nil));
+        if let Some(Value::ServerError(_)) = role {
+            // That may be forbidden.
+            self.may_ask_role = false;
+        } else if role.is_some_and(|role| !is_master(&role)) {
+            return Some(ServerSaid(
+                "the server is a replica, and not the master".into(),
+            ));
+        }
+        let refused = values.iter().all(|it| matches!(it, Value::ServerError(_)));
+        let changed = standing.is_some_and(|it| self.has_changed(&it, refused));
+        changed.then(|| ServerSaid("the server was a replica for a while".into()))
+    }
+
+    /// Whether the server may have forgotten locks since the connection opened.
+    fn has_changed(&self, answer: &Value, refused: bool) -> bool {
+        let State::Up { standing, .. } = &self.state else {
+            return false;
+        };
+        let standing = standing.as_ref();
+        standing.is_some_and(|it| it.has_changed(answer, refused))
+    }
+}
+
+/// Whether a replica would answer it, and perhaps with what was true long ago.
+fn is_read(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Inspect(
+            _,
+            Inspect::Status(_) | Inspect::Scan { .. } | Inspect::Overview(_) | Inspect::Echo
+        )
+    )
+}
