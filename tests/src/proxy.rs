@@ -3,7 +3,10 @@
 use std::{
     io, mem,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,10 +18,13 @@ use tokio::{
     },
     sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
-use crate::net::{listener, runtime};
+use crate::{
+    fixtures::LOOK_EVERY,
+    net::{listener, runtime},
+};
 
 /// The most bytes that travel as one.
 const CHUNK: usize = 16 * 1024;
@@ -30,6 +36,8 @@ const CHUNK: usize = 16 * 1024;
 pub struct Proxy {
     addr: SocketAddr,
     target: SocketAddr,
+    /// For how long a server that refuses is asked again.
+    patience: Duration,
     requests: Arc<Direction>,
     replies: Arc<Direction>,
     connections: Arc<Mutex<JoinSet<io::Result<()>>>>,
@@ -39,10 +47,16 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy that passes everything on to `target`.
     pub fn start(target: SocketAddr) -> Self {
+        Self::start_patient(target, Duration::ZERO)
+    }
+
+    /// The same for a target that may listen a little later: until then, nothing passes and nobody is refused.
+    pub fn start_patient(target: SocketAddr, patience: Duration) -> Self {
         let (listener, addr) = listener();
         let mut proxy = Self {
             addr,
             target,
+            patience,
             requests: Arc::default(),
             replies: Arc::default(),
             connections: Arc::default(),
@@ -105,7 +119,7 @@ impl Proxy {
     }
 
     fn accept_from(&mut self, listener: std::net::TcpListener) {
-        let target = self.target;
+        let (target, patience) = (self.target, self.patience);
         let requests = Arc::clone(&self.requests);
         let replies = Arc::clone(&self.replies);
         let connections = Arc::clone(&self.connections);
@@ -113,8 +127,10 @@ impl Proxy {
             let listener = TcpListener::from_std(listener).expect("a listening socket");
             while let Ok((client, _)) = listener.accept().await {
                 let (requests, replies) = (Arc::clone(&requests), Arc::clone(&replies));
-                lock(&connections)
-                    .spawn(async move { join(client, target, &requests, &replies).await });
+                lock(&connections).spawn(async move {
+                    let server = reach(target, patience).await?;
+                    carry(client, server, &requests, &replies).await
+                });
             }
         }));
     }
@@ -141,6 +157,26 @@ pub(crate) async fn join(
     replies: &Direction,
 ) -> io::Result<()> {
     let server = TcpStream::connect(target).await?;
+    carry(client, server, requests, replies).await
+}
+
+/// Connects to a server, which is asked again if it refuses.
+async fn reach(target: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let until = Instant::now() + patience;
+    loop {
+        match TcpStream::connect(target).await {
+            Err(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            connected => return connected,
+        }
+    }
+}
+
+async fn carry(
+    client: TcpStream,
+    server: TcpStream,
+    requests: &Direction,
+    replies: &Direction,
+) -> io::Result<()> {
     server.set_nodelay(true)?;
     client.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
@@ -157,6 +193,7 @@ pub(crate) async fn join(
 pub struct Direction {
     mode: watch::Sender<Mode>,
     held: watch::Sender<bool>,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -171,6 +208,7 @@ impl Default for Direction {
         Self {
             mode: watch::Sender::new(Mode::Pass),
             held: watch::Sender::new(false),
+            bytes: AtomicU64::new(0),
         }
     }
 }
@@ -200,6 +238,11 @@ impl Direction {
             .expect("the sender is ours");
     }
 
+    /// How many bytes were let through.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Carries one connection's bytes, and its end, as the mode of the moment says.
     async fn carry(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
         // Arrivals are taken off the wire at once, so that a delay does not slow the sender down.
@@ -218,6 +261,7 @@ impl Direction {
         let write = async {
             while let Some((arrived, chunk)) = queue.recv().await {
                 self.admit(arrived).await;
+                self.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
                 to.write_all(&chunk).await?;
             }
             to.shutdown().await

@@ -1,6 +1,9 @@
 //! Three servers that agree, and the network between them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,27 +16,46 @@ use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
+/// A follower that is refused by a leader which has just been elected holds another election.
+const STARTING: Duration = Duration::from_secs(2);
+
 /// Three servers on loopback.
 #[derive(Debug)]
 pub struct ZooKeeperEnsemble {
     servers: Vec<ZooKeeperServer>,
-    /// For each server, the ways to the others, if it speaks to them through proxies.
-    ways: Vec<Vec<Proxy>>,
+    /// For each server, its ways to each other one, if it speaks to them through proxies.
+    ways: Vec<Vec<(usize, Proxy)>>,
+}
+
+/// How servers speak to each other.
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Direct,
+    /// Through proxies, but for elections.
+    DataIsProxied,
+    AllIsProxied,
 }
 
 impl ZooKeeperEnsemble {
     /// Three servers with a leader; `None`, with a notice, where they cannot be had. `tick` is the length of a tick in
     /// milliseconds. Each speaks to the others through proxies, so that it can be cut off from them.
     pub async fn start(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, tick, true).await
+        Self::begin(test, &format!("tickTime={tick}\n"), Between::DataIsProxied).await
+    }
+
+    /// The same where followers and leader give each other up after so many ticks, as in production. None of them may
+    /// be started again.
+    pub async fn start_impatient(test: &str, tick: u32, sync_limit: u32) -> Option<Self> {
+        let settings = format!("tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n");
+        Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
     /// The same without proxies, which take time.
     pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, tick, false).await
+        Self::begin(test, &format!("tickTime={tick}\n"), Between::Direct).await
     }
 
-    async fn begin(test: &str, tick: u32, with_proxies: bool) -> Option<Self> {
+    async fn begin(test: &str, settings: &str, between: Between) -> Option<Self> {
         if !launch::is_installed(test) {
             return None;
         }
@@ -41,14 +63,29 @@ impl ZooKeeperEnsemble {
         let ports: Vec<[u16; 3]> = (0..SERVERS).map(ports).collect();
         let (mut servers, mut ways) = (Vec::new(), Vec::new());
         for (own, [port, ..]) in ports.iter().enumerate() {
-            let mut configuration = format!("tickTime={tick}\nclientPort={port}\n");
+            let mut configuration = format!("{settings}clientPort={port}\n");
             let mut to_others = Vec::new();
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
-                let mut quorum = *quorum;
-                if with_proxies && number != own {
-                    let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
-                    quorum = way.addr().port();
-                    to_others.push(way);
+                let mut through_proxy = |port: u16| {
+                    let server = (Ipv4Addr::LOCALHOST, port).into();
+                    let way = Proxy::start_patient(server, STARTING);
+                    let port = way.addr().port();
+                    to_others.push((number, way));
+                    port
+                };
+                let (mut quorum, mut election) = (*quorum, *election);
+                if between != Between::Direct && number != own {
+                    quorum = through_proxy(quorum);
+                }
+                if between == Between::AllIsProxied && number != own {
+                    // One that hears of a server with a smaller number connects to the address that this has told, and
+                    // passes the proxy.
+                    let is_asked = number < own;
+                    election = if is_asked {
+                        through_proxy(election)
+                    } else {
+                        free_port()
+                    };
                 }
                 let line = format!("server.{number}=127.0.0.1:{quorum}:{election}\n");
                 configuration.push_str(&line);
@@ -72,8 +109,18 @@ impl ZooKeeperEnsemble {
 
     /// The URL of locks on all of them.
     pub fn url(&self) -> String {
-        let hosts = self.servers.iter().map(|it| it.addr().to_string());
-        format!("zookeeper://{}", hosts.collect::<Vec<_>>().join(","))
+        url(self.servers.iter())
+    }
+
+    /// The URL of locks on one of them.
+    pub fn url_of(&self, number: usize) -> String {
+        url(self.servers[number..].iter().take(1))
+    }
+
+    /// The URL of locks on all but one of them.
+    pub fn url_without(&self, number: usize) -> String {
+        let others = self.servers.iter().enumerate();
+        url(others.filter(|(it, _)| *it != number).map(|(_, it)| it))
     }
 
     /// One of them.
@@ -103,21 +150,39 @@ impl ZooKeeperEnsemble {
         (self.leader().await + 1) % SERVERS
     }
 
-    /// Lets nothing through between a follower and the others, who are not told.
-    pub fn cut_off(&self, follower: usize) {
-        for way in &self.ways[follower] {
+    /// Waits until sessions can be opened at a server.
+    pub async fn serves(&self, number: usize) {
+        launch::ready(self.servers[number].addr()).await;
+    }
+
+    /// Lets nothing through between a server and the others, who are not told.
+    pub fn cut_off(&self, server: usize) {
+        for way in self.ways_of(server) {
             way.requests().hold();
             way.replies().hold();
         }
     }
 
     /// Lets everything through again.
-    pub fn join(&self, follower: usize) {
-        for way in &self.ways[follower] {
+    pub fn join(&self, server: usize) {
+        for way in self.ways_of(server) {
             way.requests().pass();
             way.replies().pass();
         }
     }
+
+    /// The ways from a server to the others, and theirs to it.
+    fn ways_of(&self, server: usize) -> impl Iterator<Item = &Proxy> {
+        let ways = self.ways.iter().enumerate();
+        let ways = ways.flat_map(|(from, ways)| ways.iter().map(move |(to, way)| (from, *to, way)));
+        ways.filter(move |(from, to, _)| [*from, *to].contains(&server))
+            .map(|(.., way)| way)
+    }
+}
+
+fn url<'a>(servers: impl Iterator<Item = &'a ZooKeeperServer>) -> String {
+    let hosts: Vec<_> = servers.map(|it| it.addr().to_string()).collect();
+    format!("zookeeper://{}", hosts.join(","))
 }
 
 /// What a server says of itself.

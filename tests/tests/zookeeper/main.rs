@@ -11,6 +11,7 @@ mod encryption;
 mod ensemble;
 mod faults;
 mod layout;
+mod leader_cut_off;
 mod rights;
 mod sessions;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::backend::name;
 use crate::backend::token::Token;
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
+use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
@@ -26,6 +27,12 @@ pub(super) struct Claim {
     pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
+    /// Whether it has yet to be confirmed that those behind are told.
+    pub(super) announcing: bool,
+    /// How often in turn its node could not be created since nothing stood above it.
+    pub(super) without_above: u32,
+    /// Why that could not be created.
+    pub(super) above_refused: Option<Refusal>,
     /// Nobody wants it any more: it leaves once it is known what it has.
     pub(super) unwanted: bool,
     /// An answer was lost.
@@ -79,6 +86,9 @@ impl Claim {
             turn: 0,
             looked: false,
             waited: false,
+            announcing: false,
+            without_above: 0,
+            above_refused: None,
             unwanted: false,
             unanswered: false,
             holder: None,

@@ -44,7 +44,7 @@ pub(super) struct Claims {
     table: Numbered<LeaseId, Claim>,
     tokens: Tokens,
     watches: Watches,
-    /// When somebody looks again because a lock has rested.
+    /// When somebody looks again: a lock has rested, or a node could not be watched.
     agenda: BTreeSet<(Moment, LeaseId)>,
     /// The server's clock, as it was told last.
     server_time: i64,
@@ -112,9 +112,10 @@ impl Claims {
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
             self.agenda.remove(&(at, id));
-            let in_line = |it: &Claim| it.stage == Stage::InLine;
-            if self.table.get(&id).is_some_and(in_line) {
-                self.look(id, false);
+            match self.table.get(&id).map(|it| it.stage) {
+                Some(Stage::InLine) => self.look(id, false),
+                Some(Stage::Held) => self.look_after(id),
+                _ => {}
             }
         }
         let beats = self.session.as_ref().and_then(Session::next_heartbeat);
@@ -161,7 +162,7 @@ impl Claims {
         let key = &claim.terms.key;
         if and_above {
             let above = self.paths.above_lock(key);
-            let above = above.into_iter().map(|op| Call::new(op, To::Nobody));
+            let above = above.into_iter().map(|op| Call::new(op, To::Above(id)));
             self.calls.extend(above);
         }
         let stem = Entry::stem(claim.terms.kind, claim.token);
@@ -234,6 +235,13 @@ impl Claims {
     fn discard(&mut self, path: String) {
         let to = To::Leftover(path.clone());
         self.calls.push(Call::new(Op::Delete { path }, to));
+    }
+
+    /// Deletes what could not be deleted before.
+    fn discard_leftovers(&mut self) {
+        for path in std::mem::take(&mut self.leftovers) {
+            self.discard(path);
+        }
     }
 
     /// `None` if there is none, and the acquisition has failed.

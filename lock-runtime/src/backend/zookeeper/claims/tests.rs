@@ -306,3 +306,99 @@ fn renewals_are_answered_from_one_heartbeat() {
     };
     assert_eq!((since, ttl), (start.after(TIMEOUT / 4), TIMEOUT));
 }
+
+#[test]
+fn to_connect_again_prolongs_no_lease() {
+    let mut scene = Scene::new();
+    let start = scene.now;
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    let deadline = scene.claims.session().unwrap().deadline();
+    scene.now = start.after(TIMEOUT / 2);
+    scene.connect_again(Vec::new(), 0);
+    scene.claims.renew(ID);
+    assert!(scene.outcomes().is_empty(), "a leader may be none any more");
+    assert_eq!(scene.claims.session().unwrap().deadline(), deadline);
+    scene.claims.tick(scene.now);
+    let beat = scene.claims.calls().pop().unwrap();
+    assert!(matches!(beat.to, To::Heartbeat), "at once");
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let renewed = scene.outcomes();
+    let [Outcome::Renewed { since, .. }] = renewed[..] else {
+        panic!("{renewed:?}");
+    };
+    assert_eq!(since, scene.now);
+}
+
+/// What is written to a node of the line.
+fn announcement(calls: Vec<Call>) -> Option<Call> {
+    let mut calls = calls.into_iter();
+    calls.find(|it| matches!(it.to, To::Announcement(ID)))
+}
+
+#[test]
+fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(1));
+    let ahead = [others("p1", 0)];
+    scene.stands_behind(&ahead, 1);
+    let (path, change) = ("/lock/k".to_owned(), Change::Children);
+    let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    // It is next, and watches everybody.
+    scene.claims.look(ID, true);
+    let look = scene.claims.calls().pop().unwrap();
+    let names = vec![ahead[0].clone(), mine.clone()];
+    scene.reply(look, Ok(Reply::Children(names)));
+    scene.claims.calls();
+    scene.claims.heard(&Message { change, path });
+    let look = scene.claims.calls().pop().unwrap();
+    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    assert!(scene.is_granted());
+
+    let lost = announcement(scene.claims.calls()).expect("those behind are told");
+    scene.connect_again(vec![lost], 0);
+    let refused = announcement(scene.claims.calls()).expect("again");
+    scene.reply(refused, Err(Refusal::Other(-127)));
+    scene.claims.tick(scene.now);
+    let beat = scene.claims.calls().pop().unwrap();
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let confirmed = announcement(scene.claims.calls()).expect("and again");
+    scene.reply(confirmed, Ok(Reply::Stat(Stat::default())));
+    scene.connect_again(Vec::new(), 0);
+    assert!(announcement(scene.claims.calls()).is_none());
+}
+
+#[test]
+fn a_permit_that_never_waited_announces_itself_to_those_behind() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    let calls = scene.stands_behind(&[], 0);
+    assert!(scene.is_granted() && announcement(calls).is_none());
+
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    // Somebody came before it looked, and may have seen more ahead of it.
+    let calls = scene.stands_behind(&[others("p2", 9)], 0);
+    assert!(scene.is_granted() && announcement(calls).is_some());
+}
+
+#[test]
+fn a_node_that_cannot_be_deleted_is_deleted_later() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    scene.claims.release(scene.now, ID);
+    let delete = scene.claims.calls().pop().unwrap();
+    let op = delete.op.clone();
+    scene.reply(delete, Err(Refusal::NoRight));
+    for _ in 0..2 {
+        scene.now = scene.now.after(TIMEOUT / 4);
+        scene.claims.tick(scene.now);
+        let beat = scene.claims.calls().pop().unwrap();
+        scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+        let again = scene.claims.calls().pop().unwrap();
+        assert_eq!(again.op, op);
+        scene.reply(again, Err(Refusal::NoRight));
+    }
+}
