@@ -124,7 +124,7 @@ impl Links {
             for link in &mut self.members {
                 link.call(sent.clone());
             }
-            self.ask_for_members(sent);
+            self.ask_for_members(&sent);
         } else {
             self.members[self.current].call(sent);
         }
@@ -132,13 +132,14 @@ impl Links {
 
     /// Looks who votes, together with a keep-alive: members may come and go while the
     /// connections stay.
-    fn ask_for_members(&mut self, keep_alive: Sent<About>) {
+    fn ask_for_members(&mut self, keep_alive: &Sent<About>) {
         let may_ask = |it: &Cluster| it.voters.is_some();
         if self.cluster.as_ref().is_some_and(may_ask) {
             self.members[self.current].call(Sent {
                 about: About::Cluster,
                 call: Call::members(),
-                ..keep_alive
+                at: keep_alive.at,
+                patience: keep_alive.patience,
             });
         }
     }
