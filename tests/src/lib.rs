@@ -46,7 +46,7 @@ mod zookeeper;
 pub use body::{Polls, Pulse, begin, boottime};
 pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
-pub use etcd::{EtcdCluster, EtcdServer};
+pub use etcd::{EtcdCluster, EtcdServer, Gateway};
 pub use fixtures::{LONG, PATIENCE, aside, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;

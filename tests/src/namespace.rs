@@ -19,7 +19,7 @@ const NAME: &str = "lt-";
 const ADDRESSES: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 /// How many cables have room there, of how many for each process.
 const CABLES: u32 = (1 << 17) / 8;
-const OF_A_PROCESS: u32 = 4;
+pub(crate) const OF_A_PROCESS: u32 = 4;
 
 /// The hardware addresses of the ends, each alone with the other on its cable, and of nobody.
 const HOST: &str = "02:00:00:00:00:01";

@@ -5,20 +5,22 @@
 
 use crate::vocabulary::kind::Kind;
 
-/// What an entry finds when it looks at those ahead of it.
+/// What an entry finds when it looks at those ahead of it, who are known by `T`: by
+/// default, counted from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Place<T = usize> {
     /// The lock is its own.
     Enter,
-    /// It looks again when this one, counted from the front, leaves; and for permits
-    /// also when this one enters, which it has to announce therefore.
-    Behind(usize),
+    /// It looks again when this one leaves; and for permits also when this one enters,
+    /// which it has to announce therefore.
+    Behind(T),
     /// It is next to get a permit, and looks again when anybody leaves.
     Next,
     /// The lock is held with this other number of permits.
     OtherPermits(u32),
 }
 
+#[cfg(any(test, feature = "zookeeper"))]
 impl Place {
     /// That of an entry of kind `mine`, which looks for the first time.
     pub(crate) fn of_newcomer(ahead: &[Kind], mine: Kind) -> Self {
@@ -32,15 +34,38 @@ impl Place {
 
     /// That of an entry of kind `mine`, which has looked before.
     pub(crate) fn of(ahead: &[Kind], mine: Kind) -> Self {
-        let Some(last) = ahead.len().checked_sub(1) else {
+        Self::after(
+            mine,
+            Ahead {
+                count: ahead.len(),
+                last: ahead.len().checked_sub(1),
+                last_other: ahead.iter().rposition(|kind| *kind != mine),
+            },
+        )
+    }
+}
+
+/// What decides about a place behind others.
+#[derive(Debug)]
+pub(crate) struct Ahead<T> {
+    /// How many there are.
+    pub(crate) count: usize,
+    pub(crate) last: Option<T>,
+    /// The last one of another kind.
+    pub(crate) last_other: Option<T>,
+}
+
+impl<T> Place<T> {
+    /// That of an entry of kind `mine` behind those `ahead`.
+    pub(crate) fn after(mine: Kind, ahead: Ahead<T>) -> Self {
+        let Some(last) = ahead.last else {
             return Self::Enter;
         };
-        let last_other = ahead.iter().rposition(|kind| *kind != mine);
-        match (mine, last_other) {
-            (_, None) if mine.admits(ahead.len()) => Self::Enter,
+        match (mine, ahead.last_other) {
+            (_, None) if mine.admits(ahead.count) => Self::Enter,
             // Readers do not wait for each other.
             (Kind::Read, Some(other)) => Self::Behind(other),
-            (Kind::Permits(_), None) if mine.admits(last) => Self::Next,
+            (Kind::Permits(_), None) if mine.admits(ahead.count - 1) => Self::Next,
             _ => Self::Behind(last),
         }
     }

@@ -6,20 +6,30 @@ use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use super::{EtcdCluster, EtcdServer};
-use crate::{Authority, namespace::Namespace, net::free_port, process::Process};
+use crate::{
+    Authority,
+    namespace::{Namespace, OF_A_PROCESS},
+    net::free_port,
+    process::Process,
+};
 
 /// How often other ports are tried when somebody took those that were free.
 const ATTEMPTS: u32 = 5;
 
-/// Where `make setup` puts it; else that of the machine.
+/// What `ETCD_SERVER` names; else where `make setup` puts it; else that of the machine.
 static BINARY: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let named = std::env::var_os("ETCD_SERVER").map(PathBuf::from);
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/etcd/usr/bin/etcd");
-    [fetched, PathBuf::from("etcd")].into_iter().find(|binary| {
+    let all = named.into_iter().chain([fetched, PathBuf::from("etcd")]);
+    all.into_iter().find(|binary| {
         let version = Command::new(binary)
             .arg("--version")
             .stdout(Stdio::null())
@@ -41,7 +51,9 @@ pub(super) fn is_installed(test: &str) -> bool {
 
 /// A network for a member that stands apart; if there can be none, a notice says that `test` is skipped.
 pub(super) fn network(test: &str) -> Option<Namespace> {
-    match Namespace::make(0) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed) % OF_A_PROCESS;
+    match Namespace::make(number) {
         Ok(network) => Some(network),
         Err(error) => {
             let notice = format!("NOTICE: {test} not run: no network namespaces: {error}\n");
@@ -159,7 +171,7 @@ async fn member(
         host: place.host,
         port,
         health,
-        _directory: directory,
+        directory,
     }
 }
 

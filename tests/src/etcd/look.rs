@@ -69,15 +69,31 @@ impl EtcdServer {
 
     /// How many calls of a method it has answered.
     pub async fn answered(&self, method: &str) -> u64 {
+        let method = format!(r#"grpc_code="OK",grpc_method="{method}""#);
+        self.count("grpc_server_handled_total{", &method).await
+    }
+
+    /// How many bytes it has sent to clients that speak gRPC.
+    pub async fn sent(&self) -> u64 {
+        self.count("etcd_network_client_grpc_sent_bytes_total ", "")
+            .await
+    }
+
+    /// The sum of a metric, over the labels in which `text` stands.
+    async fn count(&self, metric: &str, text: &str) -> u64 {
         let request = "GET /metrics HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
         let answer = self.http(self.health, request).await.expect("an answer");
-        let method = format!(r#"grpc_code="OK",grpc_method="{method}""#);
-        let lines = answer
-            .lines()
-            .filter(|it| it.contains("grpc_server_handled_total{"));
-        let lines = lines.filter(|it| it.contains(&method));
-        let counts = lines.map(|it| it.rsplit(' ').next()?.parse::<u64>().ok());
-        counts.sum::<Option<u64>>().expect("numbers")
+        let lines = answer.lines().filter(|it| it.starts_with(metric));
+        let lines = lines.filter(|it| it.contains(text));
+        let counts = lines.map(|it| it.rsplit(' ').next()?.parse::<f64>().ok());
+        let count = counts.sum::<Option<f64>>().expect("numbers");
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number of no great size"
+        )]
+        let whole = count as u64;
+        whole
     }
 
     /// Whether it knows a leader.

@@ -1,28 +1,18 @@
 //! Members that are killed, stopped and cut off, and connections that are cut.
 
-use std::{cell::Cell, time::Duration};
+use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockGuard};
+use lock_runtime::{LockConfig, LockError};
 use tests::{
     EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, poll_once,
     release, take, take_turn, within,
 };
 use tokio::time::sleep;
 
-use crate::{TTL, load::Load, patient};
+use crate::{TTL, is_renewed, load::Load, patient};
 
 /// A lease that outlasts the election of another leader, also on a busy machine.
 const PAST_ELECTIONS: Duration = Duration::from_secs(15);
-
-/// Returns when the lease was renewed.
-async fn is_renewed(guard: &LockGuard) {
-    let last = Cell::new(guard.remaining());
-    eventually(PATIENCE, async || {
-        let left = guard.remaining();
-        left > last.replace(left)
-    })
-    .await;
-}
 
 /// Stops the leader for longer than an election takes, so often, while there is load.
 async fn stale_leaders(cluster: &EtcdCluster, load: &Load, times: u32) {
@@ -170,6 +160,59 @@ async fn an_answer_that_is_lost_makes_one_entry() {
         assert_eq!(entries.len(), 1, "{entries:?}");
         release(guard).await;
     }
+}
+
+#[tokio::test]
+async fn locks_are_taken_again_after_a_backup_was_put_back() {
+    let Some(mut server) = EtcdServer::start("a backup").await else {
+        return;
+    };
+    let proxy = Proxy::start(server.addr());
+    let locks = patient(&format!("etcd://{}", proxy.addr())).await;
+    take_turn(&locks, "warm").await;
+    let backup = server.backup().await;
+    take_turn(&locks, "warm").await;
+    // The marker of the lease is written again after a lost answer.
+    proxy.replies().hold();
+    let acquire = locks.lock("key").ttl(LONG).wait(PATIENCE).acquire();
+    let acquire = tokio::spawn(acquire);
+    proxy.replies().held().await;
+    proxy.cut().await;
+    proxy.replies().pass();
+    let held = within(PATIENCE, acquire).await.unwrap().unwrap();
+    server.back(&backup).await;
+    within(PATIENCE, held.lost()).await;
+    take_turn(&locks, "key").await;
+    // Only its leases are known there: one that came later has ended.
+    let later = locks.lock("another").ttl(TTL).acquire();
+    let later = within(PATIENCE, later).await.unwrap();
+    server.back(&backup).await;
+    within(PATIENCE, later.lost()).await;
+    release(take(&locks, "another", TTL).await).await;
+}
+
+#[tokio::test]
+async fn what_was_released_after_a_backup_is_not_held_by_it_for_long() {
+    const TTL: Duration = Duration::from_secs(5);
+    let Some(mut server) = EtcdServer::start("a backup with locks").await else {
+        return;
+    };
+    let (locks, others) = (patient(&server.url()).await, patient(&server.url()).await);
+    let kept = take(&locks, "kept", TTL).await;
+    let released = take(&locks, "released", TTL).await;
+    let backup = server.backup().await;
+    release(released).await;
+    for number in 0..20 {
+        server.put("else", &number.to_string()).await;
+    }
+    // The first renewal may have been on its way before.
+    for _ in 0..2 {
+        is_renewed(&kept).await;
+    }
+    server.back(&backup).await;
+    // Its entry is there again, on a lease that is renewed for what is still held.
+    release(take(&others, "released", LONG).await).await;
+    within(PATIENCE, kept.lost()).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! Promise: locks on etcd outlive what happens to its members and connections, and nobody holds one beside another.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
-use lock_runtime::{LockConfig, LockManager};
-use tests::{PATIENCE, connect};
+use lock_runtime::{LockConfig, LockGuard, LockManager};
+use tests::{PATIENCE, connect, eventually};
 
 mod access;
+mod cut_off;
 mod faults;
+mod limits;
 mod load;
 mod neighbours;
 mod stopped;
@@ -20,4 +22,14 @@ const TTL: Duration = Duration::from_secs(2);
 async fn patient(url: &str) -> LockManager {
     let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
     connect(config.unavailable_wait_forever()).await
+}
+
+/// Returns when the lease was renewed.
+pub(crate) async fn is_renewed(guard: &LockGuard) {
+    let last = Cell::new(guard.remaining());
+    eventually(PATIENCE, async || {
+        let left = guard.remaining();
+        left > last.replace(left)
+    })
+    .await;
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use tests::{
-    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, release, take,
-    within,
+    EtcdCluster, EtcdServer, Gateway, LONG, PATIENCE, Proxy, connect, eventually, in_line, release,
+    take, within,
 };
 
 use crate::patient;
@@ -131,4 +131,91 @@ async fn a_release_wakes_the_next_one_and_no_crowd() {
     let reads = server.answered("Range").await - before;
     // Each of the three looks at the line, and later whether its entry is still there.
     assert!(reads <= 9, "{reads} reads for three turns");
+}
+
+#[tokio::test]
+async fn an_announcement_that_is_lost_or_refused_is_sent_again() {
+    let Some(server) = EtcdServer::start("announcements").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), 100);
+    let (locks, second, third) = (
+        connect(&*server.url()).await,
+        connect(gateway.url()).await,
+        connect(&*server.url()).await,
+    );
+    // Unavailable: it may have been done. No room: it was not.
+    for status in [14, 8] {
+        let permit = |locks: &lock_runtime::LockManager| {
+            let request = locks.lock(format!("key:{status}")).permits(2);
+            request.ttl(LONG).wait_forever()
+        };
+        let first = within(PATIENCE, permit(&locks).acquire()).await.unwrap();
+        let held = within(PATIENCE, permit(&locks).acquire()).await.unwrap();
+        let next = in_line(&second, permit(&second)).await;
+        let last = in_line(&third, permit(&third)).await;
+        gateway.refuse_rewrites(1, status);
+        release(first).await;
+        let next = within(PATIENCE, next).await.unwrap();
+        eventually(PATIENCE, async || gateway.refused_rewrites() == 1).await;
+        // The last one has to hear that the other has entered, to wait for this one.
+        release(held).await;
+        release(within(PATIENCE, last).await.unwrap()).await;
+        release(next).await;
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_is_refused_without_its_number_is_set_again() {
+    let Some(server) = EtcdServer::start("refused watches").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), 100);
+    let (locks, others) = (connect(&*server.url()).await, connect(gateway.url()).await);
+    let guard = take(&locks, "key", LONG).await;
+    gateway.refuse_watches(1);
+    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    eventually(PATIENCE, async || gateway.refused_watches() == 1).await;
+    release(guard).await;
+    release(within(PATIENCE, waiter).await.unwrap()).await;
+    // The same of a lock that is held, and taken away.
+    gateway.refuse_watches(1);
+    let guard = take(&others, "key", LONG).await;
+    eventually(PATIENCE, async || gateway.refused_watches() == 2).await;
+    locks.force_release("key").await.unwrap();
+    within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn a_long_line_of_one_manager_costs_each_newcomer_and_each_turn_little() {
+    const WAITERS: u64 = 200;
+    let Some(server) = EtcdServer::start("a long line").await else {
+        return;
+    };
+    let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
+    let guard = take(&locks, "key", LONG).await;
+    let (bytes, calls) = (server.sent().await, server.answered("Txn").await);
+    let mut waiters = VecDeque::new();
+    for _ in 0..WAITERS {
+        let request = others.lock("key").ttl(LONG).wait_forever();
+        waiters.push_back(tokio::spawn(request.acquire()));
+    }
+    // The first two make the lease's marker.
+    let joined = async || server.answered("Txn").await > calls + WAITERS;
+    eventually(3 * PATIENCE, joined).await;
+    let each = (server.sent().await - bytes) / WAITERS;
+    assert!(each < 2_000, "{each} bytes for each who joins");
+
+    let bytes = server.sent().await;
+    release(guard).await;
+    for _ in 0..10 {
+        let waiter = waiters.pop_front().unwrap();
+        let guard = within(PATIENCE, waiter).await.unwrap().unwrap();
+        release(guard).await;
+    }
+    let each = (server.sent().await - bytes) / 10;
+    assert!(each < 4_000, "{each} bytes for each turn");
+    for waiter in waiters {
+        waiter.abort();
+    }
 }

@@ -24,10 +24,13 @@ pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> 
         let seen = match dialer.open().await {
             Ok(opened) => {
                 facts.cluster = Some(opened.cluster());
-                facts.members.clone_from(&opened.members);
+                match &opened.members {
+                    Ok(members) => facts.members.clone_from(members),
+                    Err(why) => facts.members_denied = Some(why.to_string()),
+                }
                 let status = opened.status.clone();
                 open.get_or_insert(opened);
-                Ok(status)
+                Ok(status.map_err(|why| why.to_string()))
             }
             Err(trouble) => Err(trouble.cause().to_string()),
         };

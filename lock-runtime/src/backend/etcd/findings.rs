@@ -21,6 +21,8 @@ pub(super) struct Facts {
     /// What a member said last; `None` if none has answered.
     pub(super) cluster: Option<Cluster>,
     pub(super) members: Vec<Member>,
+    /// Why the user may not ask for them.
+    pub(super) members_denied: Option<String>,
     /// Those that are named, in their order.
     pub(super) seen: Vec<Seen>,
     /// How long writes took.
@@ -29,22 +31,38 @@ pub(super) struct Facts {
     pub(super) refused: Option<String>,
 }
 
-/// A member that is named, and what it says of itself, or why it does not.
+/// A member that is named, and what it says of itself; why the user may not ask for
+/// that, or why it does not answer.
 pub(super) struct Seen {
     pub(super) host: String,
-    pub(super) status: Result<StatusResponse, String>,
+    pub(super) status: Result<Result<StatusResponse, String>, String>,
 }
 
 impl Facts {
-    fn statuses(&self) -> impl Iterator<Item = &StatusResponse> {
+    /// The members that answer.
+    fn up(&self) -> impl Iterator<Item = &Result<StatusResponse, String>> {
         self.seen.iter().filter_map(|it| it.status.as_ref().ok())
+    }
+
+    fn statuses(&self) -> impl Iterator<Item = &StatusResponse> {
+        self.up().filter_map(|it| it.as_ref().ok())
+    }
+
+    /// Why the user may ask none of them about itself.
+    fn status_denied(&self) -> Option<&str> {
+        let denied = self.up().find_map(|it| it.as_ref().err());
+        denied
+            .filter(|_| self.statuses().next().is_none())
+            .map(|it| &**it)
     }
 }
 
 /// What the facts mean, each check in turn.
 pub(super) fn findings(facts: Facts) -> Vec<Finding> {
     let mut findings = vec![members(&facts)];
-    if facts.cluster.is_some() {
+    if let Some(why) = facts.status_denied() {
+        findings.push(unknown_version(why));
+    } else if facts.cluster.is_some() {
         findings.extend([
             version(&facts),
             leader(&facts),
@@ -65,7 +83,7 @@ pub(super) fn findings(facts: Facts) -> Vec<Finding> {
 
 fn members(facts: &Facts) -> Finding {
     let named = facts.seen.len();
-    let up = facts.statuses().count();
+    let up = facts.up().count();
     let Some(cluster) = &facts.cluster else {
         let found = format!("none of {named} answers");
         return Finding::fine("members", found).but(
@@ -74,11 +92,15 @@ fn members(facts: &Facts) -> Finding {
             down(facts),
         );
     };
-    let voters = cluster.voters;
+    let voters = cluster.size(named);
     let vote = if voters == 1 { "votes" } else { "vote" };
+    let counted = match &facts.members_denied {
+        None => format!("{voters} {vote}"),
+        Some(why) => format!("how many vote may not be asked ({why})"),
+    };
     let finding = Finding::fine(
         "members",
-        format!("{voters} {vote}; {up} of the {named} that the URL names answer"),
+        format!("{counted}; {up} of the {named} that the URL names answer"),
     );
     if up < cluster.needed(named) {
         let meaning = "no lease can be confirmed: held locks are lost at their deadlines";
@@ -87,6 +109,13 @@ fn members(facts: &Facts) -> Finding {
     if up < named {
         let meaning = "fewer members may fail before no lease can be confirmed";
         return finding.but(Warning, meaning, down(facts));
+    }
+    if facts.members_denied.is_some() {
+        return finding.but(
+            Notice,
+            "the members that the URL names count as all: others would confirm no lease",
+            "make sure that the URL names all members, or update etcd",
+        );
     }
     if voters == 1 {
         return finding.but(
@@ -125,6 +154,16 @@ fn version(facts: &Facts) -> Finding {
     )
 }
 
+/// In place of what members say of themselves.
+fn unknown_version(why: &str) -> Finding {
+    let found = format!("version, leader, alarms and quota may not be asked for ({why})");
+    Finding::fine("version", found).but(
+        Notice,
+        "a majority of the members confirms each lease, as with a version that needs it",
+        "run the doctor as a user with the role `root`, or update etcd",
+    )
+}
+
 fn leader(facts: &Facts) -> Finding {
     let leaders: BTreeSet<_> = facts.statuses().map(|it| it.leader).collect();
     let leaders: Vec<_> = leaders.into_iter().collect();
@@ -135,13 +174,13 @@ fn leader(facts: &Facts) -> Finding {
             "look again; if it stays so, look at the network between the members",
         );
     };
-    let name = facts.members.iter().find(|it| it.id == leader);
-    let found = match name {
+    let found = match facts.members.iter().find(|it| it.id == leader) {
         Some(member) => format!("`{}` leads", member.name),
-        None => "no member leads".to_owned(),
+        None if leader == 0 => "no member leads".to_owned(),
+        None => format!("the member {leader:x} leads"),
     };
     Finding::fine("leader", found).unless(
-        name.is_some(),
+        leader != 0,
         Error,
         "without a leader nobody can lock, and held locks are lost at their deadlines",
         "start the members that are down: a majority elects one",
@@ -237,18 +276,25 @@ mod tests {
         };
         let seen = |id: usize| Seen {
             host: format!("h{id}:2379"),
-            status: Ok(status.clone()),
+            status: Ok(Ok(status.clone())),
         };
         Facts {
             cluster: Some(Cluster {
-                voters,
-                version: Version([3, 6, 5]),
+                voters: Some((1..=voters as u64).collect()),
+                version: Some(Version([3, 6, 5])),
             }),
             members: (1..=voters).map(member).collect(),
             seen: (1..=voters).map(seen).collect(),
             times: vec![Duration::from_millis(2)],
             refused: None,
+            members_denied: None,
         }
+    }
+
+    /// What a member says of itself.
+    fn status(seen: &mut Seen) -> &mut StatusResponse {
+        let answer = seen.status.as_mut().expect("it answers");
+        answer.as_mut().expect("the user may ask")
     }
 
     /// The finding of a check.
@@ -283,12 +329,12 @@ mod tests {
         for (leader, severity) in [(0, Error), (1, Severity::Fine)] {
             let mut facts = healthy(3);
             for seen in &mut facts.seen {
-                seen.status.as_mut().expect("it answers").leader = leader;
+                status(seen).leader = leader;
             }
             assert_eq!(found(facts, "leader").severity, severity);
         }
         let mut facts = healthy(3);
-        facts.seen[0].status.as_mut().expect("it answers").leader = 2;
+        status(&mut facts.seen[0]).leader = 2;
         assert_eq!(found(facts, "leader").severity, Warning);
     }
 
@@ -302,11 +348,9 @@ mod tests {
             (1700, 0, Warning),
         ] {
             let mut facts = healthy(3);
-            let status = facts.seen[1].status.as_mut().expect("it answers");
-            status.db_size = size << 20;
+            status(&mut facts.seen[1]).db_size = size << 20;
             for seen in &mut facts.seen {
-                let status = seen.status.as_mut().expect("it answers");
-                status.db_size_quota = quota << 20;
+                status(seen).db_size_quota = quota << 20;
             }
             assert_eq!(
                 found(facts, "quota").severity,

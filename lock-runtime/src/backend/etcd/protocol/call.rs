@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::ahead::front;
 use super::keys::Span;
 use super::messages::{
     Compare, DeleteRangeRequest, Expected, LeaseGrantRequest, LeaseRequest, LeaseResponse,
-    PutRequest, RangeRequest, RangeResponse, Request, RequestOp, Response, TxnRequest, TxnResponse,
+    MemberListRequest, MemberListResponse, PutRequest, RangeRequest, RangeResponse, Request,
+    RequestOp, Response, TxnRequest, TxnResponse,
 };
 use crate::base::clock::Moment;
 
@@ -20,6 +22,8 @@ pub(crate) enum Call {
     Range(RangeRequest),
     Grant(LeaseGrantRequest),
     KeepAlive(LeaseRequest),
+    /// Which members there are.
+    Members(MemberListRequest),
 }
 
 #[derive(Debug)]
@@ -27,6 +31,7 @@ pub(crate) enum Reply {
     Txn(TxnResponse),
     Range(RangeResponse),
     Lease(LeaseResponse),
+    Members(MemberListResponse),
 }
 
 /// A call on its way, and what it is `about`.
@@ -41,9 +46,21 @@ pub(crate) struct Sent<A> {
 }
 
 impl Call {
-    /// Reads all of a span.
-    pub(crate) fn list(span: Span) -> Self {
-        Self::Range(range(span))
+    /// Reads all keys of a span.
+    pub(crate) fn keys(span: Span) -> Self {
+        Self::Range(RangeRequest {
+            keys_only: true,
+            ..range(span)
+        })
+    }
+
+    /// Reads an entry, and those ahead of it.
+    pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>) -> Self {
+        let reads = [own(key)].into_iter().chain(ahead);
+        Self::Txn(TxnRequest {
+            success: reads.map(|read| op(Request::Range(read))).collect(),
+            ..TxnRequest::default()
+        })
     }
 
     /// Reads a page of keys, with or without their values.
@@ -57,8 +74,7 @@ impl Call {
 
     /// Reads one key.
     pub(crate) fn get(key: Vec<u8>) -> Self {
-        let end = Vec::new();
-        Self::Range(range(Span { key, end }))
+        Self::Range(own(key))
     }
 
     pub(crate) fn grant(ttl: Duration) -> Self {
@@ -68,6 +84,11 @@ impl Call {
 
     pub(crate) fn keep_alive(lease: i64) -> Self {
         Self::KeepAlive(LeaseRequest { id: lease })
+    }
+
+    /// Asks which members there are, and for no less than a majority knows.
+    pub(crate) fn members() -> Self {
+        Self::Members(MemberListRequest { linearizable: true })
     }
 
     pub(crate) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> Self {
@@ -111,6 +132,8 @@ pub(crate) struct Entering {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
     pub(crate) line: Span,
+    /// What it reads of those who are there.
+    pub(crate) ahead: Vec<RangeRequest>,
     pub(crate) lease: i64,
     pub(crate) marker: Vec<u8>,
     /// The revision of the marker. A call that was sent before it was written last
@@ -121,13 +144,15 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// Makes the entry unless it is there already, and reads the line.
+    /// Makes the entry, and reads who is ahead; else reads whether it is there already,
+    /// the marker, and the front of the line.
     pub(crate) fn call(self) -> Call {
-        let read = op(Request::Range(range(self.line.clone())));
-        let marker = Span {
-            key: self.marker.clone(),
-            end: Vec::new(),
-        };
+        let read = |range| op(Request::Range(range));
+        let failure = [
+            own(self.key.clone()),
+            own(self.marker.clone()),
+            front(self.line.clone()),
+        ];
         let mut compares = vec![
             compare(self.key.clone(), Expected::CreateRevision(0)),
             compare(self.marker, Expected::ModRevision(self.epoch)),
@@ -140,8 +165,13 @@ impl Entering {
         }
         Call::Txn(TxnRequest {
             compare: compares,
-            success: vec![read.clone(), put(self.key, self.value, self.lease)],
-            failure: vec![read, op(Request::Range(range(marker)))],
+            success: self
+                .ahead
+                .into_iter()
+                .map(read)
+                .chain([put(self.key, self.value, self.lease)])
+                .collect(),
+            failure: failure.into_iter().map(read).collect(),
         })
     }
 }
@@ -178,6 +208,12 @@ impl RangeResponse {
     pub(crate) fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
     }
+}
+
+/// Reads one key.
+fn own(key: Vec<u8>) -> RangeRequest {
+    let end = Vec::new();
+    range(Span { key, end })
 }
 
 fn range(span: Span) -> RangeRequest {

@@ -8,7 +8,6 @@ use super::keys::Keys;
 use super::messages::KeyValue;
 use crate::backend::name;
 use crate::backend::token::Token;
-use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::fence::FencingToken;
 use crate::vocabulary::holder::{Holder, Waiter};
 use crate::vocabulary::key::LockKey;
@@ -59,15 +58,6 @@ pub(crate) fn holders(line: &[Entry]) -> usize {
     same.enumerate()
         .take_while(|(at, it)| it.kind.admits(*at))
         .count()
-}
-
-/// Who of a line waits, and for how long the first of them has.
-pub(crate) fn crowd(line: &[Entry]) -> Crowd {
-    let waiters = &line[holders(line)..];
-    Crowd {
-        waiters: u32::try_from(waiters.len()).unwrap_or(u32::MAX),
-        longest: waiters.first().map_or(Duration::ZERO, Entry::age),
-    }
 }
 
 impl Entry {

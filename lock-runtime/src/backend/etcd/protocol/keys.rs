@@ -28,13 +28,8 @@ impl Keys {
 
     /// The entry of one acquisition.
     pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
-        let line = self.line_of(lock);
-        match kind {
-            Kind::Exclusive => format!("{line}x-{token}"),
-            Kind::Read => format!("{line}r-{token}"),
-            Kind::Permits(most) => format!("{line}p{most}-{token}"),
-        }
-        .into()
+        let (line, kind) = (self.line_of(lock), prefix_of(kind));
+        format!("{line}{kind}-{token}").into()
     }
 
     /// All entries of a lock.
@@ -43,6 +38,16 @@ impl Keys {
         Span {
             key: format!("{line}p").into(),
             end: format!("{line}y").into(),
+        }
+    }
+
+    /// The entries of one kind in a lock's line.
+    pub(crate) fn of_kind(&self, lock: &LockKey, kind: Kind) -> Span {
+        let (line, kind) = (self.line_of(lock), prefix_of(kind));
+        Span {
+            key: format!("{line}{kind}-").into(),
+            // The character that follows `-`.
+            end: format!("{line}{kind}.").into(),
         }
     }
 
@@ -87,6 +92,14 @@ impl Keys {
     }
 }
 
+fn prefix_of(kind: Kind) -> String {
+    match kind {
+        Kind::Exclusive => "x".to_owned(),
+        Kind::Read => "r".to_owned(),
+        Kind::Permits(most) => format!("p{most}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +118,10 @@ mod tests {
                 let key = keys.entry(&lock, kind, token);
                 let line = keys.line(&lock);
                 assert!(line.key <= key && key < line.end, "{name}");
+                let alike = keys.of_kind(&lock, kind);
+                assert!(alike.key <= key && key < alike.end, "{name}");
+                let more = keys.entry(&lock, Kind::Permits(120), token);
+                assert!(more < alike.key || alike.end <= more, "{name}");
                 assert!(keys.all().key <= key && key < keys.all().end);
                 assert_eq!(keys.read(&key), Some((lock, kind, token)));
             }

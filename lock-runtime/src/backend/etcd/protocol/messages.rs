@@ -31,8 +31,14 @@ pub(crate) struct RangeRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
+    #[prost(int32, tag = "5")]
+    pub(crate) sort_order: i32,
+    #[prost(int32, tag = "6")]
+    pub(crate) sort_target: i32,
     #[prost(bool, tag = "8")]
     pub(crate) keys_only: bool,
+    #[prost(int64, tag = "13")]
+    pub(crate) max_create_revision: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -43,6 +49,9 @@ pub(crate) struct RangeResponse {
     pub(crate) kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
     pub(crate) more: bool,
+    /// How many keys there are between the ends, without regard to limits.
+    #[prost(int64, tag = "4")]
+    pub(crate) count: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -239,6 +248,13 @@ pub(crate) struct Member {
     pub(crate) name: String,
     #[prost(bool, tag = "5")]
     pub(crate) is_learner: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MemberListRequest {
+    /// Not known before etcd 3.5, whose members say what they know.
+    #[prost(bool, tag = "1")]
+    pub(crate) linearizable: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

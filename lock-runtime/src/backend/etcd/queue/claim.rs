@@ -30,9 +30,10 @@ pub(super) struct Claim {
     pub(super) told: bool,
     /// Whether it has been granted.
     pub(super) granted: bool,
-    /// Whether its value has to be written again, since it has waited.
+    /// Whether its value is to be written again, since it has waited, and that was not
+    /// answered yet.
     pub(super) announces: bool,
-    /// Whether its watch has ended, so that the entry may be gone.
+    /// Whether nobody has watched it for a time, so that the entry may be gone.
     pub(super) unwatched: bool,
     /// Whether a call without an answer may have deleted its entry.
     pub(super) unsure: bool,

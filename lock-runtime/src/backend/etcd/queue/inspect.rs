@@ -19,7 +19,7 @@ use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
 
 /// Whoever asks does not wait for longer.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// How many keys are read at once.
 const PAGE: i64 = 1_000;
 /// How many waiters of one lock a status names.
@@ -36,7 +36,8 @@ pub(super) struct Inspections {
 
 #[derive(Debug)]
 enum Inspection {
-    Status(LockKey),
+    /// The entries that were read so far.
+    Status(LockKey, Vec<KeyValue>),
     List {
         pattern: Pattern,
         found: BTreeSet<LockKey>,
@@ -66,8 +67,8 @@ impl Inspections {
     ) -> Sent<About> {
         let (inspection, call) = match query {
             Query::Status(key) => {
-                let call = Call::list(keys.line(&key));
-                (Inspection::Status(key), call)
+                let call = Call::page(keys.line(&key), PAGE, false);
+                (Inspection::Status(key, Vec::new()), call)
             }
             Query::List(pattern) => {
                 let found = BTreeSet::new();
@@ -80,7 +81,7 @@ impl Inspections {
             }
             Query::ForceRelease(key) => {
                 let inspection = Inspection::ForceRelease(Vec::new(), 0);
-                (inspection, Call::list(keys.line(&key)))
+                (inspection, Call::keys(keys.line(&key)))
             }
             // The backend asks the members by itself for findings.
             Query::Health | Query::Diagnose => {
@@ -130,8 +131,13 @@ impl Inspections {
 impl Inspection {
     fn answered(&mut self, now: Moment, reply: Reply, keys: &Keys) -> Result<Next, Cause> {
         Ok(match (self, reply) {
-            (Self::Status(key), Reply::Range(range)) => {
-                let line = entry::line(keys, range.kvs);
+            (Self::Status(key, read), Reply::Range(range)) => {
+                let rest = rest(&range, keys.line(key));
+                read.extend(range.kvs);
+                if let Some(rest) = rest {
+                    return Ok(Next::Call(Call::page(rest, PAGE, false)));
+                }
+                let line = entry::line(keys, std::mem::take(read));
                 let held = entry::holders(&line);
                 let (holders, waiters) = line.split_at(held);
                 let named = waiters.iter().take(MOST_IN_LINE);
@@ -143,7 +149,7 @@ impl Inspection {
                 }))
             }
             (Self::List { pattern, found }, Reply::Range(range)) => {
-                let rest = rest(&range, keys);
+                let rest = rest(&range, keys.all());
                 let read = range.kvs.iter().filter_map(|kv| keys.read(&kv.key));
                 found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
                 if let Some(rest) = rest {
@@ -153,7 +159,7 @@ impl Inspection {
                 Next::Answer(Found::List(found.into_iter().collect()))
             }
             (Self::Overview(pattern, read), Reply::Range(range)) => {
-                let rest = rest(&range, keys);
+                let rest = rest(&range, keys.all());
                 read.extend(range.kvs);
                 if let Some(rest) = rest {
                     return Ok(Next::Call(Call::page(rest, PAGE, false)));
@@ -189,12 +195,12 @@ fn sent(at: Moment, id: QueryId, call: Call) -> Sent<About> {
 }
 
 /// What is left to read after a page.
-fn rest(page: &RangeResponse, keys: &Keys) -> Option<Span> {
+fn rest(page: &RangeResponse, all: Span) -> Option<Span> {
     let last = page.kvs.last().filter(|_| page.more)?;
     Some(Span {
         // The first key after it.
         key: [&last.key[..], &[0]].concat(),
-        end: keys.all().end,
+        end: all.end,
     })
 }
 

@@ -22,6 +22,35 @@ pub(super) struct Open {
     pub(super) marker: Marker,
     pub(super) beat: Option<Beat>,
     pub(super) next_beat: Moment,
+    /// The latest revision that was seen.
+    pub(super) seen: i64,
+}
+
+/// Whose answers confirm a keep-alive.
+#[derive(Debug)]
+pub(crate) struct Quorum {
+    /// How many.
+    pub(crate) needed: usize,
+    /// Who counts; everybody where it is empty, since that is not known.
+    pub(crate) voters: Vec<u64>,
+    /// Why there are not as many to ask.
+    pub(crate) too_few: Option<Cause>,
+}
+
+impl Quorum {
+    /// Before anybody was asked.
+    pub(crate) fn of_one() -> Self {
+        Self {
+            needed: 1,
+            voters: Vec::new(),
+            too_few: None,
+        }
+    }
+
+    fn is_met(&self, members: &BTreeSet<u64>) -> bool {
+        let counts = |member: &&u64| self.voters.is_empty() || self.voters.contains(member);
+        members.iter().filter(counts).count() >= self.needed
+    }
 }
 
 /// The key that shows that the lease lives.
@@ -76,7 +105,7 @@ impl Open {
         &mut self,
         at: Moment,
         result: Result<Reply, Trouble>,
-        majority: usize,
+        quorum: &Quorum,
     ) -> Option<bool> {
         let beat = self.beat.as_mut().filter(|beat| beat.at == at)?;
         let mut doubt = false;
@@ -89,18 +118,18 @@ impl Open {
             Ok(_) | Err(Trouble::NoLease(_)) => doubt = true,
             Err(trouble) => beat.failed = Some(trouble.cause()),
         }
-        let confirmed = beat.members.len() >= majority;
+        let confirmed = quorum.is_met(&beat.members);
         let look = !beat.looking && (confirmed || doubt);
         beat.looking |= look;
         look.then_some(confirmed)
     }
 
     /// The marker was there before a majority had answered; `true` if it has by now.
-    pub(super) fn looked_in_doubt(&mut self, at: Moment, majority: usize) -> bool {
+    pub(super) fn looked_in_doubt(&mut self, at: Moment, quorum: &Quorum) -> bool {
         let Some(beat) = self.beat.as_mut().filter(|beat| beat.at == at) else {
             return false;
         };
-        beat.looking = beat.members.len() >= majority;
+        beat.looking = quorum.is_met(&beat.members);
         beat.looking
     }
 

@@ -31,6 +31,7 @@ use claim::{Claim, Stage, patience};
 use inspect::Inspections;
 use lanes::Lanes;
 use lease::News;
+pub(crate) use lease::Quorum;
 use order::PAUSE;
 pub(crate) use order::{About, Order, Seen, Step};
 use session::{Session, Surroundings};
@@ -46,8 +47,7 @@ pub(crate) struct Queue {
     lanes: Lanes,
     /// By their ttl.
     sessions: BTreeMap<Duration, Session>,
-    /// How many members have to confirm a keep-alive.
-    majority: usize,
+    quorum: Quorum,
     /// Which claim each watch is for.
     watches: Numbered<u64, LeaseId>,
     last_watch: u64,
@@ -71,7 +71,7 @@ impl Queue {
             claims: Numbered::default(),
             lanes: Lanes::default(),
             sessions: BTreeMap::new(),
-            majority: 1,
+            quorum: Quorum::of_one(),
             watches: Numbered::default(),
             last_watch: 0,
             agenda: BTreeSet::new(),
@@ -119,9 +119,9 @@ impl Queue {
         }
     }
 
-    /// A keep-alive counts once so many members have answered.
-    pub(crate) fn needs(&mut self, majority: usize) {
-        self.majority = majority;
+    /// A keep-alive counts once these members have answered.
+    pub(crate) fn needs(&mut self, quorum: Quorum) {
+        self.quorum = quorum;
     }
 
     /// Calls go to another member from here on. Calls in flight have been
@@ -141,7 +141,8 @@ impl Queue {
         self.watches.clear();
         for id in self.in_order() {
             if let Some(claim) = self.claims.get_mut(&id) {
-                claim.unwatched |= claim.watch.take().is_some();
+                claim.watch = None;
+                claim.unwatched = claim.created != 0;
             }
             self.go_on(now, id);
         }
@@ -187,7 +188,7 @@ impl Queue {
     ) {
         let mut around = Surroundings {
             keys: &self.keys,
-            majority: self.majority,
+            quorum: &self.quorum,
             calls: &mut self.calls,
         };
         if let Some(session) = self.sessions.get_mut(&ttl) {

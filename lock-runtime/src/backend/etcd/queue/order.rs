@@ -19,6 +19,8 @@ pub(crate) enum About {
     /// A claim that awaits the answer to the call of this number.
     Claim(LeaseId, u64, Step),
     Query(QueryId),
+    /// The members of the cluster, which the links keep.
+    Cluster,
 }
 
 /// What a call of a claim does.
@@ -26,8 +28,8 @@ pub(crate) enum About {
 pub(crate) enum Step {
     /// Makes the entry.
     Enter,
-    /// Reads the line.
-    List,
+    /// Reads whether the entry is there, and who is ahead of it.
+    Look,
     /// Announces that it has entered.
     Announce,
     /// Looks whether the entry is still there.
@@ -62,6 +64,12 @@ pub(crate) enum SessionStep {
     Mark,
     /// The keep-alive that was sent at this moment.
     Alive(Moment),
-    /// Looks for the marker; `true` after a majority has answered.
-    Look(Moment, bool),
+    /// Looks for the marker, for the keep-alive that was sent at `beat`.
+    Look {
+        beat: Moment,
+        /// Whether that is after a majority has answered.
+        after_majority: bool,
+        /// A revision that was there before.
+        floor: i64,
+    },
 }

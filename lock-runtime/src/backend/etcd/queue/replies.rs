@@ -2,11 +2,10 @@
 
 use super::claim::{Claim, Stage};
 use super::lease::News;
-use super::stages::first_holder;
 use super::{About, PAUSE, Queue, Step};
 use crate::backend::Outcome;
+use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
-use crate::backend::etcd::protocol::entry::{self, Entry};
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
@@ -41,6 +40,7 @@ impl Queue {
                     self.pump(now, &lock);
                 }
             }
+            About::Cluster => {}
             About::Query(id) => {
                 let next = self.inspections.answered(now, id, result, &self.keys);
                 self.calls.extend(next);
@@ -58,8 +58,9 @@ impl Queue {
         match (step, result) {
             (Step::Enter, Ok(Reply::Txn(txn))) => self.entered(now, id, txn),
             (Step::Enter, Err(trouble)) => self.not_entered(now, id, &trouble),
-            (Step::List, Ok(Reply::Range(range))) => self.listed(now, id, range),
-            (Step::Check, Ok(Reply::Range(range))) => self.checked(id, &range),
+            (Step::Look, Ok(Reply::Txn(txn))) => self.looked(now, id, txn),
+            (Step::Check, Ok(Reply::Range(range))) => self.checked(now, id, &range),
+            (Step::Announce, Ok(Reply::Txn(txn))) => self.announced(now, id, &txn),
             (Step::Lease, Ok(Reply::Lease(granted))) => {
                 if let Some(claim) = self.claims.get_mut(&id)
                     && let Stage::Moving { lease, .. } = &mut claim.stage
@@ -81,28 +82,32 @@ impl Queue {
             return;
         };
         let (succeeded, revision) = (txn.succeeded, txn.revision());
-        let mut ranges = txn.ranges();
-        let read = ranges.next().unwrap_or_default();
-        let line = entry::line(&self.keys, read.kvs);
+        let mut reads = txn.ranges();
         if succeeded {
             claim.created = revision;
-        } else if let Some(mine) = line.iter().find(|entry| entry.token == claim.token) {
-            claim.created = mine.created;
         } else {
-            let marker = ranges.next().unwrap_or_default();
-            return self.refused(now, id, &line, &marker);
+            let mine = reads.next().unwrap_or_default().kvs.pop();
+            let Some(mine) = mine else {
+                let marker = reads.next().unwrap_or_default();
+                let line = Front::read(&self.keys, reads.next().unwrap_or_default());
+                return self.refused(now, id, &line, &marker);
+            };
+            claim.created = mine.create_revision;
         }
         if claim.leaving.is_some() {
             return self.leave(now, id);
         }
-        let created = claim.created;
-        let ahead = line.partition_point(|entry| entry.created < created);
-        self.find_place(now, id, &line[..ahead], revision);
+        if !succeeded {
+            claim.stage = Stage::Looking;
+            return self.go_on(now, id);
+        }
+        let ahead = Ahead::read(&self.keys, claim.terms.kind, &mut reads);
+        self.find_place(now, id, ahead, false, revision);
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
     /// ended or moved on meanwhile.
-    fn refused(&mut self, now: Moment, id: LeaseId, line: &[Entry], marker: &RangeResponse) {
+    fn refused(&mut self, now: Moment, id: LeaseId, line: &Front, marker: &RangeResponse) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -110,7 +115,7 @@ impl Queue {
             return self.retire(id, Ok(false));
         }
         if claim.terms.wait.is_try() && !line.is_empty() {
-            let holder = first_holder(line);
+            let holder = line.holder(0);
             self.outcomes.push_back(Outcome::Busy { id, holder });
             return self.forget(id);
         }
@@ -120,7 +125,7 @@ impl Queue {
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
         self.with_session(now, ttl, |session, _| match revision {
             Some(revision) => {
-                session.found_marker(revision);
+                session.found_marker(now, revision);
                 News::Nothing
             }
             None => session.lost(now),
@@ -163,31 +168,48 @@ impl Queue {
         }
     }
 
-    fn listed(&mut self, now: Moment, id: LeaseId, range: RangeResponse) {
+    fn looked(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
         if !matches!(claim.stage, Stage::Waiting | Stage::Looking) {
             return;
         }
-        let revision = range.revision();
-        let line = entry::line(&self.keys, range.kvs);
-        match line.iter().position(|entry| entry.token == claim.token) {
-            Some(ahead) => self.find_place(now, id, &line[..ahead], revision),
-            None => self.start_over(now, id),
+        let revision = txn.revision();
+        let mut reads = txn.ranges();
+        if reads.next().unwrap_or_default().kvs.is_empty() {
+            return self.start_over(now, id);
         }
+        let ahead = Ahead::read(&self.keys, claim.terms.kind, &mut reads);
+        self.find_place(now, id, ahead, true, revision);
     }
 
-    fn checked(&mut self, id: LeaseId, range: &RangeResponse) {
-        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+    fn checked(&mut self, now: Moment, id: LeaseId, range: &RangeResponse) {
+        let claim = self.claims.get_mut(&id);
+        let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
         };
         if range.kvs.is_empty() {
             return self.lose(id);
         }
+        claim.unwatched = false;
         let key = claim.key.clone();
         let end = Vec::new();
         self.watch(id, Span { key, end }, range.revision() + 1, false);
+        self.settle(now, id);
+    }
+
+    /// Those behind have been told, or the entry is gone.
+    fn announced(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
+        let claim = self.claims.get_mut(&id);
+        let Some(claim) = claim.filter(|it| it.is_held()) else {
+            return;
+        };
+        if !txn.succeeded {
+            return self.lose(id);
+        }
+        claim.announces = false;
+        self.settle(now, id);
     }
 
     fn moved(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::claim::patience;
-use super::lease::{Beat, Marker, News, Open};
+use super::lease::{Beat, Marker, News, Open, Quorum};
 use super::order::{About, PAUSE, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
@@ -40,11 +40,11 @@ pub(super) struct Base {
     pub(super) epoch: i64,
 }
 
-/// What sessions share: how keys are named, how many members have to confirm a
-/// keep-alive, and where calls are left.
+/// What sessions share: how keys are named, who has to confirm a keep-alive, and where
+/// calls are left.
 pub(super) struct Surroundings<'a> {
     pub(super) keys: &'a Keys,
-    pub(super) majority: usize,
+    pub(super) quorum: &'a Quorum,
     pub(super) calls: &'a mut Vec<Sent<About>>,
 }
 
@@ -121,12 +121,17 @@ impl Session {
         self.send(now, Step::Mark, call, around);
     }
 
-    /// The marker was seen at another revision: a late call has written it.
-    pub(super) fn found_marker(&mut self, revision: i64) {
+    /// The marker was seen at another revision: a late call has written it, or a backup
+    /// from before it was written last was put back, and it has to be written again.
+    pub(super) fn found_marker(&mut self, now: Moment, revision: i64) {
         if let State::Open(open) = &mut self.state
-            && let Marker::Written(known) = &mut open.marker
+            && let Marker::Written(known) = open.marker
         {
-            *known = revision.max(*known);
+            open.marker = if revision > known {
+                Marker::Written(revision)
+            } else {
+                Marker::Due(now)
+            };
         }
     }
 
@@ -218,6 +223,7 @@ impl Session {
             (Step::Mark, State::Open(open)) => match result {
                 Ok(Reply::Txn(txn)) => {
                     open.marker = Marker::Written(txn.revision());
+                    open.seen = open.seen.max(txn.revision());
                     News::Ready
                 }
                 Err(Trouble::NoLease(_)) => self.lost(now),
@@ -227,21 +233,36 @@ impl Session {
                 }
             },
             (Step::Alive(beat), State::Open(open)) => {
-                let look = open.heard(beat, result, around.majority);
+                let look = open.heard(beat, result, around.quorum);
                 if let Some(after_majority) = look {
                     self.look(now, beat, after_majority, around);
                 }
                 News::Nothing
             }
-            (Step::Look(beat, after_majority), State::Open(open)) => match result {
-                Ok(Reply::Range(found)) if found.kvs.is_empty() => self.lost(now),
-                Ok(_) if after_majority => open.confirm(beat),
-                Ok(_) => {
-                    if open.looked_in_doubt(beat, around.majority) {
+            (
+                Step::Look {
+                    beat,
+                    after_majority,
+                    floor,
+                },
+                State::Open(open),
+            ) => match result {
+                Ok(Reply::Range(found)) => {
+                    // What was written later than a backup that was put back is gone, and
+                    // entries that were deleted later are there again.
+                    if found.kvs.is_empty() || found.revision() < floor {
+                        return self.lost(now);
+                    }
+                    open.seen = open.seen.max(found.revision());
+                    if after_majority {
+                        return open.confirm(beat);
+                    }
+                    if open.looked_in_doubt(beat, around.quorum) {
                         self.look(now, beat, true, around);
                     }
                     News::Nothing
                 }
+                Ok(_) => News::Nothing,
                 Err(trouble) => open.fail(now, trouble.cause()),
             },
             _ => News::Nothing,
@@ -268,21 +289,28 @@ impl Session {
             marker: Marker::Due(now),
             beat: None,
             next_beat: at.after(ttl / 3),
+            seen: 0,
         });
         self.move_on(now, around);
         News::Nothing
     }
 
-    /// The server has said that there is no such lease.
+    /// The lease has ended, or belongs to a history that is no more.
     pub(super) fn lost(&mut self, now: Moment) -> News {
         self.state = State::Closed { until: now };
         News::Lost
     }
 
-    fn look(&self, now: Moment, beat: Moment, after: bool, around: &mut Surroundings<'_>) {
+    fn look(&self, now: Moment, beat: Moment, after_majority: bool, around: &mut Surroundings<'_>) {
         if let State::Open(open) = &self.state {
             let call = Call::get(around.keys.marker(open.lease));
-            self.send(now, Step::Look(beat, after), call, around);
+            let floor = open.seen;
+            let step = Step::Look {
+                beat,
+                after_majority,
+                floor,
+            };
+            self.send(now, step, call, around);
         }
     }
 

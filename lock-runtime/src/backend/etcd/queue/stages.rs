@@ -1,29 +1,21 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
-use super::claim::{Stage, patience, whole_seconds};
+use super::claim::{Stage, whole_seconds};
+use super::inspect::PATIENCE;
 use super::{About, PAUSE, Queue, SHORT, Step};
+use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
-use crate::backend::etcd::protocol::entry::{self, Entry};
+use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::line::Place;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
-use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
 use super::lease::News;
 use super::session::Session;
-
-/// The first holder of a line that is not empty, and who waits there.
-pub(super) fn first_holder(line: &[Entry]) -> Option<Box<Holder>> {
-    let first = line.first()?;
-    Some(Box::new(Holder {
-        crowd: entry::crowd(line),
-        ..first.holder()
-    }))
-}
 
 impl Queue {
     /// Sends what the stage of a claim asks for.
@@ -42,10 +34,11 @@ impl Queue {
                 self.lanes.resume(&lock);
                 return self.pump(now, &lock);
             }
-            Stage::Waiting if claim.watch.is_none() => {
-                (Step::List, Call::list(self.keys.line(&terms.key)))
+            Stage::Waiting if claim.watch.is_some() => return,
+            Stage::Waiting | Stage::Looking => {
+                let ahead = reads(&self.keys, &terms.key, terms.kind, Some(claim.created));
+                (Step::Look, Call::look(claim.key.clone(), ahead))
             }
-            Stage::Looking => (Step::List, Call::list(self.keys.line(&terms.key))),
             Stage::Held { .. } => return self.settle(now, id),
             Stage::Moving { rests, lease: None } => {
                 let rest = whole_seconds(rests.since(now));
@@ -76,6 +69,12 @@ impl Queue {
         let Some(id) = self.lanes.next(lock) else {
             return;
         };
+        if let Some(cause) = self.quorum.too_few.clone() {
+            self.outcomes.push_back(Outcome::Failed { id, cause });
+            self.forget(id);
+            self.look_for_members(now);
+            return self.pump(now, lock);
+        }
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -93,6 +92,7 @@ impl Queue {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
             line: self.keys.line(lock),
+            ahead: reads(&self.keys, lock, terms.kind, None),
             lease: base.lease,
             marker: base.marker,
             epoch: base.epoch,
@@ -102,20 +102,33 @@ impl Queue {
         self.send(now, id, Step::Enter, entering.call());
     }
 
+    /// There may be fewer or others by now.
+    fn look_for_members(&mut self, now: Moment) {
+        self.calls.push(Sent {
+            about: About::Cluster,
+            call: Call::members(),
+            at: now,
+            patience: PATIENCE,
+        });
+    }
+
     /// Acts on what stands ahead of an entry in a line that was read at a revision.
-    pub(super) fn find_place(&mut self, now: Moment, id: LeaseId, ahead: &[Entry], read_at: i64) {
+    /// `counted` says whether the line that was counted has the entry itself.
+    pub(super) fn find_place(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        ahead: Ahead,
+        counted: bool,
+        read_at: i64,
+    ) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         let mine = claim.terms.kind;
-        let kinds: Vec<_> = ahead.iter().map(|entry| entry.kind).collect();
-        let place = if claim.holder.is_none() {
-            Place::of_newcomer(&kinds, mine)
-        } else {
-            Place::of(&kinds, mine)
-        };
+        let holder = ahead.front.holder(usize::from(counted));
         let after = read_at + 1;
-        match place {
+        let watched = match ahead.place(mine, claim.holder.is_none()) {
             Place::Enter => return self.enter(now, id),
             Place::OtherPermits(held) => {
                 claim.told = true;
@@ -123,9 +136,12 @@ impl Queue {
                     .push_back(Outcome::other_permits(id, mine, held));
                 return self.leave(now, id);
             }
-            _ => {}
-        }
-        let holder = first_holder(ahead);
+            Place::Behind(key) => {
+                let end = Vec::new();
+                Some(Span { key, end })
+            }
+            Place::Next => None,
+        };
         if claim.terms.wait.is_try() {
             claim.told = true;
             self.outcomes.push_back(Outcome::Busy { id, holder });
@@ -133,16 +149,12 @@ impl Queue {
         }
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
+        let line = self.keys.line(&claim.terms.key);
         self.outcomes.push_back(Outcome::Waiting { id, holder });
-        if let Place::Behind(at) = place {
-            let key = ahead[at].key.clone();
-            let end = Vec::new();
+        match watched {
             // It writes when it has entered, and when it begins to rest.
-            let writes = true;
-            self.watch(id, Span { key, end }, after, writes);
-        } else {
-            let line = self.keys.line(&ahead[0].lock);
-            self.watch(id, line, after, false);
+            Some(one) => self.watch(id, one, after, true),
+            None => self.watch(id, line, after, false),
         }
     }
 
@@ -184,29 +196,27 @@ impl Queue {
     }
 
     /// Watches the entry of a lock that is held for more than a short time; announces
-    /// that it has entered, which those may watch who came while it waited.
-    fn settle(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get_mut(&id) else {
+    /// that it has entered, which those may watch who came while it waited, until that
+    /// is answered.
+    pub(super) fn settle(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
         let (key, created) = (claim.key.clone(), claim.created);
-        if std::mem::take(&mut claim.unwatched) {
+        if claim.unwatched {
             return self.send(now, id, Step::Check, Call::get(key));
         }
-        if std::mem::take(&mut claim.announces) {
+        let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
-            self.last_call += 1;
-            self.calls.push(Sent {
-                about: About::Claim(id, self.last_call, Step::Announce),
-                call: Call::rewrite(key.clone(), created, value, None),
-                at: now,
-                patience: patience(claim.ttl()),
-            });
-        }
+            Call::rewrite(key.clone(), created, value, None)
+        });
         if claim.watch.is_none() {
             let end = Vec::new();
             self.watch(id, Span { key, end }, created + 1, false);
+        }
+        if let Some(call) = announcement {
+            self.send(now, id, Step::Announce, call);
         }
     }
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use super::claim::Watch;
 use super::order::SessionStep;
-use super::{About, Order, Queue, SHORT, Seen, Step};
+use super::{About, Order, Queue, Quorum, SHORT, Seen, Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::messages::{
-    DeleteRangeResponse, KeyValue, LeaseResponse, RangeResponse, Request as Op, Response,
-    ResponseHeader, ResponseOp, TxnRequest, TxnResponse,
+    DeleteRangeResponse, KeyValue, LeaseResponse, RangeRequest, RangeResponse, Request as Op,
+    Response, ResponseHeader, ResponseOp, TxnRequest, TxnResponse,
 };
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::token::Token;
@@ -40,7 +40,10 @@ impl Story {
     fn new(majority: usize) -> Self {
         let mut queue = Queue::new("lock");
         let now = Moment::from_nanos(1);
-        queue.needs(majority);
+        queue.needs(Quorum {
+            needed: majority,
+            ..Quorum::of_one()
+        });
         queue.connected(now);
         Self {
             queue,
@@ -118,6 +121,7 @@ impl Story {
     }
 
     fn answer(&mut self, sent: &Sent<About>, result: Result<Reply, Trouble>) {
+        let result = result.map(|reply| read_from(&sent.call, reply));
         self.queue.answered(self.now, sent, result);
     }
 
@@ -185,7 +189,7 @@ impl Story {
 
     /// The look at the marker that is in flight.
     fn look(&mut self) -> Option<Sent<About>> {
-        self.find(|it| matches!(it, About::Session(_, SessionStep::Look(..))))
+        self.find(|it| matches!(it, About::Session(_, SessionStep::Look { .. })))
     }
 }
 
@@ -245,9 +249,70 @@ fn entry_of(key: Vec<u8>, created: i64) -> KeyValue {
 fn read(revision: i64, kvs: Vec<KeyValue>) -> RangeResponse {
     RangeResponse {
         header: Some(header(1, revision)),
+        count: i64::try_from(kvs.len()).expect("a few"),
         kvs,
         more: false,
     }
+}
+
+/// What the reads of a transaction find where these are all entries.
+fn read_from(call: &Call, reply: Reply) -> Reply {
+    let Call::Txn(asked) = call else {
+        return reply;
+    };
+    let (succeeded, revision, found, others) = match reply {
+        Reply::Range(range) => (true, range.revision(), range.kvs, Vec::new()),
+        Reply::Txn(txn) => {
+            let (succeeded, revision) = (txn.succeeded, txn.revision());
+            let is_read = |it: &ResponseOp| matches!(it.response, Some(Response::Range(_)));
+            let others = txn.responses.iter().filter(|it| !is_read(it));
+            let others = others.cloned().collect();
+            let found = txn.ranges().flat_map(|it| it.kvs).collect();
+            (succeeded, revision, found, others)
+        }
+        other => return other,
+    };
+    let ops = if succeeded {
+        &asked.success
+    } else {
+        &asked.failure
+    };
+    let reads = ops.iter().filter_map(|op| match &op.request {
+        Some(Op::Range(range)) => Some(find(range, revision, &found)),
+        _ => None,
+    });
+    let Reply::Txn(mut answer) = txn(revision, succeeded, reads.collect()) else {
+        unreachable!("a transaction");
+    };
+    answer.responses.extend(others);
+    Reply::Txn(answer)
+}
+
+/// As etcd does it.
+fn find(range: &RangeRequest, revision: i64, all: &[KeyValue]) -> RangeResponse {
+    let is_in = |key: &Vec<u8>| match &range.range_end[..] {
+        [] => *key == range.key,
+        end => range.key <= *key && &key[..] < end,
+    };
+    let within: Vec<_> = all.iter().filter(|it| is_in(&it.key)).cloned().collect();
+    let mut answer = read(revision, within);
+    let most = range.max_create_revision;
+    answer
+        .kvs
+        .retain(|it| most == 0 || it.create_revision <= most);
+    answer.kvs.sort_by_key(|it| match range.sort_order {
+        2 => -it.create_revision,
+        _ => it.create_revision,
+    });
+    if range.limit > 0 {
+        answer
+            .kvs
+            .truncate(usize::try_from(range.limit).expect("few"));
+    }
+    if range.keys_only {
+        answer.kvs.iter_mut().for_each(|it| it.value.clear());
+    }
+    answer
 }
 
 fn range(revision: i64, kvs: Vec<KeyValue>) -> Reply {

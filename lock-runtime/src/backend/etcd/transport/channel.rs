@@ -21,6 +21,8 @@ const PREFIX: usize = 5;
 const WINDOW: u32 = 4 << 20;
 /// As many as a member admits: it has no limit of its own.
 const STREAMS: usize = 1 << 20;
+/// The most that is read of an answer; thousands of entries take a megabyte.
+const MOST: usize = 16 << 20;
 
 /// An open connection.
 pub(crate) struct Channel {
@@ -57,11 +59,18 @@ impl Channel {
         let ended = ready!(Pin::new(&mut self.connection).poll(cx));
         Poll::Ready(match ended {
             Ok(()) => Trouble::unknown("the member has closed the connection"),
-            Err(error) => Trouble::unknown(error.to_string()),
+            Err(error) => of_http(&error),
         })
     }
 
-    /// Sends a request with one message.
+    /// Whether another request can be sent; wakes when one can. A member, or a proxy
+    /// before it, may limit how many are in flight.
+    pub(crate) fn has_room(&mut self, cx: &mut Context<'_>) -> bool {
+        // An error is the end of the connection, which `poll` tells.
+        matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
+    }
+
+    /// Sends a request with one message, where there [is room](Self::has_room).
     pub(crate) fn call(&mut self, path: &str, message: &impl Message) -> Incoming {
         match self.request(path) {
             Ok((mut sending, incoming)) => match sending.send_data(frame(message), true) {
@@ -147,7 +156,7 @@ impl Incoming {
 
     fn failed(error: &h2::Error) -> Self {
         Self {
-            state: State::Ended(Err(Trouble::unknown(error.to_string()))),
+            state: State::Ended(Err(of_http(error))),
             read: BytesMut::new(),
         }
     }
@@ -188,6 +197,14 @@ impl Incoming {
         Some(R::decode(message).map_err(|error| Trouble::unknown(error.to_string())))
     }
 
+    /// How long what is read will be, as far as that is known.
+    fn expected(&self) -> usize {
+        let length = self.read.get(1..PREFIX).and_then(|it| it.try_into().ok());
+        let length = length.map_or(0, u32::from_be_bytes);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        length.max(self.read.len())
+    }
+
     /// Reads what has come in; ready at the end, with the status.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
         loop {
@@ -197,26 +214,43 @@ impl Incoming {
                         Some(status) => State::Ended(status),
                         None => State::Body(response.into_body()),
                     },
-                    Err(error) => State::Ended(Err(Trouble::unknown(error.to_string()))),
+                    Err(error) => State::Ended(Err(of_http(&error))),
                 },
                 State::Body(body) => match ready!(body.poll_data(cx)) {
                     Some(Ok(data)) => {
                         let _ = body.flow_control().release_capacity(data.len());
                         self.read.extend_from_slice(&data);
-                        continue;
+                        if self.expected() <= MOST {
+                            continue;
+                        }
+                        self.read.clear();
+                        State::Ended(Err(Trouble::unknown(format!(
+                            "the answer is larger than {} MB",
+                            MOST >> 20
+                        ))))
                     }
-                    Some(Err(error)) => State::Ended(Err(Trouble::unknown(error.to_string()))),
+                    Some(Err(error)) => State::Ended(Err(of_http(&error))),
                     None => State::Ended(match ready!(body.poll_trailers(cx)) {
                         Ok(trailers) => trailers
                             .and_then(|trailers| status(&trailers))
                             .unwrap_or_else(|| Err(Trouble::unknown("the answer is cut off"))),
-                        Err(error) => Err(Trouble::unknown(error.to_string())),
+                        Err(error) => Err(of_http(&error)),
                     }),
                 },
                 State::Ended(result) => return Poll::Ready(result.clone()),
             };
             self.state = next;
         }
+    }
+}
+
+/// Why a request has failed; one that was refused by itself was not looked at.
+fn of_http(error: &h2::Error) -> Trouble {
+    let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if refused {
+        Trouble::said("the member takes no more requests for now")
+    } else {
+        Trouble::unknown(error.to_string())
     }
 }
 

@@ -16,55 +16,112 @@ use crate::backend::etcd::protocol::messages::{
     AuthenticateRequest, AuthenticateResponse, Empty, Member, MemberListResponse, StatusResponse,
 };
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
+use crate::backend::etcd::queue::Quorum;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::{Distrust, Encryption};
 use crate::vocabulary::authority::Host;
 use crate::vocabulary::credentials::{Credentials, Provider};
+use crate::vocabulary::error::Cause;
 #[cfg(feature = "tls")]
 use crate::vocabulary::tls::Tls;
+
+pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
+const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 
 /// How long new credentials may take: they may come from far away.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a member says, or why the user may not ask for it.
+pub(crate) type Told<T> = Result<T, Cause>;
+
 /// An open connection, and what the member has said.
 pub(crate) struct Opened {
     pub(crate) channel: Channel,
-    pub(crate) members: Vec<Member>,
-    pub(crate) status: StatusResponse,
+    pub(crate) members: Told<Vec<Member>>,
+    pub(crate) status: Told<StatusResponse>,
 }
 
 impl Opened {
     pub(crate) fn cluster(&self) -> Cluster {
+        let status = self.status.as_ref().ok();
         Cluster {
-            voters: self.members.iter().filter(|it| !it.is_learner).count(),
-            version: Version::read(&self.status.version),
+            voters: self.members.as_ref().ok().map(|it| voters(it)),
+            version: status.map(|it| Version::read(&it.version)),
         }
     }
 }
 
-/// What a member knows of its cluster.
+/// The numbers of the members that vote.
+pub(crate) fn voters(members: &[Member]) -> Vec<u64> {
+    let voters = members.iter().filter(|it| !it.is_learner);
+    voters.map(|it| it.id).collect()
+}
+
+/// What a member knows of its cluster, as far as the user may ask.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
-    /// How many members vote.
-    pub(crate) voters: usize,
-    pub(crate) version: Version,
+    /// The members that vote.
+    pub(crate) voters: Option<Vec<u64>>,
+    /// That of the member that was asked.
+    pub(crate) version: Option<Version>,
 }
 
 impl Cluster {
+    /// How many members vote, of which so many are `named`: all of them, for all that is
+    /// known.
+    pub(crate) fn size(&self, named: usize) -> usize {
+        self.voters.as_ref().map_or(named, Vec::len)
+    }
+
     /// How many of the members that are `named` have to confirm a keep-alive.
     pub(crate) fn needed(&self, named: usize) -> usize {
-        let majority = self.voters / 2 + 1;
-        if named < majority && self.version.confirms_leases() {
+        let majority = self.size(named) / 2 + 1;
+        if named < majority && self.version.is_some_and(Version::confirms_leases) {
             1
         } else {
             majority
         }
     }
+
+    /// Who has to confirm a keep-alive where so many members are `named`.
+    pub(crate) fn quorum(&self, named: usize) -> Quorum {
+        let voters = self.voters.clone().unwrap_or_default();
+        Quorum {
+            needed: self.needed(named),
+            // The proxy of etcd speaks of itself, and has no number.
+            voters: if voters.contains(&0) {
+                Vec::new()
+            } else {
+                voters
+            },
+            too_few: self.too_few(named).map(cause),
+        }
+    }
+
+    /// Why the members that are named are too few to confirm a lease.
+    pub(crate) fn too_few(&self, named: usize) -> Option<String> {
+        let needed = self.needed(named);
+        (named < needed).then(|| {
+            let size = self.size(named);
+            let known = match self.version {
+                Some(version) => format!("etcd {version}"),
+                None => "etcd of a version for which the user may not ask".to_owned(),
+            };
+            format!(
+                "the cluster has {size} members, and {known} may renew a lease that has ended unless {needed} of \
+                 them are asked: name all of them, or update to etcd 3.4.31, 3.5.23, 3.6.5 or newer{}",
+                if self.version.is_some() {
+                    ""
+                } else {
+                    ", and let the user ask (Maintenance/Status)"
+                }
+            )
+        })
+    }
 }
 
-/// Of the first member that was asked; zeros if it did not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub(crate) [u32; 3]);
 
@@ -132,15 +189,11 @@ impl Dialer {
         if let Some(login) = login {
             channel.token = authenticate(&mut channel, login).await?;
         }
-        let members: MemberListResponse = channel
-            .ask("/etcdserverpb.Cluster/MemberList", &Empty {})
-            .await?;
-        let status: StatusResponse = channel
-            .ask("/etcdserverpb.Maintenance/Status", &Empty {})
-            .await?;
+        let members = told(channel.ask(MEMBER_LIST, &Empty {}).await)?;
+        let status = told(channel.ask(STATUS, &Empty {}).await)?;
         Ok(Opened {
             channel,
-            members: members.members,
+            members: members.map(|it: MemberListResponse| it.members),
             status,
         })
     }
@@ -213,6 +266,15 @@ async fn authenticate(
             .map_err(|error| Trouble::Never(cause(error.to_string()))),
         Err(Trouble::Never(why)) if why.to_string().contains("is not enabled") => Ok(None),
         Err(trouble) => Err(trouble),
+    }
+}
+
+/// What a member says; some versions deny all but `root` to ask about the cluster, which
+/// locks do not depend on.
+fn told<T>(answer: Result<T, Trouble>) -> Result<Told<T>, Trouble> {
+    match answer {
+        Err(Trouble::Never(why)) => Ok(Err(why)),
+        answer => answer.map(Ok),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The connection to one member: sends calls and watches, and connects again when it
 //! breaks.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use h2::SendStream;
 use prost::bytes::Bytes;
 
 use super::channel::{Channel, Incoming, frame};
-use super::dial::{Cluster, Dialer, Opened};
+use super::dial::{Cluster, Dialer, MEMBER_LIST, Opened};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
@@ -38,8 +39,14 @@ pub(crate) struct Link {
     /// How many attempts to connect have failed in turn.
     failed: u32,
     pause: Duration,
+    /// What waits for room on the connection.
+    unsent: VecDeque<Sent<About>>,
     in_flight: Vec<InFlight>,
     grace: Option<Moment>,
+    /// When something was answered last.
+    heard: Moment,
+    /// What waits for the stream of all watches.
+    unset: VecDeque<WatchOp>,
     watching: Option<Watching>,
 }
 
@@ -51,6 +58,8 @@ enum State {
 
 struct InFlight {
     sent: Sent<About>,
+    /// From when on the member is silent.
+    silent: Moment,
     incoming: Incoming,
 }
 
@@ -58,6 +67,8 @@ struct InFlight {
 struct Watching {
     sending: SendStream<Bytes>,
     incoming: Incoming,
+    /// The watches that were not answered yet, in their order.
+    asked: VecDeque<u64>,
 }
 
 /// What a link reports.
@@ -76,8 +87,11 @@ impl Link {
             state: State::Down { until: now },
             failed: 0,
             pause: FIRST_PAUSE,
+            unsent: VecDeque::new(),
             in_flight: Vec::new(),
             grace: None,
+            heard: now,
+            unset: VecDeque::new(),
             watching: None,
         }
     }
@@ -122,11 +136,10 @@ impl Link {
                 }
             }
         }
-        let State::Up(channel) = &mut self.state else {
+        let Some(ended) = self.exchange(cx, now) else {
             return;
         };
-        let ended = channel.poll(cx);
-        let broken = self.read(reports);
+        let broken = self.read(now, reports);
         if let Poll::Ready(trouble) = ended {
             self.broken(now, &trouble, reports);
         } else if let Some(trouble) = broken {
@@ -137,8 +150,55 @@ impl Link {
         }
     }
 
+    /// Writes as much as there is room for, and reads; whether the connection has ended.
+    fn exchange(&mut self, cx: &mut Context<'_>, now: Moment) -> Option<Poll<Trouble>> {
+        loop {
+            let any = self.write(cx, now);
+            let State::Up(channel) = &mut self.state else {
+                return None;
+            };
+            let ended = channel.poll(cx);
+            if !any || ended.is_ready() {
+                return Some(ended);
+            }
+        }
+    }
+
+    /// Opens as many requests as there is room for; `false` if it was none.
+    fn write(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
+        let State::Up(channel) = &mut self.state else {
+            return false;
+        };
+        let mut any = false;
+        while !self.unset.is_empty() || !self.unsent.is_empty() {
+            if let Some(watching) = &mut self.watching {
+                self.unset.drain(..).for_each(|op| watching.send(op));
+            }
+            let opens_watches = !self.unset.is_empty();
+            if !opens_watches && self.unsent.is_empty() || !channel.has_room(cx) {
+                break;
+            }
+            any = true;
+            if opens_watches {
+                self.watching = Watching::open(channel);
+                if self.watching.is_none() {
+                    return false;
+                }
+            } else if let Some(sent) = self.unsent.pop_front() {
+                let incoming = call(channel, &sent.call);
+                let silent = now.after(sent.patience);
+                self.in_flight.push(InFlight {
+                    sent,
+                    silent,
+                    incoming,
+                });
+            }
+        }
+        any
+    }
+
     /// Takes in what has arrived; says why the connection is of no use any more.
-    fn read(&mut self, reports: &mut Vec<Report>) -> Option<Trouble> {
+    fn read(&mut self, now: Moment, reports: &mut Vec<Report>) -> Option<Trouble> {
         // The channel's poll wakes the driver.
         let mut cx = Context::from_waker(Waker::noop());
         let mut broken = None;
@@ -156,11 +216,12 @@ impl Link {
             }
             let sent = self.in_flight.remove(at).sent;
             self.grace = None;
+            self.heard = now;
             reports.push(Report::Answer(sent, result));
         }
         while let Some(watching) = &mut self.watching {
             match watching.incoming.poll_next::<WatchResponse>(&mut cx) {
-                Poll::Ready(Ok(response)) => reports.extend(seen(&response)),
+                Poll::Ready(Ok(response)) => reports.extend(watching.seen(&response)),
                 Poll::Ready(Err(trouble)) => return Some(trouble),
                 Poll::Pending => break,
             }
@@ -168,53 +229,46 @@ impl Link {
         broken
     }
 
-    /// Sends a call, where there is a connection.
+    /// Sends a call once there is room, where there is a connection. What keeps leases
+    /// alive goes first.
     pub(crate) fn call(&mut self, sent: Sent<About>) {
-        let State::Up(channel) = &mut self.state else {
+        if !self.is_up() {
             return;
-        };
-        let incoming = match &sent.call {
-            Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
-            Call::Range(message) => channel.call("/etcdserverpb.KV/Range", message),
-            Call::Grant(message) => channel.call("/etcdserverpb.Lease/LeaseGrant", message),
-            Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),
-        };
-        self.in_flight.push(InFlight { sent, incoming });
+        }
+        if let About::Session(..) = sent.about {
+            self.unsent.push_front(sent);
+        } else {
+            self.unsent.push_back(sent);
+        }
     }
 
     /// Sets or ends a watch. One that cannot be sent is set again on another connection.
     pub(crate) fn watch(&mut self, order: Order) {
-        let State::Up(channel) = &mut self.state else {
+        if !self.is_up() {
             return;
-        };
-        let request = match order {
+        }
+        self.unset.push_back(match order {
             Order::Watch(watch) => WatchOp::Create(create(watch)),
             Order::Unwatch(id) => WatchOp::Cancel(WatchCancelRequest {
                 watch_id: number(id),
             }),
             Order::Call(_) => return,
-        };
-        if self.watching.is_none() {
-            let opened = channel.request("/etcdserverpb.Watch/Watch").ok();
-            self.watching = opened.map(|(sending, incoming)| Watching { sending, incoming });
-        }
-        if let Some(watching) = &mut self.watching {
-            let request = Some(request);
-            // The end of a stream is noticed where it is read.
-            let _ = watching
-                .sending
-                .send_data(frame(&WatchRequest { request }), false);
-        }
+        });
     }
 
     fn broken(&mut self, now: Moment, trouble: &Trouble, reports: &mut Vec<Report>) {
         events::disconnected(self.number, &trouble.cause());
         self.watching = None;
+        self.unset.clear();
         self.grace = None;
         self.rest(now);
         for flight in self.in_flight.drain(..) {
             let result = Err(Trouble::Unknown(trouble.cause()));
             reports.push(Report::Answer(flight.sent, result));
+        }
+        for sent in self.unsent.drain(..) {
+            let result = Err(Trouble::NotNow(trouble.cause()));
+            reports.push(Report::Answer(sent, result));
         }
         reports.push(Report::Down(Trouble::Unknown(trouble.cause())));
     }
@@ -228,8 +282,11 @@ impl Link {
 
     /// When the member counts as silent if nothing arrives until then.
     fn silent_at(&self) -> Option<Moment> {
-        let due = |flight: &InFlight| flight.sent.at.after(flight.sent.patience);
-        let first = self.in_flight.iter().map(due).min()?;
+        let in_flight = self.in_flight.iter().map(|flight| flight.silent);
+        // While there is no room at all, nothing is in flight.
+        let since = |sent: &Sent<About>| sent.at.max(self.heard).after(sent.patience);
+        let unsent = self.unsent.iter().map(since);
+        let first = in_flight.min().or_else(|| unsent.min())?;
         Some(self.grace.unwrap_or(first))
     }
 
@@ -247,7 +304,60 @@ impl InFlight {
             Call::Txn(_) => incoming.poll_answer(cx).map_ok(Reply::Txn),
             Call::Range(_) => incoming.poll_answer(cx).map_ok(Reply::Range),
             Call::Grant(_) | Call::KeepAlive(_) => incoming.poll_answer(cx).map_ok(Reply::Lease),
+            Call::Members(_) => incoming.poll_answer(cx).map_ok(Reply::Members),
         }
+    }
+}
+
+impl Watching {
+    /// `None` if the connection is about to end.
+    fn open(channel: &mut Channel) -> Option<Self> {
+        let (sending, incoming) = channel.request("/etcdserverpb.Watch/Watch").ok()?;
+        Some(Self {
+            sending,
+            incoming,
+            asked: VecDeque::new(),
+        })
+    }
+
+    fn send(&mut self, op: WatchOp) {
+        if let WatchOp::Create(create) = &op {
+            self.asked.push_back(watch(create.watch_id));
+        }
+        let request = Some(op);
+        // The end of a stream is noticed where it is read.
+        let _ = self
+            .sending
+            .send_data(frame(&WatchRequest { request }), false);
+    }
+
+    /// What a watch reports; nothing when it begins.
+    fn seen(&mut self, response: &WatchResponse) -> Option<Report> {
+        let mut id = watch(response.watch_id);
+        if response.watch_id < 0 {
+            // Answers come in the order of the requests.
+            id = self.asked.pop_front()?;
+        } else if response.created {
+            self.asked.retain(|asked| *asked != id);
+        }
+        let seen = if response.canceled {
+            Seen::Ended
+        } else if response.events.is_empty() {
+            return None;
+        } else {
+            Seen::Changed
+        };
+        Some(Report::Seen(id, seen))
+    }
+}
+
+fn call(channel: &mut Channel, call: &Call) -> Incoming {
+    match call {
+        Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
+        Call::Range(message) => channel.call("/etcdserverpb.KV/Range", message),
+        Call::Grant(message) => channel.call("/etcdserverpb.Lease/LeaseGrant", message),
+        Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),
+        Call::Members(message) => channel.call(MEMBER_LIST, message),
     }
 }
 
@@ -265,21 +375,12 @@ fn create(watch: Watch) -> WatchCreateRequest {
     }
 }
 
-/// What a watch reports; nothing when it begins.
-fn seen(response: &WatchResponse) -> Option<Report> {
-    let seen = if response.canceled {
-        Seen::Ended
-    } else if response.events.is_empty() {
-        return None;
-    } else {
-        Seen::Changed
-    };
-    let watch = u64::try_from(response.watch_id).unwrap_or(0);
-    Some(Report::Seen(watch, seen))
-}
-
 fn number(watch: u64) -> i64 {
     i64::try_from(watch).unwrap_or(i64::MAX)
+}
+
+fn watch(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }
 
 impl fmt::Debug for Link {

@@ -2,10 +2,10 @@
 
 use std::task::Context;
 
-use super::dial::{Cluster, Dialer};
+use super::dial::{Cluster, Dialer, voters};
 use super::link::{Link, Report};
 use crate::backend::etcd::address::Address;
-use crate::backend::etcd::protocol::call::{Call, Sent};
+use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{About, Order, Queue};
 use crate::backend::setup::Setup;
@@ -58,20 +58,30 @@ impl Links {
         }
         for report in reports {
             match report {
-                Report::Up(cluster) => {
-                    queue.needs(cluster.needed(self.members.len()));
-                    self.cluster = Some(cluster);
-                }
+                Report::Up(cluster) => self.learn(cluster, queue),
                 Report::Down(trouble) => {
                     self.last_error = Some(LastError::now(&trouble.cause()));
                     self.trouble = Some(trouble);
                     self.is_news = true;
                 }
-                Report::Answer(sent, result) => queue.answered(now, &sent, result),
+                Report::Answer(sent, result) => match (&sent.about, result) {
+                    (About::Cluster, Ok(Reply::Members(list))) => {
+                        let version = self.cluster.as_ref().and_then(|it| it.version);
+                        let voters = Some(voters(&list.members));
+                        self.learn(Cluster { voters, version }, queue);
+                    }
+                    (About::Cluster, _) => {}
+                    (_, result) => queue.answered(now, &sent, result),
+                },
                 Report::Seen(watch, seen) => queue.seen(now, watch, &seen),
             }
         }
         self.choose(now, queue);
+    }
+
+    fn learn(&mut self, cluster: Cluster, queue: &mut Queue) {
+        queue.needs(cluster.quorum(self.members.len()));
+        self.cluster = Some(cluster);
     }
 
     fn choose(&mut self, now: Moment, queue: &mut Queue) {
@@ -114,8 +124,23 @@ impl Links {
             for link in &mut self.members {
                 link.call(sent.clone());
             }
+            self.ask_for_members(&sent);
         } else {
             self.members[self.current].call(sent);
+        }
+    }
+
+    /// Looks who votes, together with a keep-alive: members may come and go while the
+    /// connections stay.
+    fn ask_for_members(&mut self, keep_alive: &Sent<About>) {
+        let may_ask = |it: &Cluster| it.voters.is_some();
+        if self.cluster.as_ref().is_some_and(may_ask) {
+            self.members[self.current].call(Sent {
+                about: About::Cluster,
+                call: Call::members(),
+                at: keep_alive.at,
+                patience: keep_alive.patience,
+            });
         }
     }
 
@@ -127,13 +152,6 @@ impl Links {
     /// Why the members that are named are too few to confirm a lease.
     pub(crate) fn too_few(&self) -> Option<String> {
         let cluster = self.cluster.as_ref()?;
-        let needed = cluster.needed(self.members.len());
-        (self.members.len() < needed).then(|| {
-            format!(
-                "the cluster has {} members, and etcd {} may renew a lease that has ended unless {needed} of \
-                 them are asked: name all of them, or update to etcd 3.4.31, 3.5.23, 3.6.5 or newer",
-                cluster.voters, cluster.version
-            )
-        })
+        cluster.too_few(self.members.len())
     }
 }

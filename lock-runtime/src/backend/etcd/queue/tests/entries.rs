@@ -23,7 +23,10 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
         ..kv(Kind::Exclusive, 4)
     };
     // It was made in a line of its own name.
-    story.answer(&again, Ok(txn(6, false, vec![read(6, vec![there])])));
+    let found = txn(6, false, vec![read(6, vec![there.clone()])]);
+    story.answer(&again, Ok(found));
+    let look = story.claim_call(Step::Look);
+    story.answer(&look, Ok(range(6, vec![there])));
     assert_eq!(story.granted(1).0, 4);
 }
 
@@ -54,7 +57,7 @@ fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
     assert!(watch.span.end.is_empty());
 
     story.queue.seen(story.now, watch.id, &Seen::Changed);
-    let list = story.claim_call(Step::List);
+    let list = story.claim_call(Step::Look);
     let line = vec![entry_of(key.clone(), 4), first.clone()];
     story.answer(&list, Ok(range(7, line)));
     story.waits(1);
@@ -62,7 +65,7 @@ fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
     assert_eq!((&watch.span.key, watch.from), (&first.key, 8));
 
     story.queue.seen(story.now, watch.id, &Seen::Changed);
-    let list = story.claim_call(Step::List);
+    let list = story.claim_call(Step::Look);
     story.answer(&list, Ok(range(8, vec![entry_of(key.clone(), 4)])));
     assert_eq!(story.granted(1).0, 4);
     story.watch(1);
@@ -100,7 +103,7 @@ fn a_grant_is_not_reported_before_the_lease_is_seen_to_live() {
     // The process was stopped meanwhile, and reads an event that lay in its socket.
     story.now = story.now.after(TTL * 2);
     story.queue.seen(story.now, watch.id, &Seen::Changed);
-    let list = story.claim_call(Step::List);
+    let list = story.claim_call(Step::Look);
     story.answer(&list, Ok(range(7, vec![entry_of(key, 4)])));
     assert!(story.outcome().is_none());
     let beat = story.beat();
@@ -129,7 +132,7 @@ fn whoever_watched_looks_for_itself_on_another_connection() {
     // The one that holds its lock, and the one that waits.
     let check = story.claim_call(Step::Check);
     story.answer(&check, Ok(range(30, vec![first.clone()])));
-    let list = story.claim_call(Step::List);
+    let list = story.claim_call(Step::Look);
     story.answer(&list, Ok(range(30, vec![first, entry_of(key, 4)])));
     assert_eq!(story.watch(2).from, 31);
     story.waits(1);
@@ -152,7 +155,7 @@ fn a_watch_that_ends_makes_its_claim_look_for_itself() {
     let watch = story.watch(2);
     story.queue.seen(story.now, watch.id, &Seen::Ended);
     story.pass(Duration::from_millis(100));
-    let list = story.claim_call(Step::List);
+    let list = story.claim_call(Step::Look);
     story.answer(&list, Ok(range(50, vec![first, entry_of(key, 40)])));
     story.waits(1);
     assert_eq!(story.watch(2).from, 51);
@@ -195,4 +198,129 @@ fn a_try_that_finds_the_lock_held_leaves_nothing() {
     let delete = story.claim_call(Step::Delete);
     story.answer(&delete, Ok(deleted(1)));
     assert!(story.outcome().is_none());
+}
+
+/// All reads of a transaction have a limit, and none is of those behind.
+fn reads_little(call: &Call, before: i64) {
+    let Call::Txn(TxnRequest {
+        success, failure, ..
+    }) = call
+    else {
+        panic!("no transaction: {call:?}");
+    };
+    for op in success.iter().chain(failure) {
+        let Some(Op::Range(range)) = &op.request else {
+            continue;
+        };
+        let is_one = range.range_end.is_empty();
+        assert!(is_one || (1..=4).contains(&range.limit), "{range:?}");
+        assert!(is_one || range.max_create_revision == before, "{range:?}");
+    }
+}
+
+#[test]
+fn what_an_entry_reads_does_not_grow_with_the_line() {
+    for mine in [Kind::Exclusive, Kind::Read, Kind::Permits(3)] {
+        let mut story = Story::with_session(1);
+        story.acquire(1, |terms| terms.kind = mine);
+        let enter = story.claim_call(Step::Enter);
+        reads_little(&enter.call, 0);
+        let line: Vec<_> = (2..100).map(|at| kv(Kind::Exclusive, at)).collect();
+        let key = put(&enter.call);
+        story.answer(&enter, Ok(entered(100, line.clone())));
+        story.waits(1);
+        let watch = story.watch(2);
+        assert_eq!(watch.span.key, line[97].key, "the last one");
+        story.queue.seen(story.now, watch.id, &Seen::Changed);
+        let look = story.claim_call(Step::Look);
+        reads_little(&look.call, 99);
+        let behind = (101..200).map(|at| kv(mine, at));
+        let there = line[..50].iter().cloned();
+        let there = there.chain([entry_of(key, 100)]).chain(behind).collect();
+        story.answer(&look, Ok(range(300, there)));
+        story.waits(1);
+        assert_eq!(story.watch(2).span.key, line[49].key, "the last one ahead");
+    }
+}
+
+#[test]
+fn an_announcement_is_sent_until_it_is_answered() {
+    let mut story = Story::with_session(1);
+    let permits = Kind::Permits(2);
+    story.acquire(1, |terms| terms.kind = permits);
+    let first = kv(permits, 2);
+    let key = story.enter(Ok(entered(4, vec![first.clone(), kv(permits, 3)])));
+    story.waits(1);
+    let watch = story.watch(2);
+    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    let look = story.claim_call(Step::Look);
+    story.answer(&look, Ok(range(5, vec![first, entry_of(key, 4)])));
+    story.granted(1);
+    story.watch(2);
+    for trouble in [
+        unknown(),
+        Trouble::said("no room"),
+        Trouble::Never(cause("no")),
+    ] {
+        let announce = story.claim_call(Step::Announce);
+        story.answer(&announce, Err(trouble));
+        assert!(!story.sends(Step::Announce));
+        story.pass(Duration::from_millis(100));
+    }
+    let announce = story.claim_call(Step::Announce);
+    story.answer(&announce, Ok(txn(6, true, vec![])));
+    story.pass(Duration::from_secs(1));
+    assert!(!story.sends(Step::Announce) && story.outcome().is_none());
+}
+
+#[test]
+fn an_entry_that_is_gone_when_it_announces_is_a_lost_lock() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |_| {});
+    let key = story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
+    story.waits(1);
+    let watch = story.watch(2);
+    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    let look = story.claim_call(Step::Look);
+    story.answer(&look, Ok(range(5, vec![entry_of(key, 4)])));
+    story.granted(1);
+    story.pass(SHORT);
+    let announce = story.claim_call(Step::Announce);
+    story.answer(&announce, Ok(txn(6, false, vec![])));
+    assert!(matches!(
+        story.outcome(),
+        Some(Outcome::NotHeld { id: LeaseId(1) })
+    ));
+}
+
+#[test]
+fn a_check_that_fails_is_made_again() {
+    let mut story = Story::with_session(1);
+    let own = story.watch(1);
+    story.queue.seen(story.now, own.id, &Seen::Ended);
+    for _ in 0..2 {
+        story.pass(Duration::from_millis(100));
+        let check = story.claim_call(Step::Check);
+        story.answer(&check, Err(Trouble::said("not now")));
+    }
+    story.pass(Duration::from_millis(100));
+    let check = story.claim_call(Step::Check);
+    story.answer(&check, Ok(range(30, vec![])));
+    assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
+}
+
+#[test]
+fn nothing_is_asked_for_where_too_few_members_are_named() {
+    let mut story = Story::with_session(1);
+    story.queue.needs(Quorum {
+        needed: 2,
+        too_few: Some(cause("too few")),
+        ..Quorum::of_one()
+    });
+    story.acquire(1, |_| {});
+    assert!(!story.sends(Step::Enter));
+    assert!(matches!(
+        story.outcome(),
+        Some(Outcome::Failed { id: LeaseId(1), .. })
+    ));
 }

@@ -144,3 +144,58 @@ fn nothing_is_kept_alive_that_nobody_needs() {
     assert!(story.released(0));
     assert_eq!(story.queue.next_wakeup(), None);
 }
+
+#[test]
+fn members_that_do_not_vote_confirm_nothing() {
+    let mut story = Story::with_session(1);
+    // A learner, or a member that was removed and does not know it.
+    story.queue.needs(Quorum {
+        needed: 2,
+        voters: vec![1, 2, 3],
+        too_few: None,
+    });
+    story.pass(A_THIRD);
+    let beat = story.beat();
+    story.alive(&beat, 1, 10);
+    story.alive(&beat, 4, 10);
+    assert!(story.look().is_none());
+    story.alive(&beat, 3, 10);
+    assert!(story.look().is_some());
+}
+
+#[test]
+fn a_lease_of_a_history_that_is_no_more_is_given_up() {
+    let mut story = Story::with_session(1);
+    for (revision, goes_on) in [(50, true), (50, true), (49, false)] {
+        story.pass(A_THIRD);
+        let beat = story.beat();
+        story.alive(&beat, 1, 10);
+        let look = story.look().expect("a look at the marker");
+        story.answer(&look, Ok(range(revision, vec![kv(Kind::Read, 1)])));
+        let lost = matches!(story.outcome(), Some(Outcome::NotHeld { .. }));
+        assert_eq!(lost, !goes_on);
+    }
+}
+
+#[test]
+fn a_marker_that_is_older_than_it_was_is_written_again() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.enter(Err(unknown()));
+    story.outcome();
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(50, true, vec![])));
+    let enter = story.claim_call(Step::Enter);
+    let marker = KeyValue {
+        key: crate::backend::etcd::protocol::keys::Keys::new("lock").marker(LEASE),
+        ..kv(Kind::Read, 1)
+    };
+    let refused = txn(20, false, vec![read(20, vec![marker])]);
+    story.answer(&enter, Ok(refused));
+    assert!(!story.sends(Step::Enter), "it would be refused again");
+    story.pass(Duration::ZERO);
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(21, true, vec![])));
+    story.enter(Ok(entered(22, vec![])));
+    assert_eq!(story.granted(1).0, 22);
+}

@@ -1,0 +1,197 @@
+//! What an entry reads of those ahead of it: as much as decides about its place, however
+//! long the line is.
+
+use std::time::Duration;
+
+use super::entry::{self, Entry};
+use super::keys::{Keys, Span};
+use super::messages::{RangeRequest, RangeResponse};
+use crate::backend::line::{self, Place};
+use crate::vocabulary::crowd::Crowd;
+use crate::vocabulary::holder::Holder;
+use crate::vocabulary::key::LockKey;
+use crate::vocabulary::kind::Kind;
+
+/// How many of the first are read with their values, which say who they are.
+const FRONT: i64 = 4;
+const ASCEND: i32 = 1;
+const DESCEND: i32 = 2;
+/// To sort by the revision that created a key.
+const CREATE: i32 = 2;
+
+/// The reads that [`Ahead::read`] takes: of all who are there, or of those who were
+/// created before a revision.
+pub(crate) fn reads(
+    keys: &Keys,
+    lock: &LockKey,
+    mine: Kind,
+    before: Option<i64>,
+) -> Vec<RangeRequest> {
+    let line = keys.line(lock);
+    let sorted = |span: Span, sort_order, limit| RangeRequest {
+        key: span.key,
+        range_end: span.end,
+        limit,
+        sort_order,
+        sort_target: CREATE,
+        keys_only: true,
+        max_create_revision: before.map_or(0, |created| created - 1),
+    };
+    let last = |span| sorted(span, DESCEND, 1);
+    let mut reads = vec![RangeRequest {
+        keys_only: false,
+        ..front(line.clone())
+    }];
+    reads[0].max_create_revision = before.map_or(0, |created| created - 1);
+    match mine {
+        Kind::Exclusive => reads.push(last(line)),
+        Kind::Read => {
+            let alike = keys.of_kind(lock, mine);
+            let Span { key, end } = line;
+            reads.push(last(Span {
+                key,
+                end: alike.key,
+            }));
+            reads.push(last(Span {
+                key: alike.end,
+                end,
+            }));
+        }
+        Kind::Permits(most) => {
+            reads.push(last(line.clone()));
+            reads.push(sorted(line, ASCEND, i64::from(most) + 1));
+        }
+    }
+    reads
+}
+
+/// Reads the first of a line.
+pub(crate) fn front(line: Span) -> RangeRequest {
+    RangeRequest {
+        key: line.key,
+        range_end: line.end,
+        limit: FRONT,
+        sort_order: ASCEND,
+        sort_target: CREATE,
+        ..RangeRequest::default()
+    }
+}
+
+/// Those ahead of an entry, as far as they matter.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pub(crate) front: Front,
+    /// The keys of those who decide.
+    decide: line::Ahead<Vec<u8>>,
+}
+
+impl Ahead {
+    /// Takes in the answers to [`reads`] for an entry of kind `mine`.
+    pub(crate) fn read(
+        keys: &Keys,
+        mine: Kind,
+        answers: &mut impl Iterator<Item = RangeResponse>,
+    ) -> Self {
+        let mut next = || answers.next().unwrap_or_default();
+        let front = Front::read(keys, next());
+        let mut last = || entry::line(keys, next().kvs).pop();
+        let decide = match mine {
+            Kind::Exclusive => {
+                let last = last().map(|entry| entry.key);
+                let count = usize::from(last.is_some());
+                line::Ahead {
+                    count,
+                    last,
+                    last_other: None,
+                }
+            }
+            Kind::Read => {
+                let others = [last(), last()].into_iter().flatten();
+                let last = others.max_by_key(|entry| entry.created);
+                let last = last.map(|entry| entry.key);
+                let count = usize::from(last.is_some());
+                line::Ahead {
+                    count,
+                    last: last.clone(),
+                    last_other: last,
+                }
+            }
+            Kind::Permits(_) => {
+                let last = last().map(|entry| entry.key);
+                let all = entry::line(keys, next().kvs);
+                let other = all.iter().any(|entry| entry.kind != mine);
+                let last_other = last.clone().filter(|_| other);
+                line::Ahead {
+                    count: all.len(),
+                    last,
+                    last_other,
+                }
+            }
+        };
+        Self { front, decide }
+    }
+
+    /// The place of an entry of kind `mine` behind them.
+    pub(crate) fn place(self, mine: Kind, is_newcomer: bool) -> Place<Vec<u8>> {
+        match (self.front.first(), mine) {
+            (
+                Some(&Entry {
+                    kind: Kind::Permits(held),
+                    ..
+                }),
+                Kind::Permits(asked),
+            ) if is_newcomer && held != asked => Place::OtherPermits(held),
+            _ => Place::after(mine, self.decide),
+        }
+    }
+}
+
+/// The first of a line, and how many it has.
+#[derive(Debug)]
+pub(crate) struct Front {
+    entries: Vec<Entry>,
+    count: usize,
+}
+
+impl Front {
+    /// Takes in the answer to [`front`].
+    pub(crate) fn read(keys: &Keys, answer: RangeResponse) -> Self {
+        Self {
+            count: usize::try_from(answer.count).unwrap_or(0),
+            entries: entry::line(keys, answer.kvs),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn first(&self) -> Option<&Entry> {
+        self.entries.first()
+    }
+
+    /// The first holder, and who waits beside `asking`, who stands in the line or not.
+    pub(crate) fn holder(&self, asking: usize) -> Option<Box<Holder>> {
+        let first = self.first()?;
+        Some(Box::new(Holder {
+            crowd: self.crowd(asking),
+            ..first.holder()
+        }))
+    }
+
+    /// Nothing is known where more hold the lock than were read.
+    fn crowd(&self, asking: usize) -> Crowd {
+        let held = entry::holders(&self.entries);
+        let waiters = self.count.saturating_sub(held + asking);
+        match self.entries.get(held) {
+            Some(first) if waiters > 0 => Crowd {
+                waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+                longest: first.age(),
+            },
+            _ => Crowd {
+                waiters: 0,
+                longest: Duration::ZERO,
+            },
+        }
+    }
+}

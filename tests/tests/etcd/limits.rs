@@ -1,0 +1,135 @@
+//! What a member, or a proxy before it, limits, denies and answers too much of.
+
+use std::sync::Arc;
+
+use lock_runtime::{LockConfig, LockError, LockManager, Severity};
+use tests::{
+    EtcdServer, Gateway, LONG, PATIENCE, connect, eventually, release, take, take_turn, within,
+};
+use tokio::{sync::Barrier, task::JoinSet};
+
+use crate::{TTL, is_renewed};
+
+/// Enough for whatever asks.
+const STREAMS: u32 = 1_000;
+
+#[tokio::test]
+async fn calls_wait_for_room_where_the_streams_of_a_connection_are_few() {
+    const TASKS: usize = 300;
+    let Some(server) = EtcdServer::start("few streams").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), 10);
+    let locks = connect(gateway.url()).await;
+    let all_hold = Arc::new(Barrier::new(TASKS));
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let (locks, all_hold) = (locks.clone(), Arc::clone(&all_hold));
+        tasks.spawn(async move {
+            let guard = take(&locks, &format!("key:{task}"), LONG).await;
+            all_hold.wait().await;
+            release(guard).await;
+        });
+    }
+    within(3 * PATIENCE, tasks.join_all()).await;
+    // One, unless the machine was so busy that the member counted as silent.
+    let connections = gateway.connections();
+    assert!(connections < 5, "{connections} connections");
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
+    let Some(server) = EtcdServer::start("questions that are denied").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), STREAMS);
+    for methods in [
+        &["Maintenance/Status"][..],
+        &["Cluster/MemberList"],
+        &["Maintenance/Status", "Cluster/MemberList"],
+    ] {
+        gateway.pass();
+        for method in methods {
+            gateway.deny(method);
+        }
+        let locks = connect(gateway.url()).await;
+        let guard = take(&locks, "key", TTL).await;
+        is_renewed(&guard).await;
+        release(guard).await;
+
+        let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+        for finding in &findings {
+            assert!(finding.severity < Severity::Error, "{finding:?}");
+        }
+        let told = |check| {
+            let found = findings.iter().find(|it| it.check == check);
+            found.map_or_else(String::new, |it| format!("{} {}", it.found, it.advice))
+        };
+        let denied = told("version").contains("permission denied");
+        assert_eq!(
+            denied,
+            methods.contains(&"Maintenance/Status"),
+            "{findings:?}"
+        );
+        let denied = told("members").contains("permission denied");
+        assert_eq!(
+            denied,
+            methods.contains(&"Cluster/MemberList"),
+            "{findings:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_not_read() {
+    let Some(server) = EtcdServer::start("a huge answer").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), STREAMS);
+    let locks = connect(gateway.url()).await;
+    take_turn(&locks, "key").await;
+    gateway.swell("KV/Range");
+    let refused = within(PATIENCE, locks.status("key")).await;
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("larger than"), "{text}");
+    gateway.pass();
+    eventually(PATIENCE, async || locks.health().await.connected).await;
+    take_turn(&locks, "key").await;
+}
+
+/// The text of an error that says what the URL lacks.
+fn names_too_few(error: &LockError) {
+    let text = error.to_string();
+    assert!(text.contains("name all of them"), "{text}");
+}
+
+#[tokio::test]
+async fn members_that_are_too_few_are_noticed_whenever_they_become_so() {
+    let Some(server) = EtcdServer::start("too few members").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), STREAMS);
+    // A version that is not known confirms no leases.
+    gateway.deny("Maintenance/Status");
+    gateway.claim_members(3);
+    let refused = within(PATIENCE, LockManager::connect(gateway.url())).await;
+    let error = refused.unwrap_err();
+    assert!(matches!(error, LockError::InvalidOptions { .. }), "{error}");
+    names_too_few(&error);
+
+    let lazy = connect(LockConfig::new(gateway.url()).unwrap().lazy()).await;
+    let refused = within(PATIENCE, lazy.lock("key").acquire()).await;
+    names_too_few(&refused.unwrap_err());
+
+    // Members join while a lock is held.
+    gateway.pass();
+    gateway.deny("Maintenance/Status");
+    let locks = connect(gateway.url()).await;
+    let guard = take(&locks, "held", TTL).await;
+    gateway.claim_members(3);
+    within(PATIENCE, guard.lost()).await;
+    let refused = within(PATIENCE, locks.lock("key").acquire()).await;
+    names_too_few(&refused.unwrap_err());
+    gateway.pass();
+    eventually(PATIENCE, async || locks.lock("key").acquire().await.is_ok()).await;
+}
