@@ -116,7 +116,10 @@ impl Queue {
         };
         let after = read_at + 1;
         match place {
-            Place::Enter => return self.enter(now, id),
+            Place::Enter => {
+                claim.entered = read_at;
+                return self.enter(now, id);
+            }
             Place::OtherPermits(held) => {
                 claim.told = true;
                 self.outcomes
@@ -147,6 +150,11 @@ impl Queue {
     }
 
     /// Reports a grant, or confirms the lease first if little is left of it.
+    ///
+    /// The fence is the revision of the line that shows the lock to be its own. A release
+    /// makes a revision too, so the fence is larger than those of all earlier holders and
+    /// smaller than those of all later ones. The revision of its own entry would not do: a
+    /// waiter's entry may be older than the last key of a holder of several.
     pub(super) fn enter(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -172,7 +180,7 @@ impl Queue {
         claim.announces = claim.holder.is_some();
         self.outcomes.push_back(Outcome::Granted {
             id,
-            fence: u64::try_from(claim.created).unwrap_or(0),
+            fence: u64::try_from(claim.entered).unwrap_or(0),
             since,
             ttl,
         });
