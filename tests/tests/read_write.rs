@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{Acquire, LockError, LockGuard, LockManager, LockRequest};
+use lock_runtime::{Acquire, FencingToken, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
     LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, kinds::Kind, on_every_store,
     poll_once, release, settled, take_turn, timed, within,
@@ -18,6 +18,7 @@ tests::checks_of_kind!(writers, Kind::Writer, [read]);
 
 on_every_store! {
     readers_share [read fencing],
+    tokens_of_readers_lie_between_those_of_the_writers_around_them [read fencing fair],
     readers_who_queue_up_together_enter_together [read],
     a_writer_waits_for_all_readers [read fencing],
     a_reader_waits_behind_a_writer_who_waits [read fair],
@@ -81,6 +82,39 @@ async fn readers_who_queue_up_together_enter_together(store: Store) {
     assert!(readers.iter().all(LockGuard::is_held));
 }
 
+async fn tokens_of_readers_lie_between_those_of_the_writers_around_them(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let first = take_now(write(&locks)).await;
+    // Its token is counted when its turn has come, and readers are in line by then.
+    let before = in_line(&others, write(&others)).await;
+    let mut waiters = Vec::new();
+    for number in 0..10 {
+        let locks = [&locks, &others][number % 2];
+        waiters.push(in_line(locks, read(locks)).await);
+    }
+    let after = in_line(&others, write(&others)).await;
+    release(first).await;
+    let before = within(PATIENCE, before).await.unwrap();
+    let lowest = before.fencing_token();
+    release(before).await;
+    let mut tokens = Vec::new();
+    let mut readers = Vec::new();
+    for waiter in waiters {
+        let reader = within(PATIENCE, waiter).await.unwrap();
+        tokens.push(reader.fencing_token());
+        readers.push(reader);
+    }
+    for reader in readers {
+        release(reader).await;
+    }
+    let highest = within(PATIENCE, after).await.unwrap().fencing_token();
+    let between = |token: &FencingToken| lowest < *token && *token < highest;
+    assert!(
+        tokens.iter().all(between),
+        "{tokens:?} between {lowest} and {highest}"
+    );
+}
+
 async fn a_writer_waits_for_all_readers(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let readers = [&locks, &others, &locks].map(read);
@@ -125,7 +159,13 @@ async fn a_mixed_line_is_served_in_order(store: Store) {
     const LINE: &str = "rrwrwwrrrwrrwwr";
     let managers = [store.manager().await, store.manager().await];
     let first = take_now(write(&managers[0])).await;
-    // Fences are given out in the order of the grants.
+    // Fences grow from each turn to the next; readers beside each other have one turn.
+    let turn = |place: usize| {
+        let kinds = LINE.as_bytes();
+        (1..=place)
+            .filter(|at| kinds[at - 1..=*at] != *b"rr")
+            .count()
+    };
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
     for (place, kind) in LINE.chars().enumerate() {
@@ -146,11 +186,8 @@ async fn a_mixed_line_is_served_in_order(store: Store) {
     within(PATIENCE, tasks.join_all()).await;
     let mut served = served.lock().unwrap().clone();
     served.sort_unstable();
-    let places: Vec<_> = served.iter().map(|(_, place)| *place).collect();
-    assert!(
-        places.is_sorted() && places.len() == LINE.len(),
-        "{places:?}"
-    );
+    let turns: Vec<_> = served.iter().map(|(_, place)| turn(*place)).collect();
+    assert!(turns.is_sorted() && turns.len() == LINE.len(), "{served:?}");
 }
 
 async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(store: Store) {

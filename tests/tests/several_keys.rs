@@ -1,14 +1,15 @@
 //! Promise: several keys are taken all or none, without deadlocks, and held and lost as one.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use lock_runtime::{LockError, LockGuard, LockKey, LockManager, LockRequest};
 use tests::{
     LONG, Monitor, PATIENCE, Pulse, RedisServer, Store, Worker, connect, eventually, in_line,
-    on_every_store, poll_once, release, settled, take_turn, timed, within,
+    kinds::{Kind, Referee},
+    on_every_store, poll_once, release, settled, take, take_turn, timed, within,
 };
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 /// A lease, or the most that it is held, that ends while another key is waited for.
 const SHORT: Duration = Duration::from_millis(300);
@@ -34,6 +35,8 @@ on_every_store! {
     what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys list],
     nothing_is_taken_anew_once_the_wait_is_over [several_keys],
     the_time_waited_counts_for_all_of_them [several_keys],
+    who_waits_behind_several_keys_gets_a_larger_token [several_keys fencing fair],
+    one_token_of_each_set_grows_on_every_key [several_keys fencing fair],
 }
 
 fn names(keys: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
@@ -317,6 +320,71 @@ async fn the_time_waited_counts_for_all_of_them(store: Store) {
     };
     assert_eq!(key.as_str(), "b");
     assert!(waited >= WAIT, "{waited:?}");
+}
+
+/// A cluster counts each lock alone, so the tokens of different keys do not compare.
+fn counts_each_lock_alone(locks: &LockManager) -> bool {
+    locks.capabilities().store == "Redis Cluster"
+}
+
+async fn who_waits_behind_several_keys_gets_a_larger_token(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    if counts_each_lock_alone(&locks) {
+        return;
+    }
+    for keys in [&["a"][..], &["0", "a"]] {
+        let b = take(&others, "b", LONG).await;
+        let request = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(PATIENCE);
+        let all = waits_for_b(&others, request).await;
+        // It is in line before `c` is asked for.
+        let next = others.lock_all(keys).ttl(LONG).wait(PATIENCE);
+        let next = tokio::spawn(next.acquire());
+        let waits = async || others.status("a").await.unwrap().waiters == 1;
+        eventually(PATIENCE, waits).await;
+        release(b).await;
+        let all = within(PATIENCE, all).await.unwrap().unwrap();
+        let token = all.fencing_token();
+        release(all).await;
+        let next = within(PATIENCE, next).await.unwrap().unwrap();
+        assert!(next.fencing_token() > token, "{next:?} after {token}");
+        release(next).await;
+    }
+}
+
+/// A resource that remembers one number for each key refuses nobody whose turn it is.
+async fn one_token_of_each_set_grows_on_every_key(store: Store) {
+    const KEYS: [&str; 4] = ["a", "b", "c", "d"];
+    let resources = Arc::new(Referee::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..3 {
+        let locks = store.manager().await;
+        if counts_each_lock_alone(&locks) {
+            return;
+        }
+        for _ in 0..6 {
+            let (locks, resources) = (locks.clone(), Arc::clone(&resources));
+            tasks.spawn(async move {
+                for _ in 0..15 {
+                    let keys = fastrand::choose_multiple(KEYS, fastrand::usize(1..=3));
+                    let request = locks.lock_all(&keys).ttl(LONG).wait(LONG);
+                    let (request, kind) = match fastrand::u8(..4) {
+                        0 => (request.read(), Kind::Reader),
+                        _ => (request, Kind::Writer),
+                    };
+                    let guard = request.acquire().await.unwrap();
+                    for key in &keys {
+                        resources.enter(key, kind, guard.fencing_token());
+                    }
+                    yield_now().await;
+                    for key in &keys {
+                        resources.leave(key, kind);
+                    }
+                    guard.release();
+                }
+            });
+        }
+    }
+    within(LONG, tasks.join_all()).await;
 }
 
 #[tokio::test]

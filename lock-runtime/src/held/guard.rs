@@ -83,19 +83,21 @@ impl LockGuard {
         self.lease.keys()
     }
 
-    /// The fencing token of this acquisition. With several keys it is that of the
-    /// last. In memory and on Redis without a cluster, where all locks are counted
-    /// together, it is then larger than all earlier tokens of any of them; elsewhere
-    /// compare those of each key: [`fence_of`](Self::fence_of).
+    /// The fencing token of this acquisition, which is larger than all earlier tokens of
+    /// its key. With several keys it is the token of the last key, and larger than all
+    /// earlier tokens of each of them. On Redis Cluster, Redlock and with
+    /// `?layout=declared`, tokens of different keys do not compare: compare those of each
+    /// key there, [`fence_of`](Self::fence_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
 
     /// The fencing token of one of its keys, which is larger than all earlier tokens of
     /// that key; `None` if the guard does not hold it.
-    pub fn fence_of(&self, key: &LockKey) -> Option<FencingToken> {
+    pub fn fence_of(&self, key: impl Into<LockKey>) -> Option<FencingToken> {
+        let key = key.into();
         let mut locks = self.lease.each_lock();
-        let lease = locks.find(|lease| lease.terms.key == *key)?;
+        let lease = locks.find(|lease| lease.terms.key == key)?;
         Some(FencingToken::new(lease.fence))
     }
 

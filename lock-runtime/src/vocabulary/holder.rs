@@ -31,7 +31,8 @@ pub struct Holder {
     /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
     /// holder's process answers and has not released the lock.
     pub since: Option<SystemTime>,
-    /// Its fencing token, under the same conditions.
+    /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
+    /// of the holder's place in the queue, which is smaller than its token if it has waited.
     pub fence: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,

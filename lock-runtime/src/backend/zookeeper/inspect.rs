@@ -292,7 +292,7 @@ fn is_deleted(answer: &Result<Reply, Refusal>) -> Result<bool, Cause> {
 /// The names of a node's children, of which there are none where there is no node.
 fn names(answer: Result<Reply, Refusal>) -> Result<Vec<String>, Cause> {
     match answer {
-        Ok(Reply::Children(names)) => Ok(names),
+        Ok(Reply::Children { names, .. }) => Ok(names),
         Ok(_) | Err(Refusal::NoNode) => Ok(Vec::new()),
         Err(refusal) => Err(cause(refusal)),
     }

@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) lock: LockKey,
     pub(crate) kind: Kind,
     pub(crate) token: Token,
-    /// Its fence and its place.
+    /// Its place. Its fence is larger if it has waited.
     pub(crate) created: i64,
     pub(crate) key: Vec<u8>,
     value: Vec<u8>,

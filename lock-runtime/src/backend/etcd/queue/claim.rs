@@ -19,6 +19,8 @@ pub(super) struct Claim {
     pub(super) stage: Stage,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
+    /// The revision of the line that has shown the lock to be its own.
+    pub(super) entered: i64,
     pub(super) watch: Option<Watch>,
     /// The number of the call whose answer is awaited.
     pub(super) awaits: Option<u64>,
@@ -90,6 +92,7 @@ impl Claim {
             key,
             stage: Stage::Unsent,
             created: 0,
+            entered: 0,
             watch: None,
             awaits: None,
             due: None,

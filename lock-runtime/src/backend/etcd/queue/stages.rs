@@ -129,7 +129,10 @@ impl Queue {
         let holder = ahead.front.holder(usize::from(counted));
         let after = read_at + 1;
         let watched = match ahead.place(mine, claim.holder.is_none()) {
-            Place::Enter => return self.enter(now, id),
+            Place::Enter => {
+                claim.entered = read_at;
+                return self.enter(now, id);
+            }
             Place::OtherPermits(held) => {
                 claim.told = true;
                 self.outcomes
@@ -159,6 +162,11 @@ impl Queue {
     }
 
     /// Reports a grant, or confirms the lease first if little is left of it.
+    ///
+    /// The fence is the revision of the line that shows the lock to be its own. A release
+    /// makes a revision too, so the fence is larger than those of all earlier holders and
+    /// smaller than those of all later ones. The revision of its own entry would not do: a
+    /// waiter's entry may be older than the last key of a holder of several.
     pub(super) fn enter(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -184,7 +192,7 @@ impl Queue {
         claim.announces = claim.holder.is_some();
         self.outcomes.push_back(Outcome::Granted {
             id,
-            fence: u64::try_from(claim.created).unwrap_or(0),
+            fence: u64::try_from(claim.entered).unwrap_or(0),
             since,
             ttl,
         });

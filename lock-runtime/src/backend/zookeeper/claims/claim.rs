@@ -73,7 +73,8 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) entry: Entry,
-    pub(super) fence: u64,
+    /// The number of the change that created it.
+    pub(super) created: i64,
 }
 
 impl Claim {

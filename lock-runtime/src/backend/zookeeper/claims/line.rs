@@ -15,6 +15,13 @@ use crate::vocabulary::holder::Holder;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
 
+/// The line of a lock after a change of this number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Line<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) changed: i64,
+}
+
 /// Who waits in a line, besides so many of ours.
 fn crowd(line: &[Entry], ours: usize) -> Crowd {
     let waiters = line.len().saturating_sub(holders(line) + ours);
@@ -42,20 +49,21 @@ impl Claims {
     }
 
     /// It has looked at the line.
-    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, line: &[Entry], watched: bool) {
+    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, line: Line<'_>, watched: bool) {
+        let Line { entries, changed } = line;
         let Some(claim) = self.table.get_mut(&id) else {
             return;
         };
         if claim.stage == Stage::Finding {
-            return self.search(id, line);
+            return self.search(id, entries);
         }
         let Some(node) = claim.node else {
             return;
         };
-        let Some(at) = line.iter().position(|it| *it == node.entry) else {
+        let Some(at) = entries.iter().position(|it| *it == node.entry) else {
             return self.place_lost(id);
         };
-        let ahead = &line[..at];
+        let ahead = &entries[..at];
         let kinds: Vec<_> = ahead.iter().map(|it| it.kind).collect();
         let place = if claim.looked {
             Place::of(&kinds, claim.terms.kind)
@@ -63,12 +71,12 @@ impl Claims {
             Place::of_newcomer(&kinds, claim.terms.kind)
         };
         claim.looked = true;
-        claim.crowd = crowd(line, 1);
+        claim.crowd = crowd(entries, 1);
         match place {
             Place::Enter => {
                 // Those behind may have seen it wait.
-                claim.announcing = claim.waited || at + 1 < line.len();
-                self.grant(now, id);
+                claim.announcing = claim.waited || at + 1 < entries.len();
+                self.grant(now, id, changed.max(node.created));
             }
             Place::OtherPermits(held) => {
                 self.discard_entry(id, node.entry);
@@ -107,11 +115,12 @@ impl Claims {
         }
     }
 
-    fn grant(&mut self, now: Moment, id: LeaseId) {
+    /// The fence is the number of the last change of the line that shows the lock to be its
+    /// own. A release is a change too, so the fence is larger than those of all earlier
+    /// holders and smaller than those of all later ones. The number of its own node would
+    /// not do: a waiter's node may be older than the last key of a holder of several.
+    fn grant(&mut self, now: Moment, id: LeaseId, changed: i64) {
         let (Some(session), Some(claim)) = (&self.session, self.table.get_mut(&id)) else {
-            return;
-        };
-        let Some(node) = claim.node else {
             return;
         };
         // A server that is behind shows the nodes of sessions that have ended.
@@ -123,7 +132,7 @@ impl Claims {
         claim.told = session.since();
         self.outcomes.push_back(Outcome::Granted {
             id,
-            fence: node.fence,
+            fence: changed.unsigned_abs(),
             since: session.since(),
             ttl: session.timeout,
         });

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::claim::{Node, Stage};
+use super::line::Line;
 use super::{Claims, Entry};
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Step, To, cause};
@@ -46,17 +47,23 @@ impl Claims {
         match (step, reply) {
             (Step::Leave, reply) => self.left(id, reply.err()),
             (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
-            (Step::Try, Ok(Reply::Children(names))) => self.tried(id, &Entry::line(&names)),
+            (Step::Try, Ok(Reply::Children { names, .. })) => {
+                self.tried(id, &Entry::line(&names));
+            }
             (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
-            (Step::Line { watched }, Ok(Reply::Children(names))) => {
+            (Step::Line { watched }, Ok(Reply::Children { names, changed })) => {
                 if watched {
                     let path = self.paths.lock(&claim.terms.key);
                     self.watches.children(path, id);
                 }
-                self.looked(now, id, &Entry::line(&names), watched);
+                let line = Line {
+                    entries: &Entry::line(&names),
+                    changed,
+                };
+                self.looked(now, id, line, watched);
             }
             (Step::Line { .. }, Err(Refusal::NoNode)) => {
-                self.looked(now, id, &[], false);
+                self.looked(now, id, Line::default(), false);
             }
             (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
@@ -132,7 +139,7 @@ impl Claims {
         };
         claim.node = Some(Node {
             entry,
-            fence: stat.czxid.unsigned_abs(),
+            created: stat.czxid,
         });
         claim.stage = Stage::InLine;
         claim.without_above = 0;
@@ -159,7 +166,7 @@ impl Claims {
         }
         claim.node = Some(Node {
             entry,
-            fence: stat.czxid.unsigned_abs(),
+            created: stat.czxid,
         });
         claim.stage = Stage::InLine;
         if claim.unwanted {

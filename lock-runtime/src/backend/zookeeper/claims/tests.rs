@@ -35,6 +35,10 @@ fn owned_by(session: i64) -> Stat {
     }
 }
 
+fn children(names: Vec<String>, changed: i64) -> Result<Reply, Refusal> {
+    Ok(Reply::Children { names, changed })
+}
+
 fn others(kind: &str, number: u32) -> String {
     format!("{kind}-{:032x}-{number:010}", 1000 + number)
 }
@@ -74,7 +78,7 @@ impl Scene {
         let stat = owned_by(7);
         self.reply(create, Ok(Reply::Created { path, stat }));
         let names = ahead.iter().cloned().chain([mine]).collect();
-        self.reply(look, Ok(Reply::Children(names)));
+        self.reply(look, children(names, 77));
         self.claims.calls()
     }
 
@@ -93,9 +97,17 @@ impl Scene {
         std::iter::from_fn(|| self.claims.next_outcome()).collect()
     }
 
+    /// The fence of a grant.
+    fn granted(&mut self) -> Option<u64> {
+        let fence = |it| match it {
+            Outcome::Granted { fence, .. } => Some(fence),
+            _ => None,
+        };
+        self.outcomes().into_iter().find_map(fence)
+    }
+
     fn is_granted(&mut self) -> bool {
-        let granted = |it: &Outcome| matches!(it, Outcome::Granted { fence: 77, .. });
-        self.outcomes().iter().any(granted)
+        self.granted() == Some(77)
     }
 }
 
@@ -148,8 +160,12 @@ fn it_looks_again_when_the_node_changes() {
     scene.claims.heard(&Message { change, path });
     let look = scene.claims.calls().remove(0);
     let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
-    scene.reply(look, Ok(Reply::Children(vec![mine])));
-    assert!(scene.is_granted());
+    scene.reply(look, children(vec![mine], 99));
+    assert_eq!(
+        scene.granted(),
+        Some(99),
+        "its turn came with the last change"
+    );
 }
 
 #[test]
@@ -164,12 +180,12 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
     let mine = format!("x-{token}-0000000004");
     let names = vec![mine.clone()];
-    scene.reply(calls.remove(1), Ok(Reply::Children(names.clone())));
+    scene.reply(calls.remove(1), children(names.clone(), 77));
     let read = scene.claims.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(7));
     scene.reply(read, Ok(Reply::Data { data, stat }));
     let look = scene.claims.calls().remove(0);
-    scene.reply(look, Ok(Reply::Children(names)));
+    scene.reply(look, children(names, 77));
     assert!(scene.is_granted());
 }
 
@@ -182,7 +198,7 @@ fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     scene.connect_again(calls, 0);
     let look = scene.claims.calls().remove(1);
     let names = vec![format!("x-{token}-0000000004")];
-    scene.reply(look, Ok(Reply::Children(names)));
+    scene.reply(look, children(names, 77));
     let read = scene.claims.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(6));
     scene.reply(read, Ok(Reply::Data { data, stat }));
@@ -349,11 +365,17 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     scene.claims.look(ID, true);
     let look = scene.claims.calls().pop().unwrap();
     let names = vec![ahead[0].clone(), mine.clone()];
-    scene.reply(look, Ok(Reply::Children(names)));
+    scene.reply(look, Ok(Reply::Children { names, changed: 1 }));
     scene.claims.calls();
     scene.claims.heard(&Message { change, path });
     let look = scene.claims.calls().pop().unwrap();
-    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    scene.reply(
+        look,
+        Ok(Reply::Children {
+            names: vec![mine],
+            changed: 2,
+        }),
+    );
     assert!(scene.is_granted());
 
     let lost = announcement(scene.claims.calls()).expect("those behind are told");

@@ -53,9 +53,19 @@ pub(crate) enum Expected {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Created { path: String, stat: Stat },
-    Data { data: Vec<u8>, stat: Stat },
-    Children(Vec<String>),
+    Created {
+        path: String,
+        stat: Stat,
+    },
+    Data {
+        data: Vec<u8>,
+        stat: Stat,
+    },
+    Children {
+        names: Vec<String>,
+        /// The number of the last change of them.
+        changed: i64,
+    },
     Stat(Stat),
     Done,
 }
@@ -65,6 +75,8 @@ pub(crate) enum Reply {
 pub(crate) struct Stat {
     /// The number of the change that created it.
     pub(crate) czxid: i64,
+    /// The number of the last change of its children.
+    pub(crate) pzxid: i64,
     /// When it was created and last written, in milliseconds by the leader's clock.
     pub(crate) created: i64,
     pub(crate) written: i64,
@@ -144,7 +156,10 @@ impl Answer<'_> {
                 data: reader.bytes()?.to_vec(),
                 stat: stat(&mut reader)?,
             },
-            Expected::Children => Reply::Children(reader.texts()?),
+            Expected::Children => Reply::Children {
+                names: reader.texts()?,
+                changed: stat(&mut reader)?.pzxid,
+            },
             Expected::Stat => Reply::Stat(stat(&mut reader)?),
             Expected::Parts => return parts(&mut reader),
             Expected::Nothing => Reply::Done,
@@ -182,9 +197,10 @@ fn stat(reader: &mut Reader<'_>) -> Result<Stat, Malformed> {
     let (created, written) = (reader.long()?, reader.long()?);
     let (version, _cversion, _aversion) = (reader.int()?, reader.int()?, reader.int()?);
     let owner = reader.long()?;
-    let (_length, _children, _pzxid) = (reader.int()?, reader.int()?, reader.long()?);
+    let (_length, _children, pzxid) = (reader.int()?, reader.int()?, reader.long()?);
     Ok(Stat {
         czxid,
+        pzxid,
         created,
         written,
         version,
