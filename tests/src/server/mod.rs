@@ -21,6 +21,8 @@ use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 pub use self::certificates::{Authority, Identity};
+use self::clock::Clock;
+pub(crate) use self::clock::Clocks;
 pub use self::cluster::{ClusterBuilder, ClusterFleet};
 pub use self::launch::RedisServerBuilder;
 use self::launch::start;
@@ -43,6 +45,7 @@ pub struct RedisServer {
     tls_port: Option<u16>,
     password: Option<String>,
     directory: TempDir,
+    clock: Option<Clock>,
 }
 
 impl RedisServer {

@@ -17,23 +17,43 @@ const SERVERS: usize = 3;
 #[derive(Debug)]
 pub struct ZooKeeperEnsemble {
     servers: Vec<ZooKeeperServer>,
-    /// For each server, the ways to the others, if it speaks to them through proxies.
-    ways: Vec<Vec<Proxy>>,
+    /// For each server, its ways to each other one, if it speaks to them through proxies.
+    ways: Vec<Vec<(usize, Proxy)>>,
 }
 
 impl ZooKeeperEnsemble {
     /// Three servers with a leader; `None`, with a notice, where they cannot be had. `tick` is the length of a tick in
     /// milliseconds. Each speaks to the others through proxies, so that it can be cut off from them.
     pub async fn start(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, tick, true).await
+        Self::begin(test, &format!("tickTime={tick}\n"), true).await
+    }
+
+    /// The same where followers and leader give each other up after so many ticks, as in production.
+    pub async fn start_impatient(test: &str, tick: u32, sync_limit: u32) -> Option<Self> {
+        let settings = format!("tickTime={tick}\nsyncLimit={sync_limit}\n");
+        Self::begin(test, &settings, true).await
+    }
+
+    /// The same with a property of their machines, such as `jute.maxbuffer=4096`.
+    pub(crate) async fn start_limited(
+        test: &str,
+        tick: u32,
+        sync_limit: u32,
+        property: &str,
+    ) -> Option<Self> {
+        let settings = format!(
+            "tickTime={tick}\nsyncLimit={sync_limit}\n{}{property}\n",
+            launch::PROPERTY
+        );
+        Self::begin(test, &settings, true).await
     }
 
     /// The same without proxies, which take time.
     pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, tick, false).await
+        Self::begin(test, &format!("tickTime={tick}\n"), false).await
     }
 
-    async fn begin(test: &str, tick: u32, with_proxies: bool) -> Option<Self> {
+    async fn begin(test: &str, settings: &str, with_proxies: bool) -> Option<Self> {
         if !launch::is_installed(test) {
             return None;
         }
@@ -41,14 +61,14 @@ impl ZooKeeperEnsemble {
         let ports: Vec<[u16; 3]> = (0..SERVERS).map(ports).collect();
         let (mut servers, mut ways) = (Vec::new(), Vec::new());
         for (own, [port, ..]) in ports.iter().enumerate() {
-            let mut configuration = format!("tickTime={tick}\nclientPort={port}\n");
+            let mut configuration = format!("{settings}clientPort={port}\n");
             let mut to_others = Vec::new();
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
                 let mut quorum = *quorum;
                 if with_proxies && number != own {
                     let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
                     quorum = way.addr().port();
-                    to_others.push(way);
+                    to_others.push((number, way));
                 }
                 let line = format!("server.{number}=127.0.0.1:{quorum}:{election}\n");
                 configuration.push_str(&line);
@@ -72,8 +92,23 @@ impl ZooKeeperEnsemble {
 
     /// The URL of locks on all of them.
     pub fn url(&self) -> String {
-        let hosts = self.servers.iter().map(|it| it.addr().to_string());
-        format!("zookeeper://{}", hosts.collect::<Vec<_>>().join(","))
+        url(self.servers.iter())
+    }
+
+    /// The URL of locks on one of them.
+    pub fn url_of(&self, number: usize) -> String {
+        url(self.servers[number..].iter().take(1))
+    }
+
+    /// The URL of locks on all but one of them.
+    pub fn url_without(&self, number: usize) -> String {
+        let others = self.servers.iter().enumerate();
+        url(others.filter(|(it, _)| *it != number).map(|(_, it)| it))
+    }
+
+    /// Where clients find each.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(ZooKeeperServer::addr).collect()
     }
 
     /// One of them.
@@ -103,21 +138,39 @@ impl ZooKeeperEnsemble {
         (self.leader().await + 1) % SERVERS
     }
 
-    /// Lets nothing through between a follower and the others, who are not told.
-    pub fn cut_off(&self, follower: usize) {
-        for way in &self.ways[follower] {
+    /// Waits until sessions can be opened at a server.
+    pub async fn serves(&self, number: usize) {
+        launch::ready(self.servers[number].addr()).await;
+    }
+
+    /// Lets nothing through between a server and the others, who are not told.
+    pub fn cut_off(&self, server: usize) {
+        for way in self.ways_of(server) {
             way.requests().hold();
             way.replies().hold();
         }
     }
 
     /// Lets everything through again.
-    pub fn join(&self, follower: usize) {
-        for way in &self.ways[follower] {
+    pub fn join(&self, server: usize) {
+        for way in self.ways_of(server) {
             way.requests().pass();
             way.replies().pass();
         }
     }
+
+    /// The ways from a server to the others, and theirs to it.
+    fn ways_of(&self, server: usize) -> impl Iterator<Item = &Proxy> {
+        let ways = self.ways.iter().enumerate();
+        let ways = ways.flat_map(|(from, ways)| ways.iter().map(move |(to, way)| (from, *to, way)));
+        ways.filter(move |(from, to, _)| [*from, *to].contains(&server))
+            .map(|(.., way)| way)
+    }
+}
+
+fn url<'a>(servers: impl Iterator<Item = &'a ZooKeeperServer>) -> String {
+    let hosts: Vec<_> = servers.map(|it| it.addr().to_string()).collect();
+    format!("zookeeper://{}", hosts.join(","))
 }
 
 /// What a server says of itself.
