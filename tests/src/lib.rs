@@ -53,7 +53,7 @@ pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
 pub use protocol::{member, token, token_of};
-pub use proxy::{Direction, Proxy};
+pub use proxy::{Direction, Proxy, Verdict};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,

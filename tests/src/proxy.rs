@@ -1,11 +1,11 @@
 //! A faulty network between a client and a server: delays, black holes and cut connections, at will.
 
 use std::{
-    io, mem,
+    fmt, io, mem,
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -181,11 +181,44 @@ async fn carry(
     client.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
+    let unanswered = AtomicBool::new(false);
     tokio::try_join!(
-        requests.carry(from_client, to_server),
-        replies.carry(from_server, to_client),
+        requests.carry(from_client, to_server, &unanswered, false),
+        replies.carry(from_server, to_client, &unanswered, true),
     )?;
     Ok(())
+}
+
+/// What becomes of bytes that [`Direction::inspect`] has looked at, and of their connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They go on.
+    Pass,
+    /// They are lost, and the connection breaks.
+    BreakBefore,
+    /// They go on, and the connection breaks behind them.
+    BreakAfter,
+    /// Requests go on; from then on the connection stays open and its client hears nothing any more.
+    Unanswered,
+}
+
+type Look = dyn Fn(&mut Vec<u8>) -> Verdict + Send + Sync;
+
+/// Looks at what goes one way.
+#[derive(Default)]
+struct Inspector(Mutex<Option<Arc<Look>>>);
+
+impl fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inspector")
+    }
+}
+
+impl Inspector {
+    fn judge(&self, bytes: &mut Vec<u8>) -> Verdict {
+        let look = lock(&self.0).clone();
+        look.map_or(Verdict::Pass, |look| look(bytes))
+    }
 }
 
 /// What happens to the bytes that go one way, over all connections of a proxy.
@@ -194,6 +227,9 @@ pub struct Direction {
     mode: watch::Sender<Mode>,
     held: watch::Sender<bool>,
     bytes: AtomicU64,
+    inspector: Inspector,
+    /// The most bytes that are delivered at once.
+    piece: AtomicUsize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -209,6 +245,8 @@ impl Default for Direction {
             mode: watch::Sender::new(Mode::Pass),
             held: watch::Sender::new(false),
             bytes: AtomicU64::new(0),
+            inspector: Inspector::default(),
+            piece: AtomicUsize::new(CHUNK),
         }
     }
 }
@@ -243,8 +281,30 @@ impl Direction {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Has `look` see, and change, whatever arrives here before it is delivered, in place of what looked before. It sees
+    /// what was read at once: usually whole messages, one or several.
+    pub fn inspect(&self, look: impl Fn(&mut Vec<u8>) -> Verdict + Send + Sync + 'static) {
+        *lock(&self.inspector.0) = Some(Arc::new(look));
+    }
+
+    /// Looks at nothing any more.
+    pub fn ignore(&self) {
+        *lock(&self.inspector.0) = None;
+    }
+
+    /// Delivers so many bytes at once at the most, `None` for as many as there are.
+    pub fn piecemeal(&self, most: Option<usize>) {
+        self.piece.store(most.unwrap_or(CHUNK), Ordering::Relaxed);
+    }
+
     /// Carries one connection's bytes, and its end, as the mode of the moment says.
-    async fn carry(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
+    async fn carry(
+        &self,
+        mut from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+        unanswered: &AtomicBool,
+        to_client: bool,
+    ) -> io::Result<()> {
         // Arrivals are taken off the wire at once, so that a delay does not slow the sender down.
         let (arrivals, mut queue) = mpsc::unbounded_channel();
         let read = async move {
@@ -259,10 +319,25 @@ impl Direction {
             }
         };
         let write = async {
-            while let Some((arrived, chunk)) = queue.recv().await {
+            while let Some((arrived, mut chunk)) = queue.recv().await {
                 self.admit(arrived).await;
+                let verdict = self.inspector.judge(&mut chunk);
+                if verdict == Verdict::BreakBefore {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                if verdict == Verdict::Unanswered {
+                    unanswered.store(true, Ordering::Relaxed);
+                }
+                if to_client && unanswered.load(Ordering::Relaxed) {
+                    continue;
+                }
                 self.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-                to.write_all(&chunk).await?;
+                for piece in chunk.chunks(self.piece.load(Ordering::Relaxed)) {
+                    to.write_all(piece).await?;
+                }
+                if verdict == Verdict::BreakAfter {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
             }
             to.shutdown().await
         };

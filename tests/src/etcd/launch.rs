@@ -77,6 +77,7 @@ pub(super) async fn cluster(
     members: usize,
     authority: Option<&Authority>,
     network: Option<Namespace>,
+    limits: &[(&str, &str)],
 ) -> EtcdCluster {
     let place = |name| match &network {
         Some(network) if name == 0 => Place {
@@ -97,7 +98,7 @@ pub(super) async fn cluster(
         let peers: Vec<_> = (0..members).map(peer).collect();
         let mut started = Vec::new();
         for name in 0..members {
-            started.push(member(name, &place(name), &peers, authority).await);
+            started.push(member(name, &place(name), &peers, authority, limits).await);
         }
         if all_ready(&mut started).await {
             return EtcdCluster {
@@ -114,6 +115,7 @@ async fn member(
     place: &Place<'_>,
     peers: &[String],
     authority: Option<&Authority>,
+    limits: &[(&str, &str)],
 ) -> EtcdServer {
     let directory = tempfile::tempdir().expect("a directory for the member");
     let port = free_port();
@@ -136,6 +138,11 @@ async fn member(
         // The least: passwords are checked quickly on a busy machine too.
         ("bcrypt-cost", "4".to_owned()),
     ];
+    options.extend(
+        limits
+            .iter()
+            .map(|(name, limit)| (*name, (*limit).to_owned())),
+    );
     if peers.len() == 1 {
         // Nobody else is to be heard before it leads.
         options.push(("heartbeat-interval", "10".to_owned()));

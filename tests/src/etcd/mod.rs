@@ -94,7 +94,7 @@ impl EtcdServer {
         self.restart().await;
     }
 
-    async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         eventually(PATIENCE, async || self.is_healthy().await).await;
     }
 }
@@ -128,7 +128,7 @@ impl EtcdCluster {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::cluster(members, None, None).await)
+        Some(launch::cluster(members, None, None, &[]).await)
     }
 
     /// A cluster whose first member stands in a network of its own, so that it can be cut off from the others and not
@@ -138,7 +138,19 @@ impl EtcdCluster {
             return None;
         }
         let network = launch::network(test)?;
-        Some(launch::cluster(members, None, Some(network)).await)
+        Some(launch::cluster(members, None, Some(network), &[]).await)
+    }
+
+    /// A cluster whose members have these options more, such as `("max-concurrent-streams", "8")`.
+    pub(crate) async fn start_limited(
+        test: &str,
+        members: usize,
+        limits: &[(&str, &str)],
+    ) -> Option<Self> {
+        if !launch::is_installed(test) {
+            return None;
+        }
+        Some(launch::cluster(members, None, None, limits).await)
     }
 
     /// A cluster of one member that encrypts, and whose clients show a certificate of the same authority.
@@ -146,7 +158,7 @@ impl EtcdCluster {
         if !launch::is_installed(test) {
             return None;
         }
-        Some(launch::cluster(1, Some(authority), None).await)
+        Some(launch::cluster(1, Some(authority), None, &[]).await)
     }
 
     /// A URL that names all members.

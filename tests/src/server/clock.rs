@@ -6,10 +6,14 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::{Command, Stdio},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use tempfile::TempDir;
+
+use super::RedisServer;
+use crate::{PATIENCE, eventually};
 
 /// What the compiler makes of `clock.c`.
 const LIBRARY: &str = "clock.so";
@@ -17,6 +21,44 @@ const LIBRARY: &str = "clock.so";
 /// The clocks of some servers, each of which can be moved by itself.
 #[derive(Debug)]
 pub(crate) struct Clocks(TempDir);
+
+/// That of one of them.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    all: Arc<Clocks>,
+    server: usize,
+}
+
+impl Clock {
+    pub(super) fn new(all: &Arc<Clocks>, server: usize) -> Self {
+        let all = Arc::clone(all);
+        Self { all, server }
+    }
+
+    /// What the server has to find in its environment.
+    pub(super) fn environment(&self) -> Vec<OsString> {
+        self.all.environment(self.server)
+    }
+}
+
+impl RedisServer {
+    /// Whether its clock can be moved.
+    pub(crate) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Its clock jumps: it is ahead of the machine's by so much from now on.
+    pub(crate) async fn set_clock(&self, ahead: Duration) {
+        let clock = self.clock.as_ref().expect("a clock that can be moved");
+        clock.all.set(clock.server, ahead);
+        let jumped = async || {
+            let [seconds, _]: [u64; 2] = self.read(&["TIME"]).await;
+            let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
+            Duration::from_secs(seconds).abs_diff(machine + ahead) < PATIENCE
+        };
+        eventually(PATIENCE, jumped).await;
+    }
+}
 
 impl Clocks {
     /// Those of so many servers. `None` where they cannot be had; a notice says then that `test` is skipped.
@@ -36,8 +78,7 @@ impl Clocks {
         Some(this)
     }
 
-    /// What a server has to find in its environment.
-    pub(super) fn environment(&self, server: usize) -> Vec<OsString> {
+    fn environment(&self, server: usize) -> Vec<OsString> {
         let variable = |name: &str, path: PathBuf| {
             let mut text = OsString::from(name);
             text.push(path);
@@ -50,7 +91,7 @@ impl Clocks {
     }
 
     /// Lets a server's clock be ahead of the machine's by so much.
-    pub(super) fn set(&self, server: usize, ahead: Duration) {
+    fn set(&self, server: usize, ahead: Duration) {
         let micros = i64::try_from(ahead.as_micros()).expect("a jump of some hours");
         // In place: the server has it mapped.
         let file = File::options().write(true).open(self.file(server));

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::{
     Authority, RedisServer,
     bus::{self, Bus},
+    clock::Clocks,
     launch::{ATTEMPTS, major_version},
     peers,
     slots::{Member, SLOTS, id, known_to},
@@ -33,6 +34,7 @@ pub struct ClusterBuilder {
     node_timeout: Duration,
     options: String,
     authority: Option<Arc<Authority>>,
+    clocks: Option<Arc<Clocks>>,
 }
 
 /// Where a node listens.
@@ -59,6 +61,12 @@ impl ClusterBuilder {
     /// Sends clients to ports at which the nodes encrypt, with certificates of that authority.
     pub fn tls(mut self, authority: Authority) -> Self {
         self.authority = Some(Arc::new(authority));
+        self
+    }
+
+    /// Gives each node one of these clocks.
+    pub(crate) fn clocks(mut self, clocks: Clocks) -> Self {
+        self.clocks = Some(clocks.into());
         self
     }
 
@@ -98,6 +106,9 @@ pub struct ClusterFleet {
 }
 
 impl ClusterFleet {
+    /// How many nodes there are at first.
+    pub(crate) const NODES: usize = NODES;
+
     /// One whose masters are replaced on demand: on a busy machine a short silence means nothing.
     pub async fn start() -> Self {
         Self::builder().start().await
@@ -109,6 +120,7 @@ impl ClusterFleet {
             node_timeout: CALM,
             options: String::new(),
             authority: None,
+            clocks: None,
         }
     }
 
@@ -184,7 +196,17 @@ impl ClusterFleet {
         self.nodes[node].shun_peers().await;
     }
 
+    /// Keeps from a node what the others say to it and it to them; it serves its clients and replicas all the same.
+    pub(crate) fn deafen(&self, node: usize) {
+        self.bus.close(node);
+    }
+
     /// Undoes it.
+    pub(crate) fn undeafen(&self, node: usize) {
+        self.bus.open(node);
+    }
+
+    /// Undoes [`ClusterFleet::cut_off`].
     pub async fn rejoin(&self, node: usize) {
         self.bus.open(node);
         self.nodes[node].admit_peers().await;
@@ -309,6 +331,9 @@ impl ClusterFleet {
             config += &["cluster-port ", &port, "\n"].concat();
         }
         let mut node = RedisServer::builder().config(config).file(FILE, file);
+        if let Some(clocks) = &self.settings.clocks {
+            node = node.clock(clocks, number);
+        }
         if let Some(authority) = &self.settings.authority {
             node = node.tls_at(ports.announced, authority);
             node = node.arg("--tls-auth-clients", "no");

@@ -1,6 +1,13 @@
 //! Starts a Redis server on a free port and waits until it accepts connections.
 
-use std::{env, ffi::OsString, io, net::Ipv4Addr, process::Command, sync::OnceLock};
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    net::Ipv4Addr,
+    process::Command,
+    sync::{Arc, OnceLock},
+};
 
 use tempfile::TempDir;
 use tokio::{
@@ -9,7 +16,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::{Authority, Identity, RedisServer, SOCKET};
+use super::{
+    Authority, Identity, RedisServer, SOCKET,
+    clock::{Clock, Clocks},
+};
 use crate::{
     PATIENCE,
     fixtures::within,
@@ -29,7 +39,7 @@ const READY: [&str; 2] = ["ready to accept", "sentinel id is"];
 /// What is to be started: see [`RedisServer::builder`].
 #[derive(Debug, Default)]
 pub struct RedisServerBuilder {
-    environment: Vec<OsString>,
+    clock: Option<Clock>,
     args: Vec<String>,
     password: Option<String>,
     addresses: Vec<Ipv4Addr>,
@@ -82,9 +92,9 @@ impl RedisServerBuilder {
         self.config(config)
     }
 
-    /// Finds this in its environment, each as `NAME=value`.
-    pub(super) fn environment(mut self, variables: Vec<OsString>) -> Self {
-        self.environment = variables;
+    /// Has one of these clocks.
+    pub(crate) fn clock(mut self, clocks: &Arc<Clocks>, number: usize) -> Self {
+        self.clock = Some(Clock::new(clocks, number));
         self
     }
 
@@ -146,15 +156,18 @@ impl RedisServerBuilder {
             .map(|it| it.port.unwrap_or_else(free_port));
         let mut args = self.command_line(port, &directory);
         args.extend(self.tls_args(tls_port, &directory));
-        match start(&self.environment, &args).await {
+        let environment = self.clock.as_ref().map(Clock::environment);
+        let environment = environment.unwrap_or_default();
+        match start(&environment, &args).await {
             Ok(process) => Some(RedisServer {
                 process,
-                environment: self.environment.clone(),
+                environment,
                 args,
                 port,
                 tls_port,
                 password: self.password.clone(),
                 directory,
+                clock: self.clock.clone(),
             }),
             Err(log) if log.contains("Address already in use") => None,
             Err(log) => panic!("{} did not start:\n{log}", binary().display()),

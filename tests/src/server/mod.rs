@@ -22,6 +22,8 @@ use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 pub use self::certificates::{Authority, Identity};
+use self::clock::Clock;
+pub(crate) use self::clock::Clocks;
 pub use self::cluster::{ClusterBuilder, ClusterFleet};
 pub use self::fake_sentinel::FakeSentinel;
 pub use self::launch::RedisServerBuilder;
@@ -45,6 +47,7 @@ pub struct RedisServer {
     tls_port: Option<u16>,
     password: Option<String>,
     directory: TempDir,
+    clock: Option<Clock>,
 }
 
 impl RedisServer {

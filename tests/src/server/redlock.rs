@@ -1,12 +1,8 @@
 //! Independent servers of which a majority decides.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{RedisServer, clock::Clocks};
-use crate::{PATIENCE, eventually};
 
 /// How many there are.
 const SERVERS: usize = 5;
@@ -16,7 +12,6 @@ const SERVERS: usize = 5;
 pub struct RedlockFleet {
     /// In the order in which the URL names them.
     pub servers: Vec<RedisServer>,
-    clocks: Option<Clocks>,
 }
 
 impl RedlockFleet {
@@ -29,36 +24,29 @@ impl RedlockFleet {
     /// is skipped.
     pub async fn with_clocks(test: &str) -> Option<Self> {
         let clocks = Clocks::new(SERVERS, test)?;
-        Some(Self::with(Some(clocks)).await)
+        Some(Self::with(Some(clocks.into())).await)
     }
 
-    async fn with(clocks: Option<Clocks>) -> Self {
+    async fn with(clocks: Option<Arc<Clocks>>) -> Self {
         let mut servers = Vec::new();
         for number in 0..SERVERS {
             let mut builder = RedisServer::builder();
             if let Some(clocks) = &clocks {
-                builder = builder.environment(clocks.environment(number));
+                builder = builder.clock(clocks, number);
             }
             servers.push(builder.start().await);
         }
-        Self { servers, clocks }
+        Self { servers }
     }
 
     /// Whether the clocks can be moved.
     pub(crate) fn has_clocks(&self) -> bool {
-        self.clocks.is_some()
+        self.servers.iter().all(RedisServer::has_clock)
     }
 
     /// The clock of a server jumps: it is ahead of the machine's by so much from now on.
     pub async fn set_clock(&self, server: usize, ahead: Duration) {
-        let clocks = self.clocks.as_ref().expect("clocks that can be moved");
-        clocks.set(server, ahead);
-        let jumped = async || {
-            let [seconds, _]: [u64; 2] = self.servers[server].read(&["TIME"]).await;
-            let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
-            Duration::from_secs(seconds).abs_diff(machine + ahead) < PATIENCE
-        };
-        eventually(PATIENCE, jumped).await;
+        self.servers[server].set_clock(ahead).await;
     }
 
     /// The URL of all. New servers have forgotten no locks, so that nobody has to wait for the end of their quarantine.

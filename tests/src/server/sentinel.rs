@@ -1,12 +1,13 @@
 //! A master, its replicas and its sentinels, of the test's own: the master may be killed, stopped or cut off.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, aio::MultiplexedConnection};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     RedisServer,
+    clock::Clocks,
     launch::{ATTEMPTS, major_version},
     peers::{self, PEERS},
 };
@@ -44,6 +45,7 @@ const BRISK: [(&str, &str); 5] = [
 pub struct SentinelBuilder {
     down_after: Duration,
     options: String,
+    clocks: Option<Arc<Clocks>>,
 }
 
 impl SentinelBuilder {
@@ -56,6 +58,12 @@ impl SentinelBuilder {
     /// Sets an option of every master and replica, such as `("min-replicas-to-write", "1")`.
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.options += &[name, " ", value, "\n"].concat();
+        self
+    }
+
+    /// Gives each master and replica one of these clocks.
+    pub(crate) fn clocks(mut self, clocks: Clocks) -> Self {
+        self.clocks = Some(clocks.into());
         self
     }
 
@@ -78,8 +86,8 @@ impl SentinelBuilder {
             nodes: Vec::new(),
             sentinels: Vec::new(),
         };
-        for port in &nodes {
-            fleet.nodes.push(self.node(nodes[0], *port).await?);
+        for number in 0..NODES {
+            fleet.nodes.push(self.node(&nodes, number).await?);
         }
         for number in 0..SENTINELS {
             let config = self.sentinel(number, &nodes, &sentinels);
@@ -91,12 +99,16 @@ impl SentinelBuilder {
         Some(fleet)
     }
 
-    async fn node(&self, master: u16, port: u16) -> Option<RedisServer> {
+    async fn node(&self, ports: &[u16], number: usize) -> Option<RedisServer> {
+        let (master, port) = (ports[0], ports[number]);
         let mut config = peers::config() + &self.options;
         if port != master {
             config += &["replicaof 127.0.0.1 ", &master.to_string()].concat();
         }
-        let node = RedisServer::builder().config(config);
+        let mut node = RedisServer::builder().config(config);
+        if let Some(clocks) = &self.clocks {
+            node = node.clock(clocks, number);
+        }
         node.start_at(port).await
     }
 
@@ -141,6 +153,11 @@ pub struct SentinelFleet {
 }
 
 impl SentinelFleet {
+    /// How many masters and replicas there are.
+    pub(crate) const NODES: usize = NODES;
+    /// What URLs end with.
+    pub(crate) const PATH: &str = "/locks";
+
     /// One whose master is replaced on demand: on a busy machine a short silence means nothing.
     pub async fn start() -> Self {
         Self::builder().start().await
@@ -151,6 +168,7 @@ impl SentinelFleet {
         SentinelBuilder {
             down_after: CALM,
             options: String::new(),
+            clocks: None,
         }
     }
 

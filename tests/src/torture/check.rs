@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{
-    history::{Event, Grant, Kind},
+    history::{Event, Grant, Kind, Mode},
     lock_name,
+    polls::overlaps,
 };
 
 /// What a run has shown.
@@ -22,10 +23,16 @@ pub struct Report {
     pub losses: usize,
     /// How many writes of overtaken holders the register refused.
     pub stale: usize,
-    /// How many bodies were polled after another one had been entered under the same lock.
+    /// How many holders had a poll beside one of another holder, or after that had entered.
     pub overlaps: usize,
+    /// How long the longest of these ran side by side.
+    pub longest: Duration,
+    /// How many more there were since a poll was longer than any may be: the machine was busy, or the process stopped.
+    pub overlong: usize,
     /// How many bodies were entered under a fence that was not above all earlier ones.
     pub fences: usize,
+    /// What was still there of locks when nobody was any more.
+    pub left_behind: usize,
     /// The longest time that a key stood still after the end of a fault.
     pub recovery: Duration,
     /// What must not be.
@@ -35,10 +42,21 @@ pub struct Report {
 /// What a run has to keep, beside that no body is polled after its deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promises {
-    /// No body is polled after the next one was entered.
+    /// No poll of a body overlaps a poll of another one, or follows it.
     pub(super) exclusive: bool,
     /// Fences grow from body to body.
     pub(super) fences: bool,
+    /// The longest poll for which that holds.
+    pub(super) margin: Duration,
+}
+
+/// When some processes could reach what they needed, and had to be granted something.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    pub(super) processes: Vec<u32>,
+    pub(super) time: Range<Duration>,
+    /// What was out of order meanwhile.
+    pub(super) fault: &'static str,
 }
 
 /// Checks the events of a run, in the order of their times, and the ends of its faults.
@@ -67,34 +85,51 @@ pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -
 
 impl Report {
     fn check_order(&mut self, events: &[&Event], promises: Promises) {
-        let mut highest = 0;
-        let mut latest = None;
-        let mut overlapping = HashSet::new();
-        for Event { at, kind, grant } in events.iter().copied() {
-            let Grant { fence, .. } = grant;
-            let mut violation = |what: String| {
-                let key = lock_name(grant.key);
-                self.violations.push(format!("{key}: {what} at {at:?}"));
-            };
-            match kind {
-                Kind::Enter => {
-                    if *fence <= highest {
-                        self.fences += 1;
-                        if promises.fences {
-                            violation(format!("fence {fence} entered after {highest}"));
-                        }
-                    }
-                    highest = highest.max(*fence);
-                    latest = Some(grant);
+        for overlap in overlaps(events, promises.margin) {
+            if overlap.overlong {
+                self.overlong += 1;
+                continue;
+            }
+            self.overlaps += 1;
+            self.longest = self.longest.max(overlap.lasted);
+            if promises.exclusive {
+                self.violations.push(format!(
+                    "{}: {:?} and {:?} were polled side by side for {:?}, or one after the other had entered, at {:?}",
+                    lock_name(overlap.first.key),
+                    overlap.first,
+                    overlap.second,
+                    overlap.lasted,
+                    overlap.at
+                ));
+            }
+        }
+        self.check_fences(events, promises);
+        for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Late) {
+            let key = lock_name(grant.key);
+            let what = format!("{key}: {grant:?} was polled after its deadline at {at:?}");
+            self.violations.push(what);
+        }
+    }
+
+    /// In the order of first polls, whoever holds a lock alone has a larger fence than all before, and whoever shares it
+    /// a larger one than all before who did not.
+    fn check_fences(&mut self, events: &[&Event], promises: Promises) {
+        let (mut highest, mut highest_alone) = (0, 0);
+        for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Enter) {
+            let Grant { fence, mode, .. } = grant;
+            let alone = *mode == Mode::Alone;
+            let before = if alone { highest } else { highest_alone };
+            if *fence <= before {
+                self.fences += 1;
+                if promises.fences {
+                    let key = lock_name(grant.key);
+                    let what = format!("{key}: {grant:?} entered after {before} at {at:?}");
+                    self.violations.push(what);
                 }
-                Kind::Poll if latest != Some(grant) && overlapping.insert(*grant) => {
-                    self.overlaps += 1;
-                    if promises.exclusive {
-                        violation(format!("{fence} was polled beside {latest:?}"));
-                    }
-                }
-                Kind::Late => violation(format!("{fence} was polled after its deadline")),
-                _ => {}
+            }
+            highest = highest.max(*fence);
+            if alone {
+                highest_alone = highest_alone.max(*fence);
             }
         }
     }
@@ -136,6 +171,26 @@ impl Report {
         }
     }
 
+    /// Whoever can reach what it needs gets locks.
+    pub(super) fn check_served(&mut self, events: &[Event], served: &[Served]) {
+        for Served {
+            processes,
+            time,
+            fault,
+        } in served
+        {
+            let entered: HashSet<_> = events
+                .iter()
+                .filter(|it| it.kind == Kind::Enter && time.contains(&it.at))
+                .map(|it| it.grant.process)
+                .collect();
+            for process in processes.iter().filter(|it| !entered.contains(it)) {
+                let what = format!("process {process} got no lock within {time:?}: {fault}");
+                self.violations.push(what);
+            }
+        }
+    }
+
     /// The register's writes are in the order in which their bodies were entered.
     pub(super) fn check_writes(&mut self, key: usize, writes: &[u64], events: &[Event]) {
         let entered: HashMap<u64, Duration> = events
@@ -143,8 +198,13 @@ impl Report {
             .filter(|event| event.kind == Kind::Enter && event.grant.key == key)
             .map(|event| (event.grant.fence, event.at))
             .collect();
+        // A process that was killed in its first poll has noted nothing.
+        let writes: Vec<_> = writes
+            .iter()
+            .filter(|it| entered.contains_key(it))
+            .collect();
         for pair in writes.windows(2) {
-            if entered.get(&pair[1]) < entered.get(&pair[0]) {
+            if entered.get(pair[1]) < entered.get(pair[0]) {
                 let (key, [first, second]) = (lock_name(key), [pair[0], pair[1]]);
                 let what = format!("{key}: the write of {second} was taken after {first}'s");
                 self.violations.push(what);

@@ -3,16 +3,19 @@
 use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
-    PROCESSES, Protection, Setting, TTL, earlier,
-    history::{Event, Kind},
+    PROCESSES, Profile, Servers, Setting,
+    check::Served,
+    earlier,
+    history::{Event, Kind, monotonic},
     lock_name,
     network::{self, Way},
     site::Site,
+    store::Store,
 };
-use crate::{ChainWatch, Chains, RedisServer, Worker, connect};
+use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect};
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
@@ -20,41 +23,59 @@ pub(super) struct Crew {
     /// Those who take locks.
     pub(super) workers: Vec<Worker>,
     /// Where the locks are.
-    pub(super) site: Site,
-    /// The ways to it, each of some workers.
+    pub(super) store: Store,
+    pub(super) servers: Servers,
+    /// The ways to them, each of some workers.
     pub(super) ways: Vec<Way>,
+    /// By how much the clocks of servers are ahead.
+    pub(super) ahead: Vec<Duration>,
     /// What was seen that must not be.
     pub(super) violations: Vec<String>,
     /// When no majority of the servers was up.
     pub(super) closed: Vec<Range<Duration>>,
+    /// When some processes had to be granted locks.
+    pub(super) served: Vec<Served>,
     /// Clients of the release before, where one server has all locks.
     pub(super) earlier: JoinSet<()>,
     watch: ChainWatch,
     /// What the URL says of the locks.
     query: String,
+    /// How many tasks more each process has.
+    more: usize,
     register: RedisServer,
     program: String,
+    /// Where servers are that are reached directly.
+    url: String,
     directory: tempfile::TempDir,
 }
 
 impl Crew {
     /// Starts everything.
-    pub(super) async fn start(setting: &Setting, protection: Protection) -> Self {
-        let (site, ways) = network::lay(setting, protection.options()).await;
+    pub(super) async fn start(setting: &Setting, profile: Profile) -> Self {
+        let servers = setting.servers;
+        let (mut store, ways) = network::lay(setting, profile).await;
+        let url = servers.url(&store.fleet().addresses());
         let mut crew = Self {
             workers: Vec::new(),
-            watch: ChainWatch::start(site.nodes()).await,
-            site,
+            watch: ChainWatch::start(nodes(&store)).await,
+            url,
+            store,
+            servers,
             ways,
+            ahead: Vec::new(),
             violations: Vec::new(),
             closed: Vec::new(),
+            served: Vec::new(),
             earlier: JoinSet::new(),
-            query: protection.query(setting.servers, TTL),
+            query: profile.protection(servers).query(servers, servers.ttl()),
+            more: profile.more_tasks(),
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),
         };
-        if let Site::One(server) = &crew.site {
+        if let (Store::Redis(Site::One(server)), true) = (&crew.store, profile.is_standard())
+            && servers == Servers::Redis
+        {
             let client = earlier::run(server.url(), crew.directory().to_owned());
             crew.earlier.spawn(client);
         }
@@ -71,6 +92,24 @@ impl Crew {
         self.workers[number] = self.hire(number).await;
     }
 
+    /// Those that take this way.
+    pub(super) fn processes(&self, way: usize) -> Vec<u32> {
+        let workers = self.workers.iter().enumerate();
+        let own = workers.filter(|(number, _)| number % self.ways.len() == way);
+        own.map(|(_, worker)| worker.pid()).collect()
+    }
+
+    /// Waits for so long, in which these processes have to be granted locks.
+    pub(super) async fn serve(&mut self, processes: Vec<u32>, time: Duration, fault: &'static str) {
+        let from = monotonic();
+        sleep(time).await;
+        self.served.push(Served {
+            processes,
+            time: from..monotonic(),
+            fault,
+        });
+    }
+
     /// Where the histories are.
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
@@ -78,7 +117,8 @@ impl Crew {
 
     /// Takes a lock from its holders.
     pub(super) async fn force(&self, lock: &str) {
-        let locks = connect(self.site.url()).await;
+        let site = self.store.site().expect("servers of Redis");
+        let locks = connect(site.url()).await;
         let forced = locks.force_release(lock).await;
         forced.unwrap_or_else(|error| panic!("{lock} cannot be forced: {error}"));
         locks.shutdown().await;
@@ -86,7 +126,13 @@ impl Crew {
 
     /// A stolen key has its thief's value or has expired and gone on; it was not deleted before.
     pub(super) async fn check_thief(&mut self, key: &str) {
-        let value = self.site.master_of(key).await.cmd(&["GET", key]).await;
+        let value = self
+            .store
+            .redis()
+            .master_of(key)
+            .await
+            .cmd(&["GET", key])
+            .await;
         if value != Value::BulkString(b"thief".to_vec()) {
             self.violations
                 .push(format!("{key}: a foreign value was removed: {value:?}"));
@@ -95,12 +141,29 @@ impl Crew {
 
     /// Every key of a lock has a ttl.
     pub(super) async fn check_ttls(&mut self) {
-        for master in self.site.masters().await {
+        let Some(site) = self.store.site() else {
+            return;
+        };
+        for master in site.masters().await {
             let keys = master.without_ttl("lock:{*").await;
             // But for the note of a node of a cluster, which is about no lock.
             for key in keys.iter().filter(|key| !key.contains("}:run:")) {
                 self.violations.push(format!("{key} has no ttl"));
             }
+        }
+    }
+
+    /// How many entries of locks stay although every process is gone and every lease has had time to end.
+    pub(super) async fn left_behind(&mut self) -> usize {
+        let end = monotonic() + PATIENCE;
+        loop {
+            let left = self.store.fleet().left_behind().await;
+            if left.is_empty() || monotonic() > end {
+                let all = left.iter().map(|it| format!("{it} was left behind"));
+                self.violations.extend(all);
+                return left.len();
+            }
+            sleep(PATIENCE / 100).await;
         }
     }
 
@@ -113,7 +176,7 @@ impl Crew {
 
     /// What came of those to whom a lock was handed together with another one.
     pub(super) async fn chains(&self, events: &[Event]) -> Chains {
-        self.watch.catch_up(self.site.nodes()).await;
+        self.watch.catch_up(nodes(&self.store)).await;
         let entered = events.iter().filter(|event| event.kind == Kind::Enter);
         let entered: Vec<_> = entered
             .map(|event| (lock_name(event.grant.key), event.grant.fence))
@@ -127,11 +190,25 @@ impl Crew {
         // Not through the network, which is tortured.
         let register = self.register.unix_url();
         let way = self.ways.get(number % self.ways.len().max(1));
-        let url = way.map_or_else(|| self.site.url(), Way::url) + &self.query;
-        let args = ["load", &url, &register, &directory];
+        let url = way.map_or_else(|| self.url.clone(), |way| way.url(self.servers));
+        let url = url + &self.query;
+        let more = self.more.to_string();
+        let args = [
+            "load",
+            self.servers.name(),
+            &url,
+            &register,
+            &directory,
+            &more,
+        ];
         match way {
             Some(way) => way.spawn(&self.program, &args).await,
             None => Worker::spawn(&self.program, args).await,
         }
     }
+}
+
+/// Those that keep locks, if they are of Redis.
+fn nodes(store: &Store) -> &[RedisServer] {
+    store.site().map_or(&[], Site::nodes)
 }

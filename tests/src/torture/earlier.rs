@@ -7,14 +7,11 @@ use redis::RedisResult;
 use tokio::time::sleep;
 
 use super::{
-    KEYS, TTL,
-    history::{History, Kind, monotonic},
+    HOT_KEY, TTL,
+    history::{History, Kind, Mode, monotonic},
     lock_name,
 };
 use crate::earlier::Earlier;
-
-/// The lock that it wants.
-const KEY: usize = KEYS - 1;
 
 /// Runs until it is dropped.
 pub(super) async fn run(server: String, directory: PathBuf) {
@@ -30,8 +27,8 @@ async fn turns(server: &str, history: &History) -> RedisResult<()> {
     let mut client = Earlier::connect(server, TTL).await?;
     loop {
         let asked = monotonic();
-        let turn = client.take(&lock_name(KEY)).await?;
-        let grant = history.grant(KEY, turn.fence);
+        let turn = client.take(&lock_name(HOT_KEY)).await?;
+        let grant = history.grant(HOT_KEY, turn.fence, Mode::Alone);
         history.note_at(asked, Kind::Asked, grant);
         let mut kind = Kind::Enter;
         for _ in 0..fastrand::u32(1..4) {

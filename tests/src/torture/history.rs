@@ -1,8 +1,10 @@
 //! What happened in a tortured run.
 
 use std::{
-    io,
+    fmt, io,
+    num::ParseIntError,
     path::Path,
+    str::FromStr,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -22,7 +24,7 @@ pub(super) struct History {
 pub(super) enum Kind {
     /// A lock was asked for that was granted later.
     Asked,
-    /// The first poll of a body began after this moment.
+    /// The first poll of a body began after this moment, and ended before `until`.
     Enter,
     /// A later poll of a body did.
     Poll,
@@ -32,22 +34,65 @@ pub(super) enum Kind {
     Done,
     /// The caller was told that the lock was lost.
     Lost,
+    /// The same, of a lease that was not to be longer.
+    Expired,
     /// The fenced register took a write.
     Accepted,
     /// The fenced register refused a write.
     Stale,
 }
 
-const KINDS: [(Kind, &str); 8] = [
+const KINDS: [(Kind, &str); 9] = [
     (Kind::Asked, "asked"),
     (Kind::Enter, "enter"),
     (Kind::Poll, "poll"),
     (Kind::Late, "late"),
     (Kind::Done, "done"),
     (Kind::Lost, "lost"),
+    (Kind::Expired, "expired"),
     (Kind::Accepted, "accepted"),
     (Kind::Stale, "stale"),
 ];
+
+/// Beside whom a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Mode {
+    /// Beside nobody.
+    Alone,
+    /// Beside other readers.
+    Read,
+    /// Beside others, so many at once.
+    Permits(u32),
+}
+
+impl Mode {
+    /// Whether two may hold the lock at once, if others do not make them too many.
+    pub(super) fn shares_with(self, other: Self) -> bool {
+        self == other && self != Self::Alone
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alone => f.write_str("x"),
+            Self::Read => f.write_str("r"),
+            Self::Permits(most) => write!(f, "p{most}"),
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "x" => Self::Alone,
+            "r" => Self::Read,
+            permits => Self::Permits(permits.trim_start_matches('p').parse()?),
+        })
+    }
+}
 
 /// One time that a lock was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +101,8 @@ pub(super) struct Grant {
     pub(super) key: usize,
     /// Usually one of its own; a server that has forgotten grants may give it again.
     pub(super) fence: u64,
-    process: u32,
+    pub(super) mode: Mode,
+    pub(super) process: u32,
     number: u32,
 }
 
@@ -65,6 +111,8 @@ pub(super) struct Grant {
 pub(super) struct Event {
     /// `CLOCK_MONOTONIC`, the same in all processes.
     pub(super) at: Duration,
+    /// When a poll had ended; else the same.
+    pub(super) until: Duration,
     /// What happened.
     pub(super) kind: Kind,
     /// Under which grant.
@@ -80,10 +128,11 @@ impl History {
     }
 
     /// A grant to this process.
-    pub(super) fn grant(&self, key: usize, fence: u64) -> Grant {
+    pub(super) fn grant(&self, key: usize, fence: u64, mode: Mode) -> Grant {
         Grant {
             key,
             fence,
+            mode,
             process: std::process::id(),
             number: self.grants.fetch_add(1, Ordering::Relaxed),
         }
@@ -96,13 +145,25 @@ impl History {
 
     /// Notes an event of an earlier moment.
     pub(super) fn note_at(&self, at: Duration, kind: Kind, grant: Grant) {
+        self.note_from(at, at, kind, grant);
+    }
+
+    /// Notes a poll that has ended.
+    pub(super) fn note_from(&self, at: Duration, until: Duration, kind: Kind, grant: Grant) {
         let name = KINDS.iter().find(|(known, _)| *known == kind);
         let (_, name) = name.expect("all kinds have names");
         let Grant {
-            key, fence, number, ..
+            key,
+            fence,
+            mode,
+            number,
+            ..
         } = grant;
-        self.log
-            .note(at, format_args!("{name} {key} {fence} {number}"));
+        let until = until.as_nanos();
+        self.log.note(
+            at,
+            format_args!("{name} {key} {fence} {mode} {number} {until}"),
+        );
     }
 }
 
@@ -113,16 +174,18 @@ pub(super) fn read(directory: &Path) -> io::Result<Vec<Event>> {
 
 fn parse(process: &str, at: Duration, words: &str) -> Event {
     let words: Vec<_> = words.split(' ').collect();
-    let [name, key, fence, number] = words[..] else {
+    let [name, key, fence, mode, number, until] = words[..] else {
         panic!("lines are written whole: {words:?}");
     };
     let kind = KINDS.iter().find(|(_, known)| *known == name);
     Event {
         at,
+        until: Duration::from_nanos(until.parse().expect("nanoseconds")),
         kind: kind.expect("a known kind").0,
         grant: Grant {
             key: key.parse().expect("a key"),
             fence: fence.parse().expect("a fence"),
+            mode: mode.parse().expect("a mode"),
             process: process.parse().expect("a process"),
             number: number.parse().expect("a number"),
         },

@@ -1,14 +1,9 @@
-//! What a tortured process does: takes locks for bodies that note every poll and write to a fenced register.
+//! What a tortured process does: takes locks of every kind for bodies whose polls are noted, and which write to a fenced
+//! register.
 
-use std::{
-    future::poll_fn,
-    path::Path,
-    pin::pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_runtime::{LockConfig, LockError, LockGuard, LockManager, LockRequest};
+use lock_runtime::{Capabilities, LockConfig, LockError, LockManager, LockRequest};
 use redis::{Script, aio::MultiplexedConnection};
 use tokio::{
     task::JoinSet,
@@ -16,8 +11,9 @@ use tokio::{
 };
 
 use super::{
-    HOT, KEYS, LONG, SHORT, TTL,
-    history::{Grant, History, Kind, monotonic},
+    HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, READERS_KEY, SHARED, SHORT, Servers,
+    body::{Bodies, linger, noted},
+    history::{Grant, History, Kind, Mode, monotonic},
     lock_name,
 };
 use crate::server::connect;
@@ -34,49 +30,29 @@ return 1
 /// Longer than a fault.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long bodies are.
-#[derive(Clone, Copy, Debug)]
-enum Bodies {
-    /// They may outlast several leases.
-    Long,
-    /// They end soon, so that there are many.
-    Short,
-    /// They end at once, and all want the same lock.
-    Hot,
-}
-
 /// Runs until the process ends.
-pub async fn run(locks: &str, register: &str, directory: &Path) {
-    let config = LockConfig::new(locks).expect("a URL");
+///
+/// It takes locks of these servers at that URL, with so many tasks `more`.
+pub async fn run(servers: Servers, locks: &str, register: &str, directory: &Path, more: usize) {
+    let config = LockConfig::new(locks).expect("a URL of a store that is built in");
     let worker = Arc::new(Worker {
         // A fault may strike while it starts.
-        manager: LockManager::connect(config.lazy())
+        manager: LockManager::connect(config.ttl(servers.ttl()).lazy())
             .await
             .expect("a manager"),
+        servers,
         register: connect(register).await,
         history: History::open(directory).expect("the history can be written"),
     });
+    let can = *worker.manager.capabilities();
     let mut tasks = JoinSet::new();
-    // Where locks are not passed on, there is nothing to see.
-    let hot = if locks.starts_with("redis+redlock:") {
-        0
-    } else {
-        HOT
-    };
-    let all = [
-        (Bodies::Long, LONG),
-        (Bodies::Short, SHORT),
-        (Bodies::Hot, hot),
-    ];
-    for (bodies, count) in all {
+    let more = [(Bodies::Short, more)];
+    for (bodies, count) in crowd(servers, &can).into_iter().chain(more) {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
             tasks.spawn(async move {
                 loop {
-                    match bodies {
-                        Bodies::Hot => worker.want_the_same().await,
-                        _ => worker.section(bodies).await,
-                    }
+                    worker.section(bodies).await;
                 }
             });
         }
@@ -84,26 +60,78 @@ pub async fn run(locks: &str, register: &str, directory: &Path) {
     tasks.join_all().await;
 }
 
+/// Whose bodies are how long, and how many tasks have such bodies.
+fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
+    let if_it = |can: bool, count| if can { count } else { 0 };
+    [
+        (Bodies::Long, LONG),
+        (Bodies::Fixed, 1),
+        (Bodies::Short, SHORT),
+        (Bodies::Reading, if_it(can.read, SHARED)),
+        (Bodies::Permitted, if_it(can.permits, SHARED)),
+        // Where locks are not passed on, there is nothing to see.
+        (Bodies::Hot, if_it(servers.chain(), HOT)),
+    ]
+}
+
 struct Worker {
     manager: LockManager,
+    servers: Servers,
     register: MultiplexedConnection,
     history: History,
 }
 
 impl Worker {
     async fn section(&self, bodies: Bodies) {
-        let key = match bodies {
-            Bodies::Long => fastrand::usize(..LONG),
-            Bodies::Short => LONG + fastrand::usize(..SHORT),
-            Bodies::Hot => KEYS - 1,
+        let turn = async |keys: &[usize], how: fn(LockRequest) -> LockRequest| {
+            self.turn(keys, Mode::Alone, bodies, how).await;
         };
-        self.turn(key, bodies, |request| request).await;
+        let [first, second] = [0; 2].map(|_| fastrand::usize(..SHORT));
+        match bodies {
+            Bodies::Long => turn(&[fastrand::usize(..LONG)], |it| it).await,
+            Bodies::Fixed => self.fixed().await,
+            Bodies::Short if first != second && fastrand::u8(..8) == 0 => {
+                turn(&[LONG + first, LONG + second], |it| it).await;
+            }
+            Bodies::Short => turn(&[LONG + first], |it| it).await,
+            Bodies::Reading if fastrand::u8(..4) == 0 => turn(&[READERS_KEY], |it| it).await,
+            Bodies::Reading => self.shared(READERS_KEY, Mode::Read, bodies).await,
+            Bodies::Permitted => {
+                let mode = Mode::Permits(PERMITS);
+                self.shared(PERMITS_KEY, mode, bodies).await;
+            }
+            Bodies::Hot => self.want_the_same().await,
+        }
+    }
+
+    /// Leases that end while a poll runs: those that are not renewed, or are limited.
+    async fn fixed(&self) {
+        let keys = [fastrand::usize(..LONG)];
+        let most = self.servers.ttl();
+        let how = |request: LockRequest| {
+            if fastrand::bool() {
+                request.renew(false)
+            } else {
+                request.max_hold(most)
+            }
+        };
+        self.turn(&keys, Mode::Alone, Bodies::Fixed, how).await;
+    }
+
+    async fn shared(&self, key: usize, mode: Mode, bodies: Bodies) {
+        let how = |request: LockRequest| match mode {
+            Mode::Permits(most) => request.permits(most),
+            _ => request.read(),
+        };
+        self.turn(&[key], mode, bodies, how).await;
     }
 
     /// Turns of all sorts stand in one line, and some are given up, wherever they are then.
     async fn want_the_same(&self) {
         let soon = Duration::from_millis(fastrand::u64(..30));
-        let turn = |how: fn(LockRequest) -> LockRequest| self.turn(KEYS - 1, Bodies::Hot, how);
+        let turn = |how: fn(LockRequest) -> LockRequest| {
+            self.turn(&[HOT_KEY], Mode::Alone, Bodies::Hot, how)
+        };
         match fastrand::u8(..32) {
             0 | 1 => turn(|it| it.renew(false)).await,
             2 => turn(|it| it.min_hold(Duration::from_millis(5))).await,
@@ -111,82 +139,78 @@ impl Worker {
             4..8 => {
                 let _given_up = timeout(soon, turn(|it| it)).await;
             }
-            8 => self.read().await,
+            8 => self.shared(HOT_KEY, Mode::Read, Bodies::Hot).await,
             _ => turn(|it| it).await,
         }
         sleep(soon / 2).await;
     }
 
-    /// What readers do beside each other, the model checks.
-    async fn read(&self) {
-        let request = self.manager.lock(lock_name(KEYS - 1)).ttl(TTL).read();
-        if let Ok(guard) = request.wait(WAIT).acquire().await {
-            let _lost = guard.hold(sleep(Duration::from_millis(1))).await;
-        }
-    }
-
-    async fn turn(&self, key: usize, bodies: Bodies, how: impl FnOnce(LockRequest) -> LockRequest) {
+    async fn turn(
+        &self,
+        keys: &[usize],
+        mode: Mode,
+        bodies: Bodies,
+        how: impl FnOnce(LockRequest) -> LockRequest,
+    ) {
         let asked = monotonic();
-        let request = self.manager.lock(lock_name(key)).ttl(TTL).wait(WAIT);
+        let request = match keys {
+            [key] => self.manager.lock(lock_name(*key)),
+            keys => self.manager.lock_all(keys.iter().map(|it| lock_name(*it))),
+        };
+        let request = request.ttl(self.servers.ttl()).wait(WAIT);
         let Ok(guard) = how(request).acquire().await else {
             // The server is away; the faults decide for how long.
             sleep(Duration::from_millis(20)).await;
             return;
         };
         let history = &self.history;
-        let grant = history.grant(key, guard.fencing_token().get());
-        history.note_at(asked, Kind::Asked, grant);
-        let body = self.body(grant, bodies);
-        match noted(body, &guard, grant, history).await {
-            Ok(()) => history.note(Kind::Done, grant),
-            Err(LockError::Lost { .. }) => history.note(Kind::Lost, grant),
+        let grants: Vec<_> = guard
+            .keys()
+            .map(|key| {
+                let fence = guard.fence_of(key).unwrap_or(guard.fencing_token());
+                let number = keys.iter().find(|it| lock_name(**it) == key.to_string());
+                history.grant(
+                    *number.expect("a key that was asked for"),
+                    fence.get(),
+                    mode,
+                )
+            })
+            .collect();
+        for grant in &grants {
+            history.note_at(asked, Kind::Asked, *grant);
+        }
+        let body = self.body(&grants, bodies);
+        let end = match noted(body, &guard, &grants, history).await {
+            Ok(()) => Kind::Done,
+            Err(LockError::Lost { .. }) if bodies == Bodies::Fixed => Kind::Expired,
+            Err(LockError::Lost { .. }) => Kind::Lost,
             Err(error) => panic!("a body ends by itself or is lost: {error}"),
-        }
-    }
-
-    async fn body(&self, grant: Grant, bodies: Bodies) {
-        let (writes, pause) = match bodies {
-            // Half of them may outlast several leases.
-            Bodies::Long if fastrand::bool() => (fastrand::u32(1..300), 5),
-            Bodies::Long => (fastrand::u32(1..30), 5),
-            Bodies::Short => (fastrand::u32(1..3), fastrand::u64(..2)),
-            Bodies::Hot => (fastrand::u32(..2), 0),
         };
-        let script = Script::new(WRITE);
-        for _ in 0..writes {
-            let mut write = script.key(lock_name(grant.key));
-            let taken: bool = write
-                .arg(grant.fence)
-                .invoke_async(&mut self.register.clone())
-                .await
-                .expect("the register is not tortured");
-            let kind = if taken { Kind::Accepted } else { Kind::Stale };
-            self.history.note(kind, grant);
-            sleep(Duration::from_millis(pause)).await;
+        for grant in grants {
+            history.note(end, grant);
         }
     }
-}
 
-/// Holds the lock during `body` and notes every poll of it, at the moment before the lock looks at its clock: what the
-/// clock says to the lock is not earlier.
-async fn noted<F: Future>(
-    body: F,
-    guard: &LockGuard,
-    grant: Grant,
-    history: &History,
-) -> Result<F::Output, LockError> {
-    let before = Mutex::new((Duration::ZERO, true));
-    let mut body = pin!(body);
-    let mut kind = Kind::Enter;
-    let mut holding = pin!(guard.hold(poll_fn(|cx| {
-        let (at, held) = *before.lock().expect("no panic");
-        history.note_at(at, if held { kind } else { Kind::Late }, grant);
-        kind = Kind::Poll;
-        body.as_mut().poll(cx)
-    })));
-    poll_fn(|cx| {
-        *before.lock().expect("no panic") = (monotonic(), guard.is_held());
-        holding.as_mut().poll(cx)
-    })
-    .await
+    async fn body(&self, grants: &[Grant], bodies: Bodies) {
+        let (writes, pause) = bodies.length(self.servers);
+        for _ in 0..writes {
+            for grant in grants.iter().filter(|it| it.mode == Mode::Alone) {
+                self.write(*grant).await;
+            }
+            linger(bodies, self.servers.margin());
+            sleep(pause).await;
+        }
+    }
+
+    async fn write(&self, grant: Grant) {
+        let script = Script::new(WRITE);
+        let mut write = script.key(lock_name(grant.key));
+        let taken: bool = write
+            .arg(grant.fence)
+            .invoke_async(&mut self.register.clone())
+            .await
+            .expect("the register is not tortured");
+        let kind = if taken { Kind::Accepted } else { Kind::Stale };
+        self.history.note(kind, grant);
+    }
 }

@@ -24,15 +24,15 @@ pub(super) async fn minority(crew: &mut Crew) -> &'static str {
             "processes struck"
         }
         1 => {
-            stop(crew.site.independent(), &[first, second]).await;
+            stop(crew.store.redis().independent(), &[first, second]).await;
             "two stopped"
         }
         2 => {
-            restart(crew.site.independent(), &[first, second]).await;
+            restart(crew.store.redis().independent(), &[first, second]).await;
             "two restarted empty"
         }
         _ => {
-            let fleet = crew.site.independent();
+            let fleet = crew.store.redis().independent();
             fleet.servers[first].stop();
             restart(fleet, &[second]).await;
             fleet.servers[first].resume();
@@ -43,7 +43,7 @@ pub(super) async fn minority(crew: &mut Crew) -> &'static str {
 
 /// The clocks of two of five jump, by about a lease or by hours.
 pub(super) async fn clocks(crew: &mut Crew) -> &'static str {
-    let fleet = crew.site.independent();
+    let fleet = crew.store.redis().independent();
     if !fleet.has_clocks() {
         sleep(TTL).await;
         return "clocks that cannot be moved";
@@ -66,7 +66,7 @@ pub(super) async fn clocks(crew: &mut Crew) -> &'static str {
 pub(super) async fn majority(crew: &mut Crew) -> &'static str {
     let [first, second, third, ..] = shuffled();
     let down = [first, second, third];
-    let fleet = crew.site.independent();
+    let fleet = crew.store.redis().independent();
     let kill = fastrand::bool();
     for server in down {
         if kill {

@@ -1,15 +1,30 @@
 //! A long run under faults, and a checker of what happened in it: see `make torture`.
 
+mod body;
 mod check;
+mod clock;
 mod crew;
+mod cut_off;
 mod earlier;
+mod etcd;
 mod fault;
 mod history;
+mod lateness;
+mod limits;
 mod load;
 mod majority;
+mod messages;
 mod network;
+mod polls;
 mod probe;
+mod proxies;
+mod redis;
+mod servers;
 mod site;
+mod stale;
+mod store;
+mod trap;
+mod zookeeper;
 
 use std::time::Duration;
 
@@ -20,11 +35,12 @@ pub use fault::{Profile, Protection};
 pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
-pub use site::Servers;
+pub use servers::Servers;
 pub(crate) use site::{Blow, Site};
 
 use crate::Chains;
 use crew::Crew;
+use lateness::Lateness;
 
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
@@ -34,12 +50,20 @@ pub const LONG: usize = 4;
 pub const SHORT: usize = 8;
 /// How many tasks of each process want one lock more, the last one, all the time: it is passed on among them.
 pub const HOT: usize = 12;
+/// How many tasks of each process want a lock that is shared.
+const SHARED: usize = 2;
+/// How many may have the lock that has permits.
+const PERMITS: u32 = 3;
+/// The lock of readers and writers.
+const READERS_KEY: usize = LONG + SHORT;
+/// That of so many at once.
+const PERMITS_KEY: usize = READERS_KEY + 1;
+/// The one that is passed on.
+const HOT_KEY: usize = PERMITS_KEY + 1;
 /// How many locks there are.
-pub const KEYS: usize = LONG + SHORT + 1;
-/// The lease of every lock.
+pub const KEYS: usize = HOT_KEY + 1;
+/// The lease of every lock, where the store grants such short ones.
 pub const TTL: Duration = Duration::from_millis(600);
-/// How soon a key goes on after a fault: what is left of a lease, and a second.
-pub const RECOVERY: Duration = TTL.saturating_add(Duration::from_secs(1));
 
 /// What a profile's run has shown.
 #[derive(Debug)]
@@ -50,6 +74,8 @@ pub struct Outcome {
     pub chains: Chains,
     /// How often each fault struck.
     pub faults: std::collections::BTreeMap<&'static str, usize>,
+    /// By how much this process woke up too late at the worst, since the machine was busy.
+    pub lateness: Duration,
 }
 
 /// What is tortured.
@@ -65,7 +91,9 @@ pub struct Setting {
 
 /// Tortures with one profile for so long.
 pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Outcome {
-    let mut crew = Crew::start(setting, profile.protection(setting.servers)).await;
+    let recovery = setting.servers.recovery();
+    let lateness = Lateness::watch();
+    let mut crew = Crew::start(setting, profile).await;
     let mut faults = std::collections::BTreeMap::new();
     let mut healed = Vec::new();
     let end = history::monotonic() + time;
@@ -77,19 +105,20 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
         if fastrand::u8(..6) == 0 {
             // Every key goes on before the next fault, if it does at all.
             healed.push(history::monotonic());
-            sleep(2 * RECOVERY).await;
+            sleep(2 * recovery).await;
         } else {
             sleep(rest).await;
         }
     }
     healed.push(history::monotonic());
-    sleep(2 * RECOVERY).await;
+    sleep(2 * recovery).await;
     let (mut report, chains) = stop(&mut crew, &healed, profile).await;
     report.violations.append(&mut crew.violations);
     Outcome {
         report,
         chains,
         faults,
+        lateness: lateness.worst(),
     }
 }
 
@@ -99,15 +128,17 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> (Report
     }
     crew.earlier.shutdown().await;
     let events = history::read(crew.directory()).expect("the histories can be read");
-    let promises = profile.promises();
+    let promises = profile.promises(crew.servers);
     let mut report = check::check(&events, healed, promises);
     report.check_closed(&events, &crew.closed);
+    report.check_served(&events, &crew.served);
     // A fence that was given twice does not tell whose a write is.
     for key in (0..KEYS).filter(|_| promises.fences) {
         let writes = crew.writes(key).await;
         report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
+    report.left_behind = crew.left_behind().await;
     (report, crew.chains(&events).await)
 }
 

@@ -1,14 +1,13 @@
-//! The ways from the processes to the server, and what is done to them.
+//! The ways from the processes to the servers, and what is done to them.
 
 use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::time::sleep;
 
 use super::{
-    Setting, probe,
-    site::{Servers, Site},
+    Profile, Servers, Setting, probe, proxies::Proxies, site::Site, store::Store, trap::Trap,
 };
-use crate::{Proxy, RedisServer, Worker, namespace::Namespace};
+use crate::{RedisServer, Worker, namespace::Namespace};
 
 /// How many ways there are, each of some processes.
 const WAYS: u32 = 2;
@@ -35,26 +34,35 @@ impl Medium {
     }
 }
 
-/// The way of some processes to the server.
+/// The way of some processes to the servers.
 #[derive(Debug)]
 pub(super) enum Way {
+    /// To one server.
     Namespace(Namespace, SocketAddr),
-    Proxy(Proxy),
+    /// To many.
+    Proxies(Proxies),
 }
 
-/// Starts the servers and the ways to them. Servers that say to clients where others are, are reached directly: there
-/// is nothing in between.
-pub(super) async fn lay(setting: &Setting, options: &[(&str, &str)]) -> (Site, Vec<Way>) {
-    if setting.servers != Servers::Redis {
-        let site = Site::start(setting.servers, options).await;
-        return (site, Vec::new());
+/// Starts the servers and the ways to them. Where no fault of the profile is about a way, servers that say to clients
+/// where others are, are reached directly.
+pub(super) async fn lay(setting: &Setting, profile: Profile) -> (Store, Vec<Way>) {
+    let servers = setting.servers;
+    if servers == Servers::Redis && setting.medium == Medium::Namespaces && !profile.needs_proxies()
+    {
+        return lay_cables().await;
     }
-    if setting.medium == Medium::Proxies {
-        let server = RedisServer::start().await;
-        let proxies = (0..WAYS).map(|_| Proxy::start(server.addr()));
-        let ways = proxies.map(Way::Proxy).collect();
-        return (Site::One(Box::new(server)), ways);
-    }
+    let mut store = Store::start(servers, profile).await;
+    let ways = if profile.needs_ways() || servers == Servers::Redis {
+        let targets = store.fleet().addresses();
+        let ways = (0..WAYS).map(|_| Way::Proxies(Proxies::start(&targets)));
+        ways.collect()
+    } else {
+        Vec::new()
+    };
+    (store, ways)
+}
+
+async fn lay_cables() -> (Store, Vec<Way>) {
     let namespaces: Vec<_> = (0..WAYS).map(Namespace::make).map(must).collect();
     let mut server = RedisServer::builder();
     for namespace in &namespaces {
@@ -66,15 +74,28 @@ pub(super) async fn lay(setting: &Setting, options: &[(&str, &str)]) -> (Site, V
         Way::Namespace(namespace, addr)
     });
     let ways = ways.collect();
-    (Site::One(Box::new(server)), ways)
+    (Store::Redis(Site::One(Box::new(server))), ways)
 }
 
 impl Way {
-    /// The server's URL for those who take this way.
-    pub(super) fn url(&self) -> String {
+    /// The servers' URL for those who take this way.
+    pub(super) fn url(&self, servers: Servers) -> String {
         match self {
-            Self::Namespace(_, addr) => format!("redis://{addr}"),
-            Self::Proxy(proxy) => proxy.url(),
+            Self::Namespace(_, addr) => servers.url(&[*addr]),
+            Self::Proxies(proxies) => servers.url(&proxies.addresses()),
+        }
+    }
+
+    /// What breaks its connections at a message, of clients or of servers.
+    pub(super) fn trap(&self, from_server: bool) -> &Trap {
+        self.proxies().trap(from_server)
+    }
+
+    /// Its proxies, by the numbers of the servers.
+    pub(super) fn proxies(&self) -> &Proxies {
+        match self {
+            Self::Proxies(proxies) => proxies,
+            Self::Namespace(..) => panic!("the profile needs proxies"),
         }
     }
 
@@ -86,7 +107,7 @@ impl Way {
                 let words = [&words[..], &[program], args].concat();
                 Worker::spawn(first, words).await
             }
-            Self::Proxy(_) => Worker::spawn(program, args).await,
+            Self::Proxies(_) => Worker::spawn(program, args).await,
         }
     }
 
@@ -123,14 +144,7 @@ impl Way {
     fn stop(&self, requests: bool, replies: bool) {
         match self {
             Self::Namespace(namespace, _) => must(namespace.stop(requests, replies)),
-            Self::Proxy(proxy) => {
-                if requests {
-                    proxy.requests().hold();
-                }
-                if replies {
-                    proxy.replies().hold();
-                }
-            }
+            Self::Proxies(proxies) => proxies.hold(requests, replies),
         }
     }
 
@@ -138,7 +152,7 @@ impl Way {
     fn unplug(&self) -> bool {
         match self {
             Self::Namespace(namespace, _) => must(namespace.unplug()),
-            Self::Proxy(_) => return false,
+            Self::Proxies(_) => return false,
         }
         true
     }
@@ -146,17 +160,14 @@ impl Way {
     fn pass(&self) {
         match self {
             Self::Namespace(namespace, _) => must(namespace.pass()),
-            Self::Proxy(proxy) => {
-                proxy.requests().pass();
-                proxy.replies().pass();
-            }
+            Self::Proxies(proxies) => proxies.pass(),
         }
     }
 
     async fn cut(&self) {
         match self {
             Self::Namespace(namespace, _) => must(namespace.cut()),
-            Self::Proxy(proxy) => proxy.cut().await,
+            Self::Proxies(proxies) => proxies.cut().await,
         }
     }
 }

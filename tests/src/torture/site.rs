@@ -2,45 +2,8 @@
 
 use tokio::time::sleep;
 
-use super::fault::about_a_lease;
-use crate::{ClusterFleet, RedisServer, RedlockFleet, SentinelFleet};
-
-/// Which servers there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Servers {
-    /// One.
-    Redis,
-    /// A master with replicas and sentinels.
-    Sentinel,
-    /// Masters with a replica each.
-    Cluster,
-    /// Five that know nothing of each other.
-    Redlock,
-}
-
-impl Servers {
-    /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 4] = [
-        ("redis", Self::Redis),
-        ("sentinel", Self::Sentinel),
-        ("cluster", Self::Cluster),
-        ("redlock", Self::Redlock),
-    ];
-
-    /// Whether a lock is handed to several of one connection at once: independent servers grant to one at a time.
-    pub fn chain(self) -> bool {
-        self != Self::Redlock
-    }
-
-    /// How many replicas each master has.
-    pub fn replicas(self) -> usize {
-        match self {
-            Self::Redis | Self::Redlock => 0,
-            Self::Sentinel => 2,
-            Self::Cluster => 1,
-        }
-    }
-}
+use super::{Servers, fault::about_a_lease};
+use crate::{ClusterFleet, RedisServer, RedlockFleet, SentinelFleet, server::Clocks};
 
 /// What happens to a master before it is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,33 +37,69 @@ pub(crate) enum Site {
     Redlock(RedlockFleet),
 }
 
+/// How servers are started.
+#[derive(Debug, Default)]
+pub(super) struct Starting<'a> {
+    /// What those with replicas, or one alone, are configured with.
+    pub(super) options: &'a [(&'static str, &'static str)],
+    /// Whether their clocks can be moved, where that is possible.
+    pub(super) with_clocks: bool,
+}
+
 impl Site {
     /// Starts them, those that fail over with these options.
-    pub(crate) async fn start(servers: Servers, options: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start(servers: Servers, options: &[(&'static str, &'static str)]) -> Self {
+        let with_clocks = false;
+        let how = Starting {
+            options,
+            with_clocks,
+        };
+        Self::start_with(servers, how).await
+    }
+
+    /// Starts them so.
+    pub(super) async fn start_with(servers: Servers, how: Starting<'_>) -> Self {
+        const TEST: &str = "torture of clocks";
+        let clocks = |count| how.with_clocks.then(|| Clocks::new(count, TEST)).flatten();
         match servers {
-            Servers::Redis => Self::One(Box::new(RedisServer::start().await)),
+            Servers::Redis | Servers::Setnx => {
+                let options = how.options.iter();
+                let options = options.map(|(name, value)| format!("{name} {value}\n"));
+                let mut server = RedisServer::builder().config(options.collect());
+                if let Some(clocks) = clocks(1) {
+                    server = server.clock(&clocks.into(), 0);
+                }
+                Self::One(Box::new(server.start().await))
+            }
             Servers::Sentinel => {
                 let mut fleet = SentinelFleet::builder();
-                for (name, value) in options {
+                for (name, value) in how.options {
                     fleet = fleet.option(name, value);
+                }
+                if let Some(clocks) = clocks(SentinelFleet::NODES) {
+                    fleet = fleet.clocks(clocks);
                 }
                 Self::Sentinel(fleet.start().await)
             }
             Servers::Cluster => {
                 let mut fleet = ClusterFleet::builder();
-                for (name, value) in options {
+                for (name, value) in how.options {
                     fleet = fleet.option(name, value);
+                }
+                if let Some(clocks) = clocks(ClusterFleet::NODES) {
+                    fleet = fleet.clocks(clocks);
                 }
                 Self::Cluster(fleet.start().await)
             }
-            Servers::Redlock => {
-                let test = "torture of clocks";
-                let fleet = RedlockFleet::with_clocks(test).await;
-                Self::Redlock(match fleet {
+            Servers::Redlock => Self::Redlock(if how.with_clocks {
+                match RedlockFleet::with_clocks(TEST).await {
                     Some(fleet) => fleet,
                     None => RedlockFleet::start().await,
-                })
-            }
+                }
+            } else {
+                RedlockFleet::start().await
+            }),
+            Servers::ZooKeeper | Servers::Etcd => panic!("these are no servers of Redis"),
         }
     }
 
@@ -127,6 +126,26 @@ impl Site {
             Self::Cluster(fleet) => format!("redis+cluster://{}", fleet.nodes()[node].addr()),
             Self::One(_) | Self::Sentinel(_) | Self::Redlock(_) => self.url(),
         }
+    }
+
+    /// The masters and replicas, and then the sentinels.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &RedisServer> {
+        let sentinels = match self {
+            Self::Sentinel(fleet) => fleet.sentinels(),
+            _ => &[],
+        };
+        self.nodes().iter().chain(sentinels)
+    }
+
+    /// One of all of them.
+    pub(super) fn server(&self, number: usize) -> &RedisServer {
+        self.servers().nth(number).expect("a server")
+    }
+
+    /// Whether it is one of several that copy each other.
+    pub(super) fn has_peers(&self, server: usize) -> bool {
+        let alone = matches!(self, Self::One(_) | Self::Redlock(_));
+        !alone && server < self.nodes().len()
     }
 
     /// The masters and replicas.
@@ -227,7 +246,7 @@ impl Site {
         }
     }
 
-    async fn cut_off(&self, node: usize) {
+    pub(super) async fn cut_off(&self, node: usize) {
         match self {
             Self::One(_) | Self::Redlock(_) => panic!("such a server has no peers"),
             Self::Sentinel(fleet) => fleet.cut_off(node).await,
@@ -235,7 +254,7 @@ impl Site {
         }
     }
 
-    async fn rejoin(&self, node: usize) {
+    pub(super) async fn rejoin(&self, node: usize) {
         match self {
             Self::One(_) | Self::Redlock(_) => {}
             Self::Sentinel(fleet) => fleet.rejoin(node).await,
@@ -243,7 +262,7 @@ impl Site {
         }
     }
 
-    async fn settled(&self) {
+    pub(super) async fn settled(&self) {
         match self {
             Self::One(_) | Self::Redlock(_) => {}
             Self::Sentinel(fleet) => fleet.settled().await,

@@ -50,6 +50,20 @@ impl ZooKeeperEnsemble {
         Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
+    /// The same with a property of their machines, such as `jute.maxbuffer=4096`.
+    pub(crate) async fn start_limited(
+        test: &str,
+        tick: u32,
+        sync_limit: u32,
+        property: &str,
+    ) -> Option<Self> {
+        let settings = format!(
+            "tickTime={tick}\nsyncLimit={sync_limit}\n{}{property}\n",
+            launch::PROPERTY
+        );
+        Self::begin(test, &settings, Between::DataIsProxied).await
+    }
+
     /// The same without proxies, which take time.
     pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
         Self::begin(test, &format!("tickTime={tick}\n"), Between::Direct).await
@@ -121,6 +135,11 @@ impl ZooKeeperEnsemble {
     pub fn url_without(&self, number: usize) -> String {
         let others = self.servers.iter().enumerate();
         url(others.filter(|(it, _)| *it != number).map(|(_, it)| it))
+    }
+
+    /// Where clients find each.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(ZooKeeperServer::addr).collect()
     }
 
     /// One of them.

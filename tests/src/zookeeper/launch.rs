@@ -40,6 +40,9 @@ const JARS: &[&str] = &[
 const CONFIGURATION: &str = "minSessionTimeout=200\nmaxSessionTimeout=60000\ninitLimit=100\nsyncLimit=60\n\
      maxClientCnxns=0\nadmin.enableServer=false\nclientPortAddress=127.0.0.1\n4lw.commands.whitelist=*\n";
 
+/// What lines of a configuration begin with that are for the machine; to the server they are comments.
+pub(super) const PROPERTY: &str = "#-D";
+
 /// How often another port is tried when somebody took the one that was free.
 const ATTEMPTS: u32 = 5;
 
@@ -147,8 +150,12 @@ pub(super) async fn process(directory: &TempDir) -> Process {
     .map(OsString::from)
     .into();
     args.push(class_path);
+    let configuration = directory.path().join("zoo.cfg");
+    let text = fs::read_to_string(&configuration).expect("a file");
+    let properties = text.lines().filter_map(|it| it.strip_prefix(PROPERTY));
+    args.extend(properties.map(|it| format!("-D{it}").into()));
     args.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
-    args.push(directory.path().join("zoo.cfg").into());
+    args.push(configuration.into());
     let (process, ..) = Process::spawn("java".as_ref(), args)
         .await
         .expect("Java starts");
