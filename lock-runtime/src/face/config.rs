@@ -137,7 +137,8 @@ impl LockConfig {
 
     /// How long acquisitions go on while the server cannot be asked, whatever their
     /// `wait`; 2 s by default. It counts from when the server stopped answering or from
-    /// the request, whichever is later, and anew after each answer.
+    /// the request, whichever is later, and anew after each answer. The time in which the
+    /// process is stopped does not count.
     pub fn unavailable_wait(mut self, wait: Duration) -> Self {
         self.unavailable_wait = Wait::AtMost(wait);
         self

@@ -29,6 +29,8 @@ pin_project! {
         watch: Watch<'g>,
         #[pin]
         body: Option<F>,
+        // Whether the body was dropped since the lock was lost.
+        stopped: bool,
         span: Traced,
     }
 }
@@ -45,26 +47,35 @@ impl<'g, F: Future> Hold<'g, F> {
             lease,
             watch: Watch { lease, slot: None },
             body: Some(body),
+            stopped: false,
             span: lease.traced(),
         }
     }
 }
 
 impl<F> Parts<'_, '_, F> {
-    /// Drops the body if the lock is not surely held, and says why.
-    fn stop(&mut self) -> Option<LockError> {
-        let lost = self.lease.first_lost()?;
-        let entered = self.span.enter();
-        self.body.set(None);
-        self.lease.stopped();
-        events::stopped(&lost.terms, lost.fence, lost.age());
-        drop(entered);
+    /// Drops the body if the lock is not surely held; whether that is so.
+    fn stop(&mut self) -> bool {
+        if let Some(lost) = self.lease.first_lost().filter(|_| !*self.stopped) {
+            *self.stopped = true;
+            let entered = self.span.enter();
+            self.body.set(None);
+            self.lease.stopped();
+            events::stopped(&lost.terms, lost.fence, lost.age());
+            drop(entered);
+        }
+        *self.stopped
+    }
+
+    /// Why it was stopped.
+    fn error(&mut self) -> LockError {
+        let lost = self.lease.first_lost().unwrap_or(self.lease);
         let error = LockError::Lost {
             key: lost.terms.key.clone(),
             fence: FencingToken::new(self.lease.fence),
         };
         self.span.fails(&error);
-        Some(error)
+        error
     }
 }
 
@@ -78,8 +89,8 @@ impl<F: Future> Future for Hold<'_, F> {
         let mut this = self.project();
         // Until the end of this function.
         let _running = Running::begin(this.lease);
-        if let Some(error) = this.stop() {
-            return Poll::Ready(Err(error));
+        if this.stop() {
+            return Poll::Ready(Err(this.error()));
         }
         let body = this.body.as_mut().as_pin_mut();
         let body = body.expect("a future is not polled after it has returned");
@@ -101,9 +112,12 @@ impl<F: Future> Future for Hold<'_, F> {
         this.watch
             .lease
             .watch_for_body(&mut this.watch.slot, cx.waker());
-        // It may have ended before the waker was known.
-        this.stop()
-            .map_or(Poll::Pending, |error| Poll::Ready(Err(error)))
+        if this.stop() {
+            // It ended before the waker was known. Told in the next poll, so that of bodies
+            // within each other the outermost is told.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }
 
@@ -175,6 +189,7 @@ mod tests {
     use super::*;
     use crate::base::clock::Clock;
     use crate::held::home::Nowhere;
+    use crate::held::lease::InUse;
     use crate::vocabulary::deadline::deadline;
     use crate::vocabulary::terms::{LeaseId, Terms};
 
@@ -276,6 +291,7 @@ mod tests {
     fn a_lease_that_ends_within_the_poll_is_noticed() {
         let clock = Clock::manual();
         let lease = lease(&clock);
+        lease.arrive();
         let waker = Arc::<Woken>::default();
         let mut hold = std::pin::pin!(Hold::new(
             &lease,
@@ -284,6 +300,9 @@ mod tests {
                 Poll::<()>::Pending
             })
         ));
+        assert!(poll(hold.as_mut(), &waker).is_pending());
+        assert_eq!(waker.0.load(Ordering::SeqCst), 1, "it asks to be polled");
+        assert_eq!(lease.in_use(), InUse::No, "the body is dropped already");
         let lost = poll(hold.as_mut(), &waker);
         assert!(matches!(lost, Poll::Ready(Err(LockError::Lost { .. }))));
     }

@@ -9,9 +9,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockGuard, LockManager, LockRequest};
-use tests::{
-    LONG, PATIENCE, RedisServer, Store, aside, connect, in_line, on_every_store, unique, within,
-};
+use tests::{LONG, PATIENCE, RedisServer, Store, aside, connect, on_every_store, unique, within};
 use tokio::task::JoinSet;
 
 on_every_store! {
@@ -75,7 +73,7 @@ async fn overlap(locks: LockManager, others: LockManager, ends: Ends) -> Option<
     let guard = within(PATIENCE, ends.request(&locks, &key).acquire());
     let guard = guard.await.unwrap();
     let deadline = deadline(&guard);
-    let next = in_line(&others, others.lock(&key).ttl(LONG).wait(PATIENCE)).await;
+    let next = others.lock(&key).ttl(LONG).wait(PATIENCE).acquire();
     let first = aside(move || async move { (busy(&guard).await, guard) });
     let second = aside(move || async move {
         let guard = next.await.unwrap();
