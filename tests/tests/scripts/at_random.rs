@@ -1,7 +1,7 @@
 //! Promise: many calls that are sent as one leave every lock as the same calls do one by one, with a ttl on each of its
 //! keys, and with everybody noted who waits; whatever has happened before.
 //!
-//! `LOCK_SEEDS=FROM..TO` chooses the histories, each with fifty such calls.
+//! `LOCK_HISTORIES=FROM..TO` chooses the histories, each with fifty such calls.
 
 use fastrand::Rng;
 use tests::{RedisServer, member, token};
@@ -213,10 +213,10 @@ impl History {
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let Ok(seeds) = std::env::var("LOCK_SEEDS") else {
+    let Ok(seeds) = std::env::var("LOCK_HISTORIES") else {
         return 0..30;
     };
-    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
+    let (from, to) = seeds.split_once("..").expect("LOCK_HISTORIES is FROM..TO");
     from.parse().expect("a number")..to.parse().expect("a number")
 }
 
@@ -231,7 +231,7 @@ async fn histories(declared: bool) {
         rough: false,
     };
     for seed in seeds() {
-        println!("LOCK_SEEDS={seed}..{}", seed + 1);
+        println!("LOCK_HISTORIES={seed}..{}", seed + 1);
         history.rng.seed(seed);
         (history.tokens, history.rough) = (0, seed % 2 == 1);
         history.twins.begin(START, !history.rough).await;

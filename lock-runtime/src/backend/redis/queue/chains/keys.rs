@@ -96,7 +96,7 @@ mod tests {
 
     /// The shortest of some times in which keys are looked up that have no chain.
     fn lookups(keys: &Keys) -> Duration {
-        let others: Vec<_> = (0..1_000).map(|number| key(1_000_000 + number)).collect();
+        let others: Vec<_> = (0..300).map(|number| key(1_000_000 + number)).collect();
         let time = |_| {
             let started = Instant::now();
             for other in &others {
@@ -104,13 +104,13 @@ mod tests {
             }
             started.elapsed()
         };
-        (0..20).map(time).min().unwrap_or_default()
+        (0..5).map(time).min().unwrap_or_default()
     }
 
     #[test]
     fn a_lookup_costs_the_same_among_thousands_of_hot_keys() {
         let (few, many) = (lookups(&with(10)), lookups(&with(20_000)));
-        println!("a thousand lookups: {few:?} among 10 keys, {many:?} among 20000");
+        println!("300 lookups: {few:?} among 10 keys, {many:?} among 20000");
         assert!(many < 50 * few, "{many:?} instead of {few:?}");
     }
 }
