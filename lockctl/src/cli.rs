@@ -61,7 +61,8 @@ pub(crate) struct Cli {
 /// Which store, and how to answer.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store, such as `redis://127.0.0.1:6379`; without it, `LOCK_URL` names it
+    /// The store, such as `redis://127.0.0.1:6379`; without it, `LOCK_URL` names it, where `ps` does not show a
+    /// password to other users
     #[arg(long, global = true)]
     pub(crate) url: Option<String>,
     /// What every key in the store begins with; else what `LOCK_PREFIX` or the URL says, or `lock`
@@ -295,7 +296,8 @@ pub(crate) struct ServeArgs {
     /// Where to listen; anything but loopback shows the locks to the network, without encryption
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// What a user has to know to take locks away; without it nobody can
+    /// What a user has to know to take locks away, 16 characters or more; without it nobody can. `ps` shows it to
+    /// other users, unless it is in the variable
     #[arg(long, env = "LOCKCTL_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     /// How often to look

@@ -5,6 +5,7 @@ mod cli;
 mod doctor;
 mod duration;
 mod exit;
+mod json;
 mod key;
 mod ls;
 mod manual;

@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::json;
 use crate::record;
 use crate::words::tame;
 
@@ -35,7 +36,7 @@ impl Output {
     /// A note for people beside the output, or an event for programs.
     pub(crate) fn note(&self, event: &impl Serialize, text: &str) {
         let text = if self.json {
-            serde_json::to_string(event).unwrap_or_default()
+            json::text(event).unwrap_or_default()
         } else {
             format!("{DIM}lockctl:{DIM:#} {}", tame(text))
         };
@@ -47,7 +48,7 @@ impl Output {
     pub(crate) fn failure(&self, failure: &Failure) {
         let (kind, error) = (failure.kind(), failure.to_string());
         let text = if self.json {
-            serde_json::to_string(&record::Failure {
+            json::text(&record::Failure {
                 kind,
                 error: &error,
             })
@@ -62,7 +63,7 @@ impl Output {
 /// An object on a line of its own.
 pub(crate) fn object(object: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", serde_json::to_string(object)?)?;
+    writeln!(out, "{}", json::text(object)?)?;
     out.flush()
 }
 

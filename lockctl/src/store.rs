@@ -26,6 +26,14 @@ pub(crate) fn config(args: &StoreArgs) -> Result<LockConfig, Failure> {
     })
 }
 
+/// Whether the store is this process, so that nobody else has its locks.
+#[cfg(unix)]
+pub(crate) fn is_within_process(args: &StoreArgs) -> bool {
+    let variable = || std::env::var("LOCK_URL").ok();
+    let url = args.url.clone().or_else(variable);
+    url.is_some_and(|url| url.split(':').next() == Some("memory"))
+}
+
 /// Connects to it.
 pub(crate) async fn connect(args: &StoreArgs) -> Result<LockManager, Failure> {
     Ok(LockManager::connect(config(args)?).await?)

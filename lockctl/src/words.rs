@@ -22,7 +22,7 @@ pub(crate) fn tame(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters, and those that turn the direction of a text around.
-fn is_wild(c: char) -> bool {
+pub(crate) fn is_wild(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

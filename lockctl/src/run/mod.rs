@@ -25,7 +25,7 @@ use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
 use crate::output::Output;
 use crate::record::{self, Occurrence};
-use crate::store::connect;
+use crate::store::{connect, is_within_process};
 
 use child::Ended;
 use signals::Signals;
@@ -53,6 +53,11 @@ impl<'a> Reporter<'a> {
 }
 
 pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> Done {
+    if is_within_process(store) {
+        let message = "`memory:` locks nothing for others, so that the command would run beside them: name a store \
+                       that all machines reach";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let mut signals = Signals::new().map_err(|it| Failure::system("signals", it))?;
     let key = key(&args.key);
     let reporter = Reporter {

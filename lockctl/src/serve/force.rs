@@ -1,5 +1,7 @@
 //! Takes a lock away for a user who knows the token.
 
+use std::sync::Arc;
+
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
@@ -17,16 +19,22 @@ pub(super) struct Wish {
 }
 
 pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> Response {
+    let Ok(guess) = Arc::clone(&site.guesses).try_acquire_owned() else {
+        let text = "Too many wrong tokens. Nothing was changed: try again later.";
+        let page = Html(page::message("Refused", text));
+        return (StatusCode::TOO_MANY_REQUESTS, page).into_response();
+    };
     let known = site
         .token
         .as_deref()
         .is_some_and(|it| same(it, &wish.token));
     if !known {
-        // Guesses are slow.
+        // Guesses are slow, also together.
         tokio::time::sleep(site.every).await;
         let text = "The token is wrong, or this page was started without one. Nothing was changed.";
         return (StatusCode::FORBIDDEN, Html(page::message("Refused", text))).into_response();
     }
+    drop(guess);
     let key = key(&wish.key);
     let name = key.as_str();
     let (status, text) = match site.locks.force_release(&key).await {

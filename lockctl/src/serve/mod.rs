@@ -3,7 +3,9 @@
 
 mod force;
 mod live;
+mod origin;
 mod page;
+mod visitors;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use axum::routing::{get, post};
 use lock_runtime::{LockManager, Overview};
 use serde::Deserialize;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::cli::{ServeArgs, StoreArgs};
 use crate::exit::{Done, Exit, Failure};
@@ -31,9 +33,16 @@ use crate::output::{self, Output};
 use crate::record;
 use crate::store::connect;
 
+use visitors::Visitors;
+
 /// Nothing from elsewhere, and nothing that stands in the page itself, is run or loaded.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The shortest token that is accepted.
+const SHORTEST_TOKEN: usize = 16;
+/// How many wrong tokens are answered together, each after a while.
+const GUESSES: usize = 4;
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -47,6 +56,8 @@ struct Site {
     /// What a user has to know to take locks away; without one nobody may.
     token: Option<Arc<str>>,
     every: Duration,
+    /// How many tokens may be looked at together.
+    guesses: Arc<Semaphore>,
 }
 
 type Seen = Result<Arc<Overview>, Arc<str>>;
@@ -65,6 +76,7 @@ struct One {
 }
 
 pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) -> Done {
+    refuse_short(args.token.as_deref())?;
     let locks = connect(store).await?;
     let first = Arc::new(locks.overview("*").await?);
     let (sender, seen) = watch::channel(Ok(first));
@@ -73,6 +85,7 @@ pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) 
         seen,
         token: args.token.as_deref().map(Into::into),
         every: args.every,
+        guesses: Arc::new(Semaphore::new(GUESSES)),
     };
     let what = || format!("cannot listen at {}", args.listen);
     let listener = TcpListener::bind(args.listen).await;
@@ -89,12 +102,24 @@ pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) 
             output::line("nobody can take locks away there: give --token for that")?;
         }
     }
-    let served = axum::serve(listener, router(site, address));
+    let visitors = Visitors::new(listener, visitors::SILENCE);
+    let served = axum::serve(visitors, router(site, address));
     tokio::select! {
         result = served => result.map_err(|error| Failure::system("the page", error))?,
         () = look_again(&locks, &sender, args.every) => {}
     }
     Ok(Exit::Success)
+}
+
+/// Refuses a token that can be guessed; an empty one is in everybody's reach.
+fn refuse_short(token: Option<&str>) -> Result<(), Failure> {
+    if token.is_none_or(|it| it.chars().count() >= SHORTEST_TOKEN) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "the token has to have {SHORTEST_TOKEN} characters or more: LOCKCTL_TOKEN=$(openssl rand -hex 16), or leave it \
+         out, and nobody can take locks away"
+    )))
 }
 
 /// One look for all who have the page open.
@@ -137,12 +162,17 @@ async fn guard(local: bool, request: Request, next: Next) -> Response {
         let said = "this page is served under the name and the addresses of this machine alone";
         return (StatusCode::MISDIRECTED_REQUEST, said).into_response();
     }
+    if !request.method().is_safe() && !origin::is_ours(request.headers()) {
+        let said = "this was sent by a page of another site: nothing was changed";
+        return (StatusCode::FORBIDDEN, said).into_response();
+    }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
+        // With less, browsers would not say that a form is our own.
+        (REFERRER_POLICY, "same-origin"),
         (CACHE_CONTROL, "no-store"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));

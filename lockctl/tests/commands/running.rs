@@ -38,6 +38,16 @@ async fn a_commands_exit_code_is_passed_on() {
 }
 
 #[tokio::test]
+async fn a_store_that_nobody_shares_is_refused() {
+    let server = RedisServer::start().await;
+    for url in ["memory:", "memory:shop?ttl=5s"] {
+        let done = ran(&server, &["--url", url, "run", "key", "--", "echo", "ran"]).await;
+        assert_eq!((done.code, &*done.stdout), (2, ""), "{done:?}");
+        assert!(done.stderr.contains("locks nothing for others"), "{done:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_knows_its_lock_and_its_fencing_token() {
     let server = RedisServer::start().await;
     let script = "echo $LOCK_KEY; echo $LOCK_FENCE; cat";

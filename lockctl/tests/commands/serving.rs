@@ -11,22 +11,15 @@ use crate::{
     support::{Running, lockctl, ran},
 };
 
+const TOKEN: &str = "s3cret-s3cret-s3cret";
 const WILD: &str = "order:<script>document.title='taken'</script>";
 
 /// A page of a server, and where it is.
 async fn serve(server: &RedisServer, args: &[&str]) -> (Running, String) {
-    let args = [
-        &[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--every",
-            "100ms",
-            "--json",
-        ],
-        args,
-    ]
-    .concat();
+    let mut args = [&["serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
+    if !args.contains(&"--every") {
+        args.extend(["--every", "100ms"]);
+    }
     let mut serving = Running::start(lockctl(server, &args));
     let told: Value = serde_json::from_str(&serving.line().await).unwrap();
     let url = told["url"].as_str().unwrap();
@@ -120,7 +113,7 @@ async fn a_lock_is_taken_away_with_the_token_alone() {
             .body
             .contains("<button>")
     );
-    let (_with, address) = serve(&server, &["--token", "s3cret"]).await;
+    let (_with, address) = serve(&server, &["--token", TOKEN]).await;
     assert!(
         get(&address, "/lock?key=key")
             .await
@@ -129,22 +122,86 @@ async fn a_lock_is_taken_away_with_the_token_alone() {
     );
     for body in [
         "key=key&token=",
-        "key=key&token=s3cre",
-        "key=key&token=s3cret2",
-        "key=key&token=S3cret",
+        "key=key&token=s3cret-s3cret-s3cre",
+        "key=key&token=s3cret-s3cret-s3cret2",
+        "key=key&token=S3cret-s3cret-s3cret",
     ] {
         assert_eq!(force(&address, body).await.status, 403, "{body}");
     }
     assert_eq!(force(&address, "key=key").await.status, 422);
     assert_eq!(
-        get(&address, "/force?key=key&token=s3cret").await.status,
+        get(&address, "/force?key=key&token=s3cret-s3cret-s3cret")
+            .await
+            .status,
         405
     );
     assert!(guard.is_held());
-    let done = force(&address, "key=key&token=s3cret").await;
+    let done = force(&address, "key=key&token=s3cret-s3cret-s3cret").await;
     assert_eq!(done.status, 200);
     assert!(done.body.contains("taken from 1 holder"), "{}", done.body);
     within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn a_token_that_can_be_guessed_is_refused() {
+    let server = RedisServer::start().await;
+    for token in ["", "s3cret", "fifteen letters"] {
+        let done = ran(
+            &server,
+            &["serve", "--listen", "127.0.0.1:0", "--token", token],
+        )
+        .await;
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.stderr.contains("16 characters"), "{done:?}");
+        assert!(token.is_empty() || !done.stderr.contains(token), "{done:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_takes_nothing_away() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let force = async |field: &str| {
+        let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let body = format!("key=key&token={TOKEN}");
+        let fields = format!("{form}{field}\r\n");
+        let sent = send(&address, "POST /force", &fields, &body);
+        sent.await.status
+    };
+    for field in [
+        "Origin: http://evil.example",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+    ] {
+        assert_eq!(force(field).await, 403, "{field}");
+    }
+    assert!(guard.is_held());
+    assert_eq!(force(&format!("Origin: http://{address}")).await, 200);
+    within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn many_wrong_tokens_together_are_not_looked_at() {
+    let server = RedisServer::start().await;
+    let slow = ["--token", TOKEN, "--every", "10s"];
+    let (_serving, address) = serve(&server, &slow).await;
+    let mut guesses = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let address = address.clone();
+        guesses.spawn(async move {
+            let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+            let body = "key=key&token=guess";
+            send(&address, "POST /force", form, body).await.status
+        });
+    }
+    // The first few are answered later.
+    for _ in 0..6 {
+        let status = within(PATIENCE, guesses.join_next()).await.unwrap();
+        assert_eq!(status.unwrap(), 429);
+    }
 }
 
 #[tokio::test]
@@ -208,7 +265,7 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let _wild = take(&locks, WILD, LONG).await;
-    let (_serving, address) = serve(&server, &["--token", "s3cret"]).await;
+    let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
     let flags = [
         "--headless",
         "--no-sandbox",
@@ -259,7 +316,7 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
             .all(|it| history.as_str().unwrap().contains(it))
     };
     eventually(PATIENCE, history).await;
-    run("document.querySelector('[name=token]').value = 's3cret'").await;
+    run("document.querySelector('[name=token]').value = 's3cret-s3cret-s3cret'").await;
     run("document.querySelector('button').click()").await;
     shows("taken from 1 holder").await;
     within(PATIENCE, next.lost()).await;

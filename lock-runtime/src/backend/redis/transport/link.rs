@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use self::doubts::Doubts;
+use self::doubts::{Doubts, Question};
 use super::connect::{Dialer, Opened};
 use super::desk::Desk;
 use super::login::Login;
@@ -80,8 +80,7 @@ pub(crate) struct Link<D = Queue> {
     last_error: Option<LastError>,
     /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
-    /// Whether the server may be asked for its role, and would not send us on by itself.
-    may_ask_role: bool,
+    role: Question,
 }
 
 enum State {
@@ -121,7 +120,7 @@ impl<D: Desk> Link<D> {
             login: Login::new(None, now, None),
             number,
             names: Arc::new(names),
-            may_ask_role: dialer.may_find_replica(),
+            role: Question::of_role(&dialer),
             dialer,
             state: State::Down { until: now },
             generation: 0,

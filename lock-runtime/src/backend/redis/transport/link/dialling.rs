@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::doubts::Question;
 use super::others::replaced_by;
 use super::{FIRST_PAUSE, Link, State};
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
@@ -108,7 +109,7 @@ impl<D: Desk> Link<D> {
                 .map(|(connection, io)| Box::new(Replicas::new(Wire::new(connection, io), needed))),
         };
         self.opened = now;
-        self.may_ask_role = self.dialer.may_find_replica();
+        self.role = Question::of_role(&self.dialer);
         self.last_answer = now;
         self.grace = None;
         self.queue.quarantined(now, opened.quarantine);

@@ -6,6 +6,7 @@ use super::{Link, State};
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::reply::ServerSaid;
+use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::desk::Desk;
 use crate::backend::redis::transport::prepare::is_master;
 use crate::backend::redis::transport::quarantine::Standing;
@@ -17,6 +18,24 @@ pub(super) struct Doubts {
     standing: bool,
     /// Whether it is a replica, which answers what it knows, and may know little.
     role: bool,
+}
+
+/// Whether a server is asked for its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    Asked,
+    /// It is forbidden, or the server sends us to its master by itself.
+    LeftOut,
+}
+
+impl Question {
+    pub(super) fn of_role(dialer: &Dialer) -> Self {
+        if dialer.may_find_replica() {
+            Self::Asked
+        } else {
+            Self::LeftOut
+        }
+    }
 }
 
 impl<D: Desk> Link<D> {
@@ -31,7 +50,7 @@ impl<D: Desk> Link<D> {
         );
         let doubts = Doubts {
             standing: has_standing && sent.iter().any(|it| it.call.may_win()),
-            role: self.may_ask_role && sent.iter().any(|it| is_read(&it.call)),
+            role: self.role == Question::Asked && sent.iter().any(|it| is_read(&it.call)),
         };
         if doubts.standing {
             pipeline.add_command(Standing::question());
@@ -52,7 +71,7 @@ impl<D: Desk> Link<D> {
         let standing = doubts.standing.then(|| values.pop().unwrap_or(Value::Nil));
         if let Some(Value::ServerError(_)) = role {
             // That may be forbidden.
-            self.may_ask_role = false;
+            self.role = Question::LeftOut;
         } else if role.is_some_and(|role| !is_master(&role)) {
             return Some(ServerSaid(
                 "the server is a replica, and not the master".into(),
