@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockGuard, LockManager};
-use tests::{EtcdCluster, EtcdServer, PATIENCE, Proxy, Pulse, in_line, within};
+use tests::{EtcdCluster, EtcdServer, PATIENCE, Proxy, Pulse, eventually, within};
 use tokio::task::JoinSet;
 
 use crate::{TTL, patient};
@@ -66,8 +66,12 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
         let guard = within(3 * PATIENCE, taken).await.unwrap();
         holders.spawn(async move { (key, hold(guard).await) });
         let waiter = outside.locks.lock(key).ttl(TTL).wait_forever();
-        let waiter = in_line(&outside.locks, waiter).await;
-        waiters.spawn(async move { (key, get(waiter).await) });
+        waiters.spawn(async move { (key, get(waiter.acquire()).await) });
+        let waits = async || {
+            let status = inside.locks.status(key).await;
+            status.is_ok_and(|it| it.waiters == 1)
+        };
+        eventually(3 * PATIENCE, waits).await;
     }
     // Somewhere between two renewals.
     tokio::time::sleep(TTL.mul_f64(fastrand::f64())).await;
