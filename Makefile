@@ -172,7 +172,7 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
 
 .PHONY: torture-etcd
-torture-etcd: setup ## Stops and kills leaders of etcd for two minutes under load and checks 10,000 grants
+torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
 .PHONY: model

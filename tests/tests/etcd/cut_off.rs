@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockGuard, LockManager};
-use tests::{EtcdCluster, EtcdServer, PATIENCE, Proxy, Pulse, in_line, take, within};
+use tests::{EtcdCluster, EtcdServer, PATIENCE, Proxy, Pulse, eventually, within};
 use tokio::task::JoinSet;
 
 use crate::{TTL, patient};
@@ -62,11 +62,16 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
     cluster.lead(0).await;
     let (mut holders, mut waiters) = (JoinSet::new(), JoinSet::new());
     for key in KEYS {
-        let guard = take(&inside.locks, key, TTL).await;
+        let taken = inside.locks.lock(key).ttl(TTL).wait_forever().acquire();
+        let guard = within(3 * PATIENCE, taken).await.unwrap();
         holders.spawn(async move { (key, hold(guard).await) });
         let waiter = outside.locks.lock(key).ttl(TTL).wait_forever();
-        let waiter = in_line(&outside.locks, waiter).await;
-        waiters.spawn(async move { (key, get(waiter).await) });
+        waiters.spawn(async move { (key, get(waiter.acquire()).await) });
+        let waits = async || {
+            let status = inside.locks.status(key).await;
+            status.is_ok_and(|it| it.waiters == 1)
+        };
+        eventually(3 * PATIENCE, waits).await;
     }
     // Somewhere between two renewals.
     tokio::time::sleep(TTL.mul_f64(fastrand::f64())).await;
@@ -101,7 +106,9 @@ async fn trials(test: &str, count: u32) {
     let (inside, outside) = (Side::of(&cluster).await, Side::of(&cluster).await);
     let mut gaps = Vec::new();
     for number in 0..count {
-        gaps.extend(trial(&cluster, &inside, &outside, number).await);
+        let trial = trial(&cluster, &inside, &outside, number).await;
+        println!("trial {number}: {trial:?}");
+        gaps.extend(trial);
     }
     gaps.sort_unstable();
     println!(
