@@ -4,6 +4,7 @@ fn f<'life0, 'async_trait>(
     __arg2: (A, B),
 ) -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send + 'async_trait>> {
     Box::pin(async move {
+        let item = item;
         let (a, b) = {
             let __arg2 = __arg2;
             __arg2
@@ -45,7 +46,6 @@ fn f<'life0, 'async_trait>(
                         return __ret;
                     }
                     let __self = self;
-                    let item = item;
                     let __ret: Result<u32, E> = { __self.run(item, a, b).await };
                     __ret
                 }

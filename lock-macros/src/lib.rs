@@ -27,6 +27,12 @@ use errors::Errors;
 /// not use, or only copies a field of, is dropped at the end of the function, after the release.
 /// Where that matters, as with a transaction, let the body take it: `let _open = transaction;`.
 ///
+/// # What runs after the release
+///
+/// The lock is released when the function returns. A stream or future that it returns runs after
+/// that, so the compiler warns where the return type names one; `#[allow(deprecated)]` on the
+/// function says that this is meant. A task that the body spawns may run on, too.
+///
 /// # Threads
 ///
 /// The future is `Send` where that of the plain function is, with one exception: with

@@ -9,7 +9,7 @@ use std::{
 use lock_runtime::{Acquire, FencingToken, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
     LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, kinds::Kind, on_every_store,
-    poll_once, release, settled, take_turn, timed, within,
+    poll_once, release, settled, take, take_turn, timed, within,
 };
 use tokio::task::JoinSet;
 
@@ -84,8 +84,8 @@ async fn readers_who_queue_up_together_enter_together(store: Store) {
 
 async fn tokens_of_readers_lie_between_those_of_the_writers_around_them(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let first = take_now(write(&locks)).await;
-    // Its token is counted when its turn has come, and readers are in line by then.
+    let first = take(&locks, "key", LONG).await;
+    // The readers are in line before its token is counted.
     let before = in_line(&others, write(&others)).await;
     let mut waiters = Vec::new();
     for number in 0..10 {

@@ -21,23 +21,25 @@ pub(crate) fn with_body(lock: &Lock<'_>, statements: &TokenStream) -> TokenStrea
 
 // Input:
 //     Box::pin(async move {
-//         let (a, b) = { let __arg1 = __arg1; __arg1 };
+//         let item = item;
+//         let (a, b) = { let __arg2 = __arg2; __arg2 };
 //         BODY
 //     })
 //
 // Output:
 //     Box::pin(async move {
-//         let (a, b) = { let __arg1 = __arg1; __arg1 };
+//         let item = item;
+//         let (a, b) = { let __arg2 = __arg2; __arg2 };
 //         STATEMENTS
 //     })
 fn boxed(future: &Boxed, statements: &TokenStream) -> TokenStream {
     let Boxed {
         before,
         keywords,
-        destructuring,
+        arguments,
         ..
     } = future;
-    quote!(#before(#keywords { #destructuring #statements }))
+    quote!(#before(#keywords { #arguments #statements }))
 }
 
 /// Puts the statements in braces with the span of the user's own: an error about a missing value

@@ -2,6 +2,7 @@
 
 mod function;
 mod key;
+mod late;
 mod output;
 mod pieces;
 mod site;
@@ -62,12 +63,14 @@ impl Expansion<'_> {
     // The code that handles a failure appears once, so that a mistake in it is reported once.
     // Methods are called by path: a trait of the user's may have a method of the same name.
     fn function(&self) -> TokenStream {
+        let warning = self.warning();
         let keys = self.keys();
         let acquire = self.acquire();
         let body = self.body();
         let run = self.run();
         let failure = self.failure();
         let statements = quote_spanned! {Span::mixed_site()=>
+            #warning
             #keys
             let lock_request = #acquire;
             let lock_error = 'locked: {
@@ -88,6 +91,13 @@ impl Expansion<'_> {
 impl Expansion<'_> {
     fn never_returns(&self) -> bool {
         matches!(self.lock.function.output, Type::Never(_))
+    }
+
+    /// Makes the compiler warn where the output has work to do when the lock is released.
+    fn warning(&self) -> Option<TokenStream> {
+        let span = late::work(&self.lock.function.output)?;
+        let krate = crate_at(&self.krate, span);
+        Some(quote_spanned!(span=> #krate::__private::runs_after_the_release();))
     }
 
     /// `let lock_key = { … };` or `let lock_keys = [{ … }, { … }];`

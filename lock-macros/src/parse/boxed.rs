@@ -20,8 +20,8 @@ pub(crate) struct Boxed {
     pub(crate) before: TokenStream,
     /// `async move`.
     pub(crate) keywords: TokenStream,
-    /// The statements that bind `patterns`. They stay in front: the key may name what they bind.
-    pub(crate) destructuring: TokenStream,
+    /// The statements that bind the arguments. They stay in front: the key may name what they bind.
+    pub(crate) arguments: TokenStream,
 }
 
 impl Boxed {
@@ -52,7 +52,7 @@ impl Boxed {
             body,
             before: TokenStream::from_iter(before),
             keywords: TokenStream::from_iter(keywords),
-            destructuring: arguments.destructuring,
+            arguments: arguments.statements,
         })
     }
 }
@@ -111,7 +111,7 @@ fn angle_bracketed(arguments: &PathArguments) -> Option<&AngleBracketedGenericAr
 }
 
 struct Arguments {
-    destructuring: TokenStream,
+    statements: TokenStream,
     patterns: Vec<Pat>,
     rest: TokenStream,
 }
@@ -119,13 +119,14 @@ struct Arguments {
 // Input:
 //     if let Some(__ret) = None::<Ret> { return __ret; }
 //     let __self = self;
-//     let (a, b) = { let __arg1 = __arg1; __arg1 };
+//     let item = item;
+//     let (a, b) = { let __arg2 = __arg2; __arg2 };
 //     …
 //
-// Output: the third statement, and the others.
+// Output: the third and the fourth statement, and the others. `self` keeps its name in front.
 fn split_arguments(input: ParseStream<'_>) -> Result<Arguments> {
     let mut arguments = Arguments {
-        destructuring: TokenStream::new(),
+        statements: TokenStream::new(),
         patterns: Vec::new(),
         rest: TokenStream::new(),
     };
@@ -137,10 +138,11 @@ fn split_arguments(input: ParseStream<'_>) -> Result<Arguments> {
         let tokens = statement.to_token_stream();
         match statement {
             Stmt::Local(local) if destructures(&local) => {
-                arguments.destructuring.extend(tokens);
+                arguments.statements.extend(tokens);
                 arguments.patterns.push(local.pat);
             }
-            Stmt::Local(local) if renames(&local) => arguments.rest.extend(tokens),
+            Stmt::Local(local) if renames_argument(&local) => arguments.statements.extend(tokens),
+            Stmt::Local(local) if renames_self(&local) => arguments.rest.extend(tokens),
             Stmt::Expr(Expr::If(check), _) if is_type_check(&check.cond) => {
                 arguments.rest.extend(tokens);
             }
@@ -165,17 +167,21 @@ fn destructures(local: &Local) -> bool {
     }
 }
 
-/// `let x = x;`, `let __self = self;`, `let __arg1 = __arg1;`
-fn renames(local: &Local) -> bool {
-    let (Pat::Ident(to), Some(init)) = (&local.pat, &local.init) else {
-        return false;
-    };
-    match &*init.expr {
-        Expr::Path(path) => path
-            .path
-            .get_ident()
-            .is_some_and(|from| *from == to.ident || from == "self" && to.ident == "__self"),
-        _ => false,
+/// `let x = x;`, `let __arg1 = __arg1;`
+fn renames_argument(local: &Local) -> bool {
+    renaming(local).is_some_and(|(to, from)| to == from)
+}
+
+/// `let __self = self;`
+fn renames_self(local: &Local) -> bool {
+    renaming(local).is_some_and(|(to, from)| to == "__self" && from == "self")
+}
+
+/// The two names of `let to = from;`
+fn renaming(local: &Local) -> Option<(&Ident, &Ident)> {
+    match (&local.pat, &*local.init.as_ref()?.expr) {
+        (Pat::Ident(to), Expr::Path(from)) => Some((&to.ident, from.path.get_ident()?)),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ mod function;
 mod keys;
 mod limits;
 pub(crate) mod scope;
+mod spawned;
 mod template;
 
 use proc_macro2::{Group, Span};
@@ -36,6 +37,9 @@ pub(crate) fn attribute(
     let runnable = function.as_ref().and_then(|function| {
         let body = errors.ok(function::body(function))?;
         function::check(function, args, &mut errors);
+        if let Some(guard) = &args.guard {
+            errors.ok(spawned::check(body, guard));
+        }
         Some((function, body))
     });
     let scope = runnable.map_or(Scope::Anything, |(function, _)| Scope::of(function));

@@ -30,6 +30,12 @@ pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T 
     handler(error)
 }
 
+/// Does nothing, but the compiler warns of it where the output is a stream or a future.
+#[deprecated(
+    note = "the lock is released when this function returns, and the stream or future that it returns runs after that: do the work in the body, or take the lock with `lock(…).acquire()` and keep the guard together with what is returned. If that work needs no lock, write `#[allow(deprecated)]` above the function"
+)]
+pub fn runs_after_the_release() {}
+
 /// Gives the body's block the return type of the function: the block begins with an
 /// early return of this, which is never reached.
 ///

@@ -1,0 +1,127 @@
+//! Refuses a guard in a task that the body spawns. The compiler would say that it is moved while it
+//! is borrowed, and underline the attribute.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use syn::{Error, Result};
+
+/// Functions whose argument has to be `'static`.
+const SPAWNERS: [&str; 3] = ["spawn", "spawn_blocking", "spawn_local"];
+
+pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
+    match in_tasks(body.stream(), guard) {
+        None => Ok(()),
+        Some(span) => Err(Error::new(
+            span,
+            format!(
+                "a spawned task may outlive the lock, so it cannot borrow `{guard}`: give it what it needs of it, as in `let token = {guard}.fencing_token();` before the task is spawned, or await the work in the body"
+            ),
+        )),
+    }
+}
+
+/// Where a task borrows the guard, as in `spawn(async move { guard.is_held() })`. Methods are left
+/// to the compiler, since tasks of a scope may borrow.
+fn in_tasks(tokens: TokenStream, guard: &Ident) -> Option<Span> {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    trees.iter().enumerate().find_map(|(at, tree)| {
+        let TokenTree::Group(group) = tree else {
+            return None;
+        };
+        let task = ends_with_spawner(&trees[..at])
+            .then(|| task(group))
+            .flatten();
+        let borrowed = task.and_then(|task| borrowed(task, guard));
+        borrowed.or_else(|| in_tasks(group.stream(), guard))
+    })
+}
+
+fn ends_with_spawner(before: &[TokenTree]) -> bool {
+    let [rest @ .., TokenTree::Ident(name)] = before else {
+        return false;
+    };
+    let is_method = rest.last().is_some_and(|it| is_punct(it, '.'));
+    !is_method && SPAWNERS.iter().any(|it| name == it)
+}
+
+/// What the only argument runs later, if it is an `async` block or a closure.
+fn task(arguments: &Group) -> Option<TokenStream> {
+    let first = arguments.stream().into_iter().next()?;
+    let is_task = match &first {
+        TokenTree::Ident(keyword) => keyword == "async" || keyword == "move",
+        other => is_punct(other, '|'),
+    };
+    is_task.then(|| arguments.stream())
+}
+
+/// Where a method of the guard is called; `None` if the name may stand for something else there.
+fn borrowed(task: TokenStream, guard: &Ident) -> Option<Span> {
+    let mut uses = Vec::new();
+    collect(task, guard, &mut uses);
+    let methods = uses.iter().all(|(_, method)| *method);
+    uses.first().filter(|_| methods).map(|(span, _)| *span)
+}
+
+/// The places of this name that are no field and no method, and whether a method of it is called.
+fn collect(tokens: TokenStream, name: &Ident, uses: &mut Vec<(Span, bool)>) {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Ident(ident) if ident == name => {
+                let is_member = at > 0 && is_punct(&trees[at - 1], '.');
+                let method = trees.get(at + 1).is_some_and(|it| is_punct(it, '.'));
+                if !is_member {
+                    uses.push((ident.span(), method));
+                }
+            }
+            TokenTree::Group(group) => collect(group.stream(), name, uses),
+            _ => {}
+        }
+    }
+}
+
+fn is_punct(tree: &TokenTree, char: char) -> bool {
+    matches!(tree, TokenTree::Punct(punct) if punct.as_char() == char)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_borrows_the_guard_where_it_calls_a_method_of_it() {
+        for (body, refused) in [
+            (
+                "tokio::spawn(async move { work(lock.fencing_token()).await });",
+                true,
+            ),
+            (
+                "if a { let task = spawn_blocking(move || println!(\"{}\", lock.is_held())); }",
+                true,
+            ),
+            ("select! { x = spawn(async { lock.is_held() }) => x }", true),
+            (
+                "let token = lock.fencing_token(); spawn(async move { write(token) });",
+                false,
+            ),
+            ("spawn(write(lock.fencing_token()));", false),
+            ("spawn(async move { mutex.lock().await });", false),
+            (
+                "spawn(async move { let lock = mutex.take(); lock.is_held() });",
+                false,
+            ),
+            (
+                "spawn(async move { if let Some(lock) = it { lock.is_held() } });",
+                false,
+            ),
+            ("scope.spawn(|| lock.is_held());", false),
+            ("join!(async { lock.is_held() }, other());", false),
+        ] {
+            let body: TokenStream = format!("{{ {body} }}").parse().unwrap();
+            let Some(TokenTree::Group(body)) = body.into_iter().next() else {
+                panic!("a block");
+            };
+            let guard = Ident::new("lock", Span::call_site());
+            assert_eq!(check(&body, &guard).is_err(), refused, "{body}");
+        }
+    }
+}
