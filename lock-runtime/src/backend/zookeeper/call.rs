@@ -60,6 +60,8 @@ pub(crate) enum Step {
     Waiter(Entry),
     /// Its own node, which somebody may take away.
     Own,
+    /// The same where nobody is ahead any more.
+    Enter,
     Leave,
 }
 

@@ -69,6 +69,7 @@ impl Claims {
                 // Those behind may have seen it wait.
                 claim.announcing = claim.waited || at + 1 < line.len();
                 self.grant(now, id);
+                self.look_after(id);
             }
             Place::OtherPermits(held) => {
                 self.discard_entry(id, node.entry);
@@ -107,6 +108,15 @@ impl Claims {
         }
     }
 
+    /// Its own node is there, and nobody is ahead.
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, entry: Entry) {
+        if let Some(claim) = self.table.get(&id) {
+            let path = self.path(claim, entry);
+            self.watches.node(path, id);
+            self.grant(now, id);
+        }
+    }
+
     fn grant(&mut self, now: Moment, id: LeaseId) {
         let (Some(session), Some(claim)) = (&self.session, self.table.get_mut(&id)) else {
             return;
@@ -128,7 +138,7 @@ impl Claims {
             ttl: session.timeout,
         });
         self.announce(id);
-        self.look_after(id);
+        self.precedes(id);
     }
 
     /// Tells the next one in line that this one has entered, unless that is confirmed.

@@ -402,3 +402,84 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
         scene.reply(again, Err(Refusal::NoRight));
     }
 }
+
+/// Two wait behind somebody else: the first looks at the line, the second follows it.
+fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
+    scene.acquire(Kind::Exclusive);
+    let second = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.claims.acquire(scene.now, Arc::new(second));
+    let mut calls = scene.claims.calls().into_iter();
+    let (create, look, another) = (
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+    );
+    assert!(calls.next().is_none(), "the line is looked at once");
+    let path = |call: &Call, number: u32| match &call.op {
+        Op::Create { path, .. } => format!("{path}{number:010}"),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (path(&create, 4), path(&another, 5));
+    let stat = owned_by(7);
+    let created = |path: &str| Reply::Created {
+        path: path.to_owned(),
+        stat,
+    };
+    scene.reply(create, Ok(created(&first)));
+    let mine = first.rsplit('/').next().unwrap().to_owned();
+    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    assert!(scene.is_granted());
+    scene.claims.calls();
+    scene.reply(another, Ok(created(&second)));
+    (first, scene.claims.calls())
+}
+
+#[test]
+fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
+    let mut scene = Scene::new();
+    let (ahead, mut calls) = follower(&mut scene);
+    assert_eq!(watched(&calls), [&ahead]);
+    assert_eq!(calls.len(), 1);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+    // Somebody writes to it: it is there still.
+    let (path, change) = (ahead.clone(), Change::Written);
+    scene.claims.heard(&Message { change, path });
+    let calls = scene.claims.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Children { .. },
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
+    for is_there in [true, false] {
+        let mut scene = Scene::new();
+        let (path, mut calls) = follower(&mut scene);
+        let stat = Stat::default();
+        let data = entry::data("somebody", TIMEOUT, false);
+        scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+        scene.outcomes();
+        let change = Change::Deleted;
+        scene.claims.heard(&Message { change, path });
+        let own = scene.claims.calls().remove(0);
+        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        let data = Vec::new();
+        let there = Ok(Reply::Data { data, stat });
+        scene.reply(
+            own,
+            if is_there {
+                there
+            } else {
+                Err(Refusal::NoNode)
+            },
+        );
+        let second = |it: &Outcome| matches!(it, Outcome::Granted { id: LeaseId(2), .. });
+        assert_eq!(scene.outcomes().iter().any(second), is_there);
+    }
+}
