@@ -12,7 +12,6 @@ use super::{Claims, Entry};
 use crate::backend::zookeeper::call::Step;
 use crate::backend::zookeeper::protocol::reply::{Change, Message};
 use crate::base::numbers::Numbered;
-use crate::vocabulary::holder::Holder;
 use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
@@ -129,16 +128,18 @@ impl Claims {
         }
     }
 
-    /// Who holds the lock, as the one of ours was told that is right ahead.
-    pub(super) fn told_ahead(&self, id: LeaseId, entry: Entry) -> Option<Option<Holder>> {
+    /// The one of ours that waits with the node right ahead.
+    pub(super) fn waits_ahead(&self, id: LeaseId, entry: Entry) -> Option<LeaseId> {
         let before = self.table.get(&id)?.before?;
         let ahead = self.table.get(&before)?;
         let is_waiting = ahead.stage == Stage::InLine && ahead.node?.entry == entry;
-        is_waiting.then(|| ahead.holder.as_deref().cloned())
+        is_waiting.then_some(before)
     }
 
     /// It waits for the same holder as the one right ahead, and for that one.
-    pub(super) fn tell_follower(&mut self, id: LeaseId, holder: Option<Holder>) {
+    pub(super) fn tell_follower(&mut self, id: LeaseId, before: LeaseId) {
+        let ahead = self.table.get(&before);
+        let holder = ahead.and_then(|it| it.holder.as_deref().cloned());
         let crowd = holder.as_ref().map(|it| it.crowd);
         if let (Some(crowd), Some(claim)) = (crowd, self.table.get_mut(&id)) {
             claim.crowd = crowd;

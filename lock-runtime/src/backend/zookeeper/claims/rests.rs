@@ -42,9 +42,9 @@ impl Claims {
             // It has entered since it was seen in the line.
             return self.look(id, false);
         }
-        match self.told_ahead(id, entry) {
+        match self.waits_ahead(id, entry) {
+            Some(before) => self.tell_follower(id, before),
             None => self.tell_waiter(id, Some(holder)),
-            Some(told) => self.tell_follower(id, told),
         }
     }
 
