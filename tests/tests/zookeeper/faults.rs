@@ -161,7 +161,7 @@ async fn any_number_of_watches_goes_on_over_another_connection() {
         return;
     };
     // More than the server takes in one packet.
-    let keys: Vec<_> = (0..1_100).map(|it| format!("{it:0>1000}")).collect();
+    let keys: Vec<_> = (0..2_400).map(|it| format!("{it:0>1000}")).collect();
     let held = keys.iter().map(|key| scene.ours.lock(key).wait_forever());
     let mut held: JoinSet<_> = held.map(LockRequest::acquire).collect();
     let mut guards = Vec::new();

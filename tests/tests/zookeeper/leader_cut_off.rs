@@ -139,7 +139,7 @@ async fn its_clients_and_those_of_the_next_leader_never_hold_a_lock_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes a quarter of an hour: `make torture-zookeeper`"]
+#[ignore = "takes ten minutes: `make torture-zookeeper`"]
 async fn nor_in_thirty_trials_with_short_times_and_with_those_of_the_documents() {
     let _alone = alone().await;
     for times in [Times::new(2_000, 2, 4_000), Times::new(2_000, 5, 10_000)] {

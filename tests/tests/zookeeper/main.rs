@@ -12,6 +12,7 @@ mod ensemble;
 mod faults;
 mod layout;
 mod leader_cut_off;
+mod long_lines;
 mod rights;
 mod sessions;
 

@@ -60,6 +60,10 @@ pub(crate) enum Step {
     Waiter(Entry),
     /// Its own node, which somebody may take away.
     Own,
+    /// The last change of a line in which nobody is ahead any more.
+    Changed,
+    /// Its own node, after that change.
+    Enter,
     Leave,
 }
 

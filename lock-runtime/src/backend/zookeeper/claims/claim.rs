@@ -10,7 +10,7 @@ use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::Terms;
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 #[expect(
     clippy::struct_excessive_bools,
@@ -27,6 +27,16 @@ pub(super) struct Claim {
     pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
+    /// The one of ours that came before it, and the node of that one if it is right
+    /// ahead.
+    pub(super) before: Option<LeaseId>,
+    pub(super) ahead: Option<Entry>,
+    /// The one of ours that is right behind it.
+    pub(super) follower: Option<LeaseId>,
+    /// Whether nobody is ahead once that node is gone.
+    pub(super) is_next: bool,
+    /// The number of the last change of the line after that node was gone.
+    pub(super) changed: i64,
     /// Whether it has yet to be confirmed that those behind are told.
     pub(super) announcing: bool,
     /// How often in turn its node could not be created since nothing stood above it.
@@ -87,6 +97,11 @@ impl Claim {
             turn: 0,
             looked: false,
             waited: false,
+            before: None,
+            ahead: None,
+            follower: None,
+            is_next: false,
+            changed: 0,
             announcing: false,
             without_above: 0,
             above_refused: None,
@@ -109,6 +124,10 @@ impl Claim {
         self.turn += 1;
         self.looked = false;
         self.unanswered = false;
+        self.before = None;
+        self.ahead = None;
+        self.follower = None;
+        self.is_next = false;
     }
 
     /// Whether it is not granted yet, and wanted.

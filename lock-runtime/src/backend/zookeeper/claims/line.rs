@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Stage};
+use super::claim::{Claim, Node, Stage};
 use super::{Claims, Entry};
 use crate::backend::Outcome;
 use crate::backend::line::Place;
@@ -77,6 +77,7 @@ impl Claims {
                 // Those behind may have seen it wait.
                 claim.announcing = claim.waited || at + 1 < entries.len();
                 self.grant(now, id, changed.max(node.created));
+                self.look_after(id);
             }
             Place::OtherPermits(held) => {
                 self.discard_entry(id, node.entry);
@@ -115,6 +116,16 @@ impl Claims {
         }
     }
 
+    /// Its own node is there, and nobody was ahead at the last change that is known.
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, node: Node) {
+        if let Some(claim) = self.table.get(&id) {
+            let path = self.path(claim, node.entry);
+            let changed = claim.changed;
+            self.watches.node(path, id);
+            self.grant(now, id, changed.max(node.created));
+        }
+    }
+
     /// The fence is the number of the last change of the line that shows the lock to be its
     /// own. A release is a change too, so the fence is larger than those of all earlier
     /// holders and smaller than those of all later ones. The number of its own node would
@@ -137,7 +148,7 @@ impl Claims {
             ttl: session.timeout,
         });
         self.announce(id);
-        self.look_after(id);
+        self.precedes(id);
     }
 
     /// Tells the next one in line that this one has entered, unless that is confirmed.

@@ -10,6 +10,7 @@ mod claim;
 mod connection;
 mod endings;
 mod line;
+mod neighbours;
 mod replies;
 mod rests;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
+use neighbours::Tails;
 use watches::Watches;
 
 /// All acquisitions of a manager.
@@ -43,6 +45,7 @@ pub(super) struct Claims {
     session: Option<Session>,
     table: Numbered<LeaseId, Claim>,
     tokens: Tokens,
+    tails: Tails,
     watches: Watches,
     /// When somebody looks again: a lock has rested, or a node could not be watched.
     agenda: BTreeSet<(Moment, LeaseId)>,
@@ -61,6 +64,7 @@ impl Claims {
             session: None,
             table: Numbered::default(),
             tokens: Tokens::default(),
+            tails: Tails::default(),
             watches: Watches::default(),
             agenda: BTreeSet::new(),
             server_time: 0,
@@ -101,7 +105,7 @@ impl Claims {
                 continue;
             };
             match claim.stage {
-                Stage::InLine => self.look(id, false),
+                Stage::InLine => self.woken(id, message),
                 Stage::Held => self.look_after(id),
                 _ => {}
             }
@@ -173,7 +177,9 @@ impl Claims {
         };
         let to = To::Claim(id, claim.turn, Step::Create);
         self.calls.push(Call::new(op, to));
-        self.ask_line(id, Step::Line { watched: false });
+        if self.comes(id) {
+            self.ask_line(id, Step::Line { watched: false });
+        }
     }
 
     /// Looks at the line again.

@@ -69,7 +69,20 @@ impl Claims {
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
                 self.read(now, id, step, entry, &data, stat);
             }
-            (Step::Found(_) | Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Found(_) | Step::Changed | Step::Enter, Err(Refusal::NoNode)) => {
+                self.look(id, false);
+            }
+            (Step::Ahead(_), Err(Refusal::NoNode)) => self.ahead_is_gone(id),
+            (Step::Changed, Ok(Reply::Data { stat, .. })) => {
+                if let Some(claim) = self.table.get_mut(&id) {
+                    claim.changed = stat.pzxid;
+                }
+            }
+            (Step::Enter, Ok(_)) => {
+                if let Some(node) = claim.node {
+                    self.entered(now, id, node);
+                }
+            }
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
                 let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
                 if let Some(claim) = self.table.get_mut(&id) {
@@ -145,6 +158,8 @@ impl Claims {
         claim.without_above = 0;
         if claim.unwanted {
             self.leave(id, None);
+        } else {
+            self.stands(id);
         }
     }
 

@@ -35,8 +35,8 @@ fn owned_by(session: i64) -> Stat {
     }
 }
 
-fn children(names: Vec<String>, changed: i64) -> Result<Reply, Refusal> {
-    Ok(Reply::Children { names, changed })
+fn children(names: Vec<String>, changed: i64) -> Reply {
+    Reply::Children { names, changed }
 }
 
 fn others(kind: &str, number: u32) -> String {
@@ -78,7 +78,7 @@ impl Scene {
         let stat = owned_by(7);
         self.reply(create, Ok(Reply::Created { path, stat }));
         let names = ahead.iter().cloned().chain([mine]).collect();
-        self.reply(look, children(names, 77));
+        self.reply(look, Ok(children(names, 77)));
         self.claims.calls()
     }
 
@@ -160,7 +160,7 @@ fn it_looks_again_when_the_node_changes() {
     scene.claims.heard(&Message { change, path });
     let look = scene.claims.calls().remove(0);
     let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
-    scene.reply(look, children(vec![mine], 99));
+    scene.reply(look, Ok(children(vec![mine], 99)));
     assert_eq!(
         scene.granted(),
         Some(99),
@@ -180,12 +180,12 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
     let mine = format!("x-{token}-0000000004");
     let names = vec![mine.clone()];
-    scene.reply(calls.remove(1), children(names.clone(), 77));
+    scene.reply(calls.remove(1), Ok(children(names.clone(), 77)));
     let read = scene.claims.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(7));
     scene.reply(read, Ok(Reply::Data { data, stat }));
     let look = scene.claims.calls().remove(0);
-    scene.reply(look, children(names, 77));
+    scene.reply(look, Ok(children(names, 77)));
     assert!(scene.is_granted());
 }
 
@@ -198,7 +198,7 @@ fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     scene.connect_again(calls, 0);
     let look = scene.claims.calls().remove(1);
     let names = vec![format!("x-{token}-0000000004")];
-    scene.reply(look, children(names, 77));
+    scene.reply(look, Ok(children(names, 77)));
     let read = scene.claims.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(6));
     scene.reply(read, Ok(Reply::Data { data, stat }));
@@ -422,5 +422,100 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
         let again = scene.claims.calls().pop().unwrap();
         assert_eq!(again.op, op);
         scene.reply(again, Err(Refusal::NoRight));
+    }
+}
+
+/// Two wait behind somebody else: the first looks at the line, the second follows it.
+fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
+    scene.acquire(Kind::Exclusive);
+    let second = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.claims.acquire(scene.now, Arc::new(second));
+    let mut calls = scene.claims.calls().into_iter();
+    let (create, look, another) = (
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+    );
+    assert!(calls.next().is_none(), "the line is looked at once");
+    let path = |call: &Call, number: u32| match &call.op {
+        Op::Create { path, .. } => format!("{path}{number:010}"),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (path(&create, 4), path(&another, 5));
+    let stat = owned_by(7);
+    let created = |path: &str| Reply::Created {
+        path: path.to_owned(),
+        stat,
+    };
+    scene.reply(create, Ok(created(&first)));
+    let mine = first.rsplit('/').next().unwrap().to_owned();
+    scene.reply(look, Ok(children(vec![mine], 77)));
+    assert!(scene.is_granted());
+    scene.claims.calls();
+    scene.reply(another, Ok(created(&second)));
+    (first, scene.claims.calls())
+}
+
+#[test]
+fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
+    let mut scene = Scene::new();
+    let (ahead, mut calls) = follower(&mut scene);
+    assert_eq!(watched(&calls), [&ahead]);
+    assert_eq!(calls.len(), 1);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+    // Somebody writes to it: it is there still.
+    let (path, change) = (ahead.clone(), Change::Written);
+    scene.claims.heard(&Message { change, path });
+    let calls = scene.claims.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Children { .. },
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
+    for is_there in [true, false] {
+        let mut scene = Scene::new();
+        let (path, mut calls) = follower(&mut scene);
+        let stat = Stat::default();
+        let data = entry::data("somebody", TIMEOUT, false);
+        scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+        scene.outcomes();
+        let change = Change::Deleted;
+        scene.claims.heard(&Message { change, path });
+        let mut calls = scene.claims.calls();
+        let (own, line) = (calls.pop().unwrap(), calls.pop().unwrap());
+        assert!(matches!(line.op, Op::Read { watch: false, .. }), "{line:?}");
+        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        let changed = Stat { pzxid: 99, ..stat };
+        let data = Vec::new();
+        scene.reply(
+            line,
+            Ok(Reply::Data {
+                data: data.clone(),
+                stat: changed,
+            }),
+        );
+        let there = Ok(Reply::Data { data, stat });
+        scene.reply(
+            own,
+            if is_there {
+                there
+            } else {
+                Err(Refusal::NoNode)
+            },
+        );
+        // Its fence is the number of the change that made the lock its own.
+        let second = |it: &Outcome| {
+            let id = LeaseId(2);
+            matches!(it, Outcome::Granted { id: its, fence: 99, .. } if *its == id)
+        };
+        assert_eq!(scene.outcomes().iter().any(second), is_there);
     }
 }

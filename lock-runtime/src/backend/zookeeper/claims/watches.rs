@@ -99,7 +99,7 @@ mod tests {
         let (mut nodes, mut of_children) = (Vec::new(), Vec::new());
         for op in watches.renew(7) {
             let bytes = op.encode(1, Access::Everybody).1.len();
-            assert!(bytes < 2 * MOST_BYTES, "{bytes} bytes");
+            assert!(bytes < 1 << 20, "{bytes} bytes");
             let Op::Watch { data, children, .. } = op else {
                 panic!("{op:?}");
             };

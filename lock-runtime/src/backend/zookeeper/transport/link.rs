@@ -224,7 +224,7 @@ impl Link {
     fn silent_at(&self) -> Option<Moment> {
         let oldest = self.in_flight.front()?;
         let heard = oldest.at.max(self.last_answer);
-        Some(self.grace.unwrap_or(heard.after(self.patience)))
+        Some(self.grace.unwrap_or(heard.after(self.patience())))
     }
 
     fn is_silent(&mut self, now: Moment) -> bool {
@@ -236,13 +236,20 @@ impl Link {
         due && !first
     }
 
+    /// How often all servers have failed in turn.
+    fn rounds(&self) -> usize {
+        self.failures / self.dialer.hosts()
+    }
+
+    /// Another server may be faster; if none is, they get more time.
+    fn patience(&self) -> Duration {
+        self.patience.saturating_mul(1 << self.rounds().min(8))
+    }
+
     fn dial(&mut self, session: Option<&Identity>) {
-        let rounds = self.failures / self.dialer.hosts();
-        let dialer = self.dialer.clone().more_patient(rounds);
+        let dialer = self.dialer.clone().more_patient(self.rounds());
         let (host, session) = (self.host, session.cloned());
-        let seen = self.seen;
-        // Another server may be faster; if none is, they get more time.
-        let patience = self.patience.saturating_mul(1 << rounds.min(8));
+        let (seen, patience) = (self.seen, self.patience());
         self.state = State::Connecting(Box::pin(dialer.open(host, session, seen, patience)));
     }
 
@@ -256,7 +263,7 @@ impl Link {
         self.last_error = Some(LastError::now(cause));
         self.host += 1;
         self.failures = if was_of_use { 0 } else { self.failures + 1 };
-        let rounds = self.failures / self.dialer.hosts();
+        let rounds = self.rounds();
         let pause = match u32::try_from(rounds) {
             Ok(0) => Duration::ZERO,
             Ok(rounds) => FIRST_PAUSE.saturating_mul(1 << rounds.min(5)),
