@@ -17,6 +17,9 @@ use super::{
 };
 use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect};
 
+/// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
+const SERVED_WITHIN: Duration = Duration::from_secs(4);
+
 /// Everything that a fault may strike.
 #[derive(Debug)]
 pub(super) struct Crew {
@@ -99,10 +102,10 @@ impl Crew {
         own.map(|(_, worker)| worker.pid()).collect()
     }
 
-    /// Waits for so long, in which these processes have to be granted locks.
-    pub(super) async fn serve(&mut self, processes: Vec<u32>, time: Duration, fault: &'static str) {
+    /// Waits for longer than it takes that others lead and serve, in which these processes have to be granted locks.
+    pub(super) async fn serve(&mut self, processes: Vec<u32>, fault: &'static str) {
         let from = monotonic();
-        sleep(time).await;
+        sleep(self.servers.recovery() + SERVED_WITHIN).await;
         self.served.push(Served {
             processes,
             time: from..monotonic(),

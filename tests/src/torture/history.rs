@@ -106,6 +106,22 @@ pub(super) struct Grant {
     number: u32,
 }
 
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            fence,
+            mode,
+            process,
+            number,
+            ..
+        } = self;
+        write!(
+            f,
+            "grant {number} of process {process} ({mode}, fence {fence})"
+        )
+    }
+}
+
 /// One line of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
@@ -189,5 +205,25 @@ fn parse(process: &str, at: Duration, words: &str) -> Event {
             process: process.parse().expect("a process"),
             number: number.parse().expect("a number"),
         },
+    }
+}
+
+#[cfg(test)]
+impl Event {
+    /// A poll of the holder with this number, from one millisecond to another; its fence is its number.
+    pub(super) fn poll(number: u32, mode: Mode, kind: Kind, at: u64, until: u64) -> Self {
+        let grant = Grant {
+            key: 0,
+            fence: number.into(),
+            mode,
+            process: 1,
+            number,
+        };
+        Self {
+            at: Duration::from_millis(at),
+            until: Duration::from_millis(until),
+            kind,
+            grant,
+        }
     }
 }

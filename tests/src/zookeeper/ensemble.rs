@@ -34,7 +34,8 @@ impl ZooKeeperEnsemble {
         Self::begin(test, &settings, true).await
     }
 
-    /// The same with a property of their machines, such as `jute.maxbuffer=4096`.
+    /// The same with a property of their machines, such as `jute.maxbuffer=4096`. Whoever begins to follow is not waited
+    /// for longer than an election may take, either.
     pub(crate) async fn start_limited(
         test: &str,
         tick: u32,
@@ -42,7 +43,7 @@ impl ZooKeeperEnsemble {
         property: &str,
     ) -> Option<Self> {
         let settings = format!(
-            "tickTime={tick}\nsyncLimit={sync_limit}\n{}{property}\n",
+            "tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n{}{property}\n",
             launch::PROPERTY
         );
         Self::begin(test, &settings, true).await
