@@ -9,13 +9,13 @@ use super::{
     PROCESSES, Profile, Servers, Setting,
     check::Served,
     earlier,
-    history::{Event, Kind, monotonic},
+    history::{Event, History, Kind, monotonic},
     lock_name,
     network::{self, Way},
     site::Site,
     store::Store,
 };
-use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect};
+use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect, eventually};
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
@@ -86,7 +86,19 @@ impl Crew {
             let worker = crew.hire(number).await;
             crew.workers.push(worker);
         }
+        crew.began().await;
         crew
+    }
+
+    /// Waits until every process has had a lock: the first fault finds all at work.
+    async fn began(&self) {
+        let history = |worker: &Worker| self.directory().join(History::file(worker.pid()));
+        let began = async || {
+            let files = self.workers.iter().map(history);
+            let mut lengths = files.map(|it| it.metadata().map_or(0, |it| it.len()));
+            lengths.all(|it| it > 0)
+        };
+        eventually(3 * PATIENCE, began).await;
     }
 
     /// Kills a worker and starts another in its place.

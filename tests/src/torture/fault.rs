@@ -226,9 +226,7 @@ impl Profile {
         let usual = Duration::from_millis(fastrand::u64(50..300));
         match self {
             // Little is granted until the old master is a replica.
-            Self::Failover(_) | Self::CutOff(_) | Self::Stale => {
-                usual.max(lasted.mul_f64(fastrand::f64()))
-            }
+            Self::Failover(_) => usual.max(lasted.mul_f64(fastrand::f64())),
             _ => usual,
         }
     }

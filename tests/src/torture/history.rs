@@ -143,6 +143,11 @@ impl History {
         Ok(Self { log, grants })
     }
 
+    /// The name of the file of a process.
+    pub(super) fn file(process: u32) -> String {
+        Log::file(process)
+    }
+
     /// A grant to this process.
     pub(super) fn grant(&self, key: usize, fence: u64, mode: Mode) -> Grant {
         Grant {
