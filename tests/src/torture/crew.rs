@@ -3,7 +3,10 @@
 use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
     PROCESSES, Profile, Servers, Setting,
@@ -91,14 +94,29 @@ impl Crew {
     }
 
     /// Waits until every process has had a lock: the first fault finds all at work.
-    async fn began(&self) {
+    async fn began(&mut self) {
         let history = |worker: &Worker| self.directory().join(History::file(worker.pid()));
         let began = async || {
             let files = self.workers.iter().map(history);
             let mut lengths = files.map(|it| it.metadata().map_or(0, |it| it.len()));
             lengths.all(|it| it > 0)
         };
-        eventually(3 * PATIENCE, began).await;
+        if timeout(3 * PATIENCE, eventually(4 * PATIENCE, began))
+            .await
+            .is_err()
+        {
+            let what = "a process got no lock although nothing had failed";
+            self.violations.push(what.to_owned());
+        }
+    }
+
+    /// Waits until the servers agree and serve again after a fault.
+    pub(super) async fn settle(&mut self) {
+        let settled = self.store.fleet().settled();
+        if timeout(2 * PATIENCE, settled).await.is_err() {
+            let what = format!("the servers do not serve again at {:?}", monotonic());
+            self.violations.push(what);
+        }
     }
 
     /// Kills a worker and starts another in its place.

@@ -37,8 +37,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
         }
         way.proxies().pass();
     }
-    let fleet = crew.store.fleet();
-    fleet.rejoin(&few).await;
-    fleet.settled().await;
+    crew.store.fleet().rejoin(&few).await;
+    crew.settle().await;
     "leaders cut off with their clients"
 }

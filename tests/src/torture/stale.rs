@@ -102,7 +102,7 @@ async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     if replaced {
         fleet.rejoin(&[leader]).await;
     }
-    fleet.settled().await;
+    crew.settle().await;
 }
 
 fn pass(crew: &Crew) {

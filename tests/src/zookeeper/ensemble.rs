@@ -13,6 +13,16 @@ use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
+/// What servers say to each other through proxies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ways {
+    None,
+    /// All but elections: whoever is cut off may be elected, and lead nobody.
+    Quorum,
+    /// Elections too; a server that has ended finds no way back to those with larger numbers.
+    All,
+}
+
 /// Three servers on loopback.
 #[derive(Debug)]
 pub struct ZooKeeperEnsemble {
@@ -46,7 +56,7 @@ impl ZooKeeperEnsemble {
             "tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n{}{property}\n",
             launch::PROPERTY
         );
-        Self::begin(test, &settings, true).await
+        Self::begin_wholly(test, &settings, Ways::All).await
     }
 
     /// The same without proxies, which take time.
@@ -55,6 +65,15 @@ impl ZooKeeperEnsemble {
     }
 
     async fn begin(test: &str, settings: &str, with_proxies: bool) -> Option<Self> {
+        let ways = if with_proxies {
+            Ways::Quorum
+        } else {
+            Ways::None
+        };
+        Self::begin_wholly(test, settings, ways).await
+    }
+
+    async fn begin_wholly(test: &str, settings: &str, through: Ways) -> Option<Self> {
         if !launch::is_installed(test) {
             return None;
         }
@@ -65,8 +84,16 @@ impl ZooKeeperEnsemble {
             let mut configuration = format!("{settings}clientPort={port}\n");
             let mut to_others = Vec::new();
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
-                let mut quorum = *quorum;
-                if with_proxies && number != own {
+                let (mut quorum, mut election) = (*quorum, *election);
+                if through == Ways::All && number > own {
+                    // Else the other one would answer by a connection past the proxies.
+                    election = free_port();
+                } else if through == Ways::All && number < own {
+                    let way = Proxy::start((Ipv4Addr::LOCALHOST, election).into());
+                    election = way.addr().port();
+                    to_others.push((number, way));
+                }
+                if through != Ways::None && number != own {
                     let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
                     quorum = way.addr().port();
                     to_others.push((number, way));
