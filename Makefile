@@ -166,6 +166,7 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=red
 .PHONY: torture-zookeeper
 torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
 	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
+	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test zookeeper leader_cut_off -- --include-ignored --nocapture
 
 .PHONY: failovers
 failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=sentinel, cluster or slots) and counts double grants

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -18,10 +18,13 @@ use tokio::{
     },
     sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
-use crate::net::{listener, runtime};
+use crate::{
+    fixtures::LOOK_EVERY,
+    net::{listener, runtime},
+};
 
 /// The most bytes that travel as one.
 const CHUNK: usize = 16 * 1024;
@@ -33,6 +36,8 @@ const CHUNK: usize = 16 * 1024;
 pub struct Proxy {
     addr: SocketAddr,
     target: SocketAddr,
+    /// For how long a server that refuses is asked again.
+    patience: Duration,
     requests: Arc<Direction>,
     replies: Arc<Direction>,
     connections: Arc<Mutex<JoinSet<io::Result<()>>>>,
@@ -42,10 +47,16 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy that passes everything on to `target`.
     pub fn start(target: SocketAddr) -> Self {
+        Self::start_patient(target, Duration::ZERO)
+    }
+
+    /// The same for a target that may listen a little later: until then, nothing passes and nobody is refused.
+    pub fn start_patient(target: SocketAddr, patience: Duration) -> Self {
         let (listener, addr) = listener();
         let mut proxy = Self {
             addr,
             target,
+            patience,
             requests: Arc::default(),
             replies: Arc::default(),
             connections: Arc::default(),
@@ -108,7 +119,7 @@ impl Proxy {
     }
 
     fn accept_from(&mut self, listener: std::net::TcpListener) {
-        let target = self.target;
+        let (target, patience) = (self.target, self.patience);
         let requests = Arc::clone(&self.requests);
         let replies = Arc::clone(&self.replies);
         let connections = Arc::clone(&self.connections);
@@ -116,8 +127,10 @@ impl Proxy {
             let listener = TcpListener::from_std(listener).expect("a listening socket");
             while let Ok((client, _)) = listener.accept().await {
                 let (requests, replies) = (Arc::clone(&requests), Arc::clone(&replies));
-                lock(&connections)
-                    .spawn(async move { join(client, target, &requests, &replies).await });
+                lock(&connections).spawn(async move {
+                    let server = reach(target, patience).await?;
+                    carry(client, server, &requests, &replies).await
+                });
             }
         }));
     }
@@ -144,6 +157,26 @@ pub(crate) async fn join(
     replies: &Direction,
 ) -> io::Result<()> {
     let server = TcpStream::connect(target).await?;
+    carry(client, server, requests, replies).await
+}
+
+/// Connects to a server, which is asked again if it refuses.
+async fn reach(target: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let until = Instant::now() + patience;
+    loop {
+        match TcpStream::connect(target).await {
+            Err(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            connected => return connected,
+        }
+    }
+}
+
+async fn carry(
+    client: TcpStream,
+    server: TcpStream,
+    requests: &Direction,
+    replies: &Direction,
+) -> io::Result<()> {
     server.set_nodelay(true)?;
     client.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
@@ -196,6 +229,7 @@ pub struct Direction {
     inspector: Inspector,
     /// The most bytes that are delivered at once.
     piece: AtomicUsize,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -212,6 +246,7 @@ impl Default for Direction {
             held: watch::Sender::new(false),
             inspector: Inspector::default(),
             piece: AtomicUsize::new(CHUNK),
+            bytes: AtomicU64::new(0),
         }
     }
 }
@@ -257,6 +292,11 @@ impl Direction {
         self.piece.store(most.unwrap_or(CHUNK), Ordering::Relaxed);
     }
 
+    /// How many bytes were let through.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Carries one connection's bytes, and its end, as the mode of the moment says.
     async fn carry(
         &self,
@@ -291,6 +331,7 @@ impl Direction {
                 if to_client && unanswered.load(Ordering::Relaxed) {
                     continue;
                 }
+                self.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
                 for piece in chunk.chunks(self.piece.load(Ordering::Relaxed)) {
                     to.write_all(piece).await?;
                 }

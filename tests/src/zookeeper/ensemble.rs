@@ -1,6 +1,9 @@
 //! Three servers that agree, and the network between them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,15 +16,8 @@ use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
-/// What servers say to each other through proxies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ways {
-    None,
-    /// All but elections: whoever is cut off may be elected, and lead nobody.
-    Quorum,
-    /// Elections too; a server that has ended finds no way back to those with larger numbers.
-    All,
-}
+/// A follower that is refused by a leader which has just been elected holds another election.
+const STARTING: Duration = Duration::from_secs(2);
 
 /// Three servers on loopback.
 #[derive(Debug)]
@@ -31,21 +27,30 @@ pub struct ZooKeeperEnsemble {
     ways: Vec<Vec<(usize, Proxy)>>,
 }
 
+/// How servers speak to each other.
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Direct,
+    /// Through proxies, but for elections.
+    DataIsProxied,
+    AllIsProxied,
+}
+
 impl ZooKeeperEnsemble {
     /// Three servers with a leader; `None`, with a notice, where they cannot be had. `tick` is the length of a tick in
     /// milliseconds. Each speaks to the others through proxies, so that it can be cut off from them.
     pub async fn start(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, &format!("tickTime={tick}\n"), true).await
+        Self::begin(test, &format!("tickTime={tick}\n"), Between::DataIsProxied).await
     }
 
-    /// The same where followers and leader give each other up after so many ticks, as in production.
+    /// The same where followers and leader give each other up after so many ticks, as in production. None of them may
+    /// be started again.
     pub async fn start_impatient(test: &str, tick: u32, sync_limit: u32) -> Option<Self> {
-        let settings = format!("tickTime={tick}\nsyncLimit={sync_limit}\n");
-        Self::begin(test, &settings, true).await
+        let settings = format!("tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n");
+        Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
-    /// The same with a property of their machines, such as `jute.maxbuffer=4096`. Whoever begins to follow is not waited
-    /// for longer than an election may take, either.
+    /// The same with a property of their machines, such as `jute.maxbuffer=4096`.
     pub(crate) async fn start_limited(
         test: &str,
         tick: u32,
@@ -56,24 +61,15 @@ impl ZooKeeperEnsemble {
             "tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n{}{property}\n",
             launch::PROPERTY
         );
-        Self::begin_wholly(test, &settings, Ways::All).await
+        Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
     /// The same without proxies, which take time.
     pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, &format!("tickTime={tick}\n"), false).await
+        Self::begin(test, &format!("tickTime={tick}\n"), Between::Direct).await
     }
 
-    async fn begin(test: &str, settings: &str, with_proxies: bool) -> Option<Self> {
-        let ways = if with_proxies {
-            Ways::Quorum
-        } else {
-            Ways::None
-        };
-        Self::begin_wholly(test, settings, ways).await
-    }
-
-    async fn begin_wholly(test: &str, settings: &str, through: Ways) -> Option<Self> {
+    async fn begin(test: &str, settings: &str, between: Between) -> Option<Self> {
         if !launch::is_installed(test) {
             return None;
         }
@@ -84,19 +80,26 @@ impl ZooKeeperEnsemble {
             let mut configuration = format!("{settings}clientPort={port}\n");
             let mut to_others = Vec::new();
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
+                let mut through_proxy = |port: u16| {
+                    let server = (Ipv4Addr::LOCALHOST, port).into();
+                    let way = Proxy::start_patient(server, STARTING);
+                    let port = way.addr().port();
+                    to_others.push((number, way));
+                    port
+                };
                 let (mut quorum, mut election) = (*quorum, *election);
-                if through == Ways::All && number > own {
-                    // Else the other one would answer by a connection past the proxies.
-                    election = free_port();
-                } else if through == Ways::All && number < own {
-                    let way = Proxy::start((Ipv4Addr::LOCALHOST, election).into());
-                    election = way.addr().port();
-                    to_others.push((number, way));
+                if between != Between::Direct && number != own {
+                    quorum = through_proxy(quorum);
                 }
-                if through != Ways::None && number != own {
-                    let way = Proxy::start((Ipv4Addr::LOCALHOST, quorum).into());
-                    quorum = way.addr().port();
-                    to_others.push((number, way));
+                if between == Between::AllIsProxied && number != own {
+                    // One that hears of a server with a smaller number connects to the address that this has told, and
+                    // passes the proxy.
+                    let is_asked = number < own;
+                    election = if is_asked {
+                        through_proxy(election)
+                    } else {
+                        free_port()
+                    };
                 }
                 let line = format!("server.{number}=127.0.0.1:{quorum}:{election}\n");
                 configuration.push_str(&line);

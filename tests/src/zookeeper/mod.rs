@@ -83,6 +83,14 @@ impl ZooKeeperServer {
         self.process.kill().await;
     }
 
+    /// Starts it again as if it were restored from a backup in which there was nothing.
+    pub async fn restart_without_data(&mut self) {
+        self.kill().await;
+        let data = self.directory.path().join("data/version-2");
+        std::fs::remove_dir_all(data).expect("its data");
+        self.restart().await;
+    }
+
     /// Starts it again with what it has on disk.
     pub async fn restart(&mut self) {
         self.kill().await;

@@ -80,12 +80,21 @@ impl ZooKeeperPeer {
 
     /// Creates a node that stays.
     pub async fn create(&mut self, path: &str, data: &str) {
-        let (all_rights, one, persistent) = (31_i32, 1_i32, 0_i32);
+        self.create_for_all(path, data, 31).await;
+    }
+
+    /// Creates one that nobody may look at, nor create anything below it.
+    pub async fn create_closed(&mut self, path: &str) {
+        self.create_for_all(path, "", 0).await;
+    }
+
+    async fn create_for_all(&mut self, path: &str, data: &str, rights: i32) {
+        let (one, persistent) = (1_i32, 0_i32);
         let body = [
             bytes(path.as_bytes()),
             bytes(data.as_bytes()),
             one.to_be_bytes().into(),
-            all_rights.to_be_bytes().into(),
+            rights.to_be_bytes().into(),
             bytes(b"world"),
             bytes(b"anyone"),
             persistent.to_be_bytes().into(),

@@ -25,7 +25,7 @@ use crate::manager;
 const SESSION: Duration = Duration::from_secs(2);
 
 /// Three servers at a time are enough for a small machine.
-async fn alone() -> MutexGuard<'static, ()> {
+pub(crate) async fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::const_new(());
     ALONE.lock().await
 }
@@ -40,10 +40,14 @@ async fn patient(url: &str) -> LockManager {
     connect(config.unavailable_wait_forever()).await
 }
 
-/// How often a fault is repeated; `make torture` says more.
 fn rounds() -> u32 {
+    rounds_or(2)
+}
+
+/// How often a fault is repeated; `make torture-zookeeper` says more.
+pub(crate) fn rounds_or(usual: u32) -> u32 {
     let rounds = env::var("LOCK_ROUNDS").ok();
-    rounds.map_or(2, |rounds| rounds.parse().unwrap())
+    rounds.map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
 /// Runs a body whose server fails; another one gets the lock after the body's last poll, with a larger fence.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockManager, LockRequest};
+use lock_runtime::{LockConfig, LockManager, LockRequest};
 use tests::{
-    LONG, PATIENCE, Proxy, ZooKeeperServer, in_line, poll_once, release, settled, take_turn, within,
+    LONG, PATIENCE, Proxy, ZooKeeperServer, connect, in_line, poll_once, release, settled,
+    take_turn, within,
 };
+use tokio::task::JoinSet;
 
 use crate::{manager, server};
 
@@ -151,6 +153,101 @@ async fn whoever_is_dropped_meanwhile_leaves_nothing() {
         settled(&scene.ours).await;
         tests::eventually(PATIENCE, async || scene.line().await.is_empty()).await;
     }
+}
+
+#[tokio::test]
+async fn any_number_of_watches_goes_on_over_another_connection() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    // More than the server takes in one packet.
+    let keys: Vec<_> = (0..2_400).map(|it| format!("{it:0>1000}")).collect();
+    let held = keys.iter().map(|key| scene.ours.lock(key).wait_forever());
+    let mut held: JoinSet<_> = held.map(LockRequest::acquire).collect();
+    let mut guards = Vec::new();
+    while let Some(guard) = within(PATIENCE, held.join_next()).await {
+        guards.push(guard.unwrap().unwrap());
+    }
+    scene.proxy.cut().await;
+    let other = scene.ours.lock("other").wait(PATIENCE).acquire();
+    release(within(PATIENCE, other).await.unwrap()).await;
+    assert!(guards.iter().all(|it| it.is_held()));
+    let guard = guards.pop().unwrap();
+    let key = guard.key().clone();
+    assert_eq!(scene.theirs.force_release(key).await.unwrap(), 1);
+    within(PATIENCE, guard.lost()).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_is_forced_while_it_is_released_does_not_rest() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    let guard = scene.theirs.lock("key").min_hold(LONG).acquire();
+    let guard = within(PATIENCE, guard).await.unwrap();
+    scene.proxy.replies().hold();
+    let mut forced = Box::pin(scene.ours.force_release("key"));
+    assert!(poll_once(&mut forced).await.is_pending());
+    // It has looked, and found the holder.
+    within(PATIENCE, scene.proxy.replies().held()).await;
+    release(guard).await;
+    scene.proxy.replies().pass();
+    assert_eq!(within(PATIENCE, forced).await.unwrap(), 1);
+    assert_eq!(scene.line().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_status_names_a_holder_also_while_it_lets_go() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    let guard = scene.theirs.lock("key").min_hold(LONG).acquire();
+    let guard = within(PATIENCE, guard).await.unwrap();
+    scene.proxy.replies().hold();
+    let mut status = Box::pin(scene.ours.status("key"));
+    assert!(poll_once(&mut status).await.is_pending());
+    within(PATIENCE, scene.proxy.replies().held()).await;
+    release(guard).await;
+    scene.proxy.replies().pass();
+    let status = within(PATIENCE, status).await.unwrap();
+    assert!(status.holders[0].resting, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_connection_may_take_longer_than_a_request() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    let url = format!("zookeeper://me:secret@{}/slow", proxy.addr());
+    // A request may take a sixth of the session's time.
+    let config = LockConfig::new(&url).unwrap().ttl(Duration::from_secs(3));
+    let config = config.connect_timeout(PATIENCE).unavailable_wait_forever();
+    let locks = connect(config).await;
+    take_turn(&locks, "key").await;
+    // A connection consists of two.
+    proxy.replies().delay(Duration::from_millis(300));
+    proxy.cut().await;
+    let request = locks.lock("key").wait(PATIENCE);
+    release(within(2 * PATIENCE, request.acquire()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_session_goes_on_after_the_server_was_restored() {
+    let Some(mut scene) = Scene::new().await else {
+        return;
+    };
+    let url = format!("zookeeper://{}/restored", scene.proxy.addr());
+    let config = LockConfig::new(&url).unwrap().ttl(Duration::from_secs(4));
+    let locks = connect(config.unavailable_wait_forever()).await;
+    for _ in 0..50 {
+        take_turn(&locks, "key").await;
+    }
+    scene.server.restart_without_data().await;
+    let request = locks.lock("key").wait_forever();
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    scene.proxy.cut().await;
+    let other = within(PATIENCE, locks.lock("other").wait_forever().acquire());
+    release(other.await.unwrap()).await;
+    assert!(guard.is_held());
 }
 
 async fn take(locks: &LockManager) -> lock_runtime::LockGuard {

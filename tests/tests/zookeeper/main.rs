@@ -11,6 +11,8 @@ mod encryption;
 mod ensemble;
 mod faults;
 mod layout;
+mod leader_cut_off;
+mod long_lines;
 mod rights;
 mod sessions;
 

@@ -26,6 +26,10 @@ pub(crate) enum To {
     Heartbeat,
     /// The time of the server's clock.
     Time,
+    /// What stands above the nodes of an acquisition's lock.
+    Above(LeaseId),
+    /// That an acquisition has entered, for those behind it.
+    Announcement(LeaseId),
     /// An acquisition, and which of its turns.
     Claim(LeaseId, u64, Step),
     /// A node that is to go.
@@ -56,6 +60,8 @@ pub(crate) enum Step {
     Waiter(Entry),
     /// Its own node, which somebody may take away.
     Own,
+    /// The same where nobody is ahead any more.
+    Enter,
     Leave,
 }
 

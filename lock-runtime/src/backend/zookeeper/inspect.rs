@@ -23,6 +23,9 @@ use crate::vocabulary::query::{Found, Pattern, Query};
 /// How many of those who wait are named.
 const MOST_IN_LINE: usize = 1_000;
 
+/// How often a line is looked at whose holders change meanwhile.
+const MOST_LOOKS: u32 = 5;
+
 /// Asks the server, by way of the backend.
 #[derive(Clone)]
 pub(super) struct Inspector {
@@ -62,10 +65,9 @@ impl Inspector {
 
     async fn status(&self, key: LockKey, session: Option<String>) -> Result<Status, Cause> {
         let path = self.paths.lock(&key);
-        let (line, time) = self.line(&path, session).await?;
-        let (holding, waiting) = line.split_at(holders(&line));
+        let (line, holding, time) = self.held(&path, session, usize::MAX).await?;
+        let waiting = &line[holders(&line)..];
         let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
-        let holding = self.read(&path, holding).await?;
         let first = self.read(&path, first).await?;
         Ok(Status {
             key,
@@ -97,10 +99,8 @@ impl Inspector {
         session: Option<String>,
     ) -> Result<Option<Summary>, Cause> {
         let path = self.paths.lock(&key);
-        let (line, time) = self.line(&path, session).await?;
+        let (line, named, time) = self.held(&path, session, MOST_HOLDERS).await?;
         let (holding, waiting) = line.split_at(holders(&line));
-        let named = &holding[..holding.len().min(MOST_HOLDERS)];
-        let named = self.read(&path, named).await?;
         let first = &waiting[..waiting.len().min(1)];
         let first = self.read(&path, first).await?;
         Ok((!line.is_empty()).then(|| Summary {
@@ -139,20 +139,42 @@ impl Inspector {
     async fn force_release(&self, key: &LockKey, session: Option<String>) -> Result<usize, Cause> {
         let path = self.paths.lock(key);
         let (line, _) = self.line(&path, session).await?;
-        let asked = line[..holders(&line)].iter().map(|entry| {
+        let delete = |entry: Entry| {
             let path = format!("{path}/{entry}");
             self.asker.ask(Op::Delete { path })
-        });
-        let asked: Vec<_> = asked.collect();
+        };
+        let holding = &line[..holders(&line)];
+        let asked: Vec<_> = holding.iter().map(|it| delete(*it)).collect();
         let mut released = 0;
-        for asked in asked {
-            match answer(asked).await? {
-                Ok(_) => released += 1,
-                Err(Refusal::NoNode) => {}
-                Err(refusal) => return Err(cause(refusal)),
+        for (entry, asked) in holding.iter().zip(asked) {
+            let mut deleted = is_deleted(&answer(asked).await?)?;
+            if !deleted && !entry.rests {
+                // Its holder has let go meanwhile, and the lock may rest.
+                deleted = is_deleted(&answer(delete(entry.resting())).await?)?;
             }
+            released += usize::from(deleted);
         }
         Ok(released)
+    }
+
+    /// The line of a lock, what the first `most` of its holders say, and the server's time.
+    async fn held(
+        &self,
+        path: &str,
+        session: Option<String>,
+        most: usize,
+    ) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
+        let mut looks = 0;
+        loop {
+            let (line, time) = self.line(path, session.clone()).await?;
+            let holding = &line[..holders(&line).min(most)];
+            let seen = self.read(path, holding).await?;
+            looks += 1;
+            // Who has let go since the look was followed by another one, or by a rest.
+            if seen.len() == holding.len() || looks == MOST_LOOKS {
+                return Ok((line, seen, time));
+            }
+        }
     }
 
     /// The locks that have nodes and match a pattern, and their lines.
@@ -255,6 +277,15 @@ impl Seen {
             holder.fence = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
         }
         holder
+    }
+}
+
+/// Whether a node was deleted, or was gone before.
+fn is_deleted(answer: &Result<Reply, Refusal>) -> Result<bool, Cause> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(Refusal::NoNode) => Ok(false),
+        Err(refusal) => Err(cause(*refusal)),
     }
 }
 

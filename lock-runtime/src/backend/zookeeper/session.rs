@@ -23,20 +23,31 @@ pub(crate) struct Session {
     since: Moment,
     /// When the last confirmed heartbeat was sent, or the request to connect.
     last: Moment,
+    /// When the next one is to be sent.
+    due: Moment,
     in_flight: Option<Moment>,
 }
 
 impl Session {
-    /// A server has welcomed us to it, or to it again, after a request that was sent at
-    /// `sent`.
+    /// The servers have made it for a request that was sent at `sent`.
     pub(crate) fn new(identity: Identity, timeout: Duration, sent: Moment) -> Self {
         Self {
             identity,
             timeout,
             since: sent,
             last: sent,
+            due: sent.after(timeout / 4),
             in_flight: None,
         }
+    }
+
+    /// A server has welcomed us to it again, as `welcomed`.
+    pub(crate) fn resume(&mut self, welcomed: &Self) {
+        // Another leader may count by the time that was granted first.
+        self.timeout = self.timeout.min(welcomed.timeout);
+        self.last = welcomed.last;
+        self.due = welcomed.last;
+        self.in_flight = None;
     }
 
     pub(crate) fn since(&self) -> Moment {
@@ -50,8 +61,7 @@ impl Session {
 
     /// When the next heartbeat is due; `None` while one is in flight.
     pub(crate) fn next_heartbeat(&self) -> Option<Moment> {
-        let due = self.last.after(self.timeout / 4);
-        self.in_flight.is_none().then_some(due)
+        self.in_flight.is_none().then_some(self.due)
     }
 
     /// A heartbeat is sent.
@@ -64,12 +74,14 @@ impl Session {
         if let Some(sent) = self.in_flight.take() {
             self.since = self.last;
             self.last = sent;
+            self.due = sent.after(self.timeout / 4);
         }
     }
 
-    /// The heartbeat in flight does not count.
-    pub(crate) fn unanswered(&mut self) {
+    /// It is refused, and sent again when there was time to do something about that.
+    pub(crate) fn refused(&mut self, now: Moment) {
         self.in_flight = None;
+        self.due = now.after(self.timeout / 16);
     }
 
     /// How long a server may leave requests unanswered, so that there is time to ask
@@ -129,13 +141,47 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_whose_answer_will_not_come_does_not_count() {
+    fn a_heartbeat_that_is_refused_does_not_count_and_is_not_sent_again_at_once() {
         let start = Moment::from_nanos(1);
         let mut session = session(start);
-        session.sent(start.after(TIMEOUT / 4));
-        session.unanswered();
-        assert_eq!(session.next_heartbeat(), Some(start.after(TIMEOUT / 4)));
+        let beat = start.after(TIMEOUT / 4);
+        session.sent(beat);
+        session.refused(beat);
+        assert_eq!(session.next_heartbeat(), Some(beat.after(TIMEOUT / 16)));
         session.confirmed();
         assert_eq!((session.since(), session.last), (start, start));
+    }
+
+    #[test]
+    fn to_connect_again_counts_with_the_first_write_that_is_confirmed() {
+        let start = Moment::from_nanos(1);
+        let mut again = session(start);
+        let deadline = again.deadline();
+        // A leader without followers answers, again and again, and confirms nothing.
+        for sixth in 1..=5 {
+            let sent = start.after(TIMEOUT / 6 * sixth);
+            again.resume(&session(sent));
+            assert_eq!(again.deadline(), deadline, "nobody else has heard of it");
+            assert_eq!(again.next_heartbeat(), Some(sent), "at once");
+            again.sent(sent);
+        }
+        let sent = start.after(TIMEOUT / 8 * 7);
+        again.resume(&session(sent));
+        again.confirmed();
+        assert_eq!(again.since(), start, "no write went over this connection");
+        again.sent(sent.after(TIMEOUT / 100));
+        again.confirmed();
+        assert_eq!(again.since(), sent);
+    }
+
+    #[test]
+    fn the_shorter_time_counts_where_servers_grant_several() {
+        let start = Moment::from_nanos(1);
+        let mut again = session(start);
+        let mut welcomed = session(start);
+        welcomed.timeout = TIMEOUT / 2;
+        again.resume(&welcomed);
+        again.resume(&session(start));
+        assert_eq!(again.deadline(), deadline(start, TIMEOUT / 2));
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::backend::name;
 use crate::backend::token::Token;
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
+use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
 use crate::vocabulary::crowd::Crowd;
 use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::Terms;
+use crate::vocabulary::terms::{LeaseId, Terms};
 
 #[expect(
     clippy::struct_excessive_bools,
@@ -26,6 +27,20 @@ pub(super) struct Claim {
     pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
+    /// The one of ours that came before it, and the node of that one if it is right
+    /// ahead.
+    pub(super) before: Option<LeaseId>,
+    pub(super) ahead: Option<Entry>,
+    /// The one of ours that is right behind it.
+    pub(super) follower: Option<LeaseId>,
+    /// Whether nobody is ahead once that node is gone.
+    pub(super) is_next: bool,
+    /// Whether it has yet to be confirmed that those behind are told.
+    pub(super) announcing: bool,
+    /// How often in turn its node could not be created since nothing stood above it.
+    pub(super) without_above: u32,
+    /// Why that could not be created.
+    pub(super) above_refused: Option<Refusal>,
     /// Nobody wants it any more: it leaves once it is known what it has.
     pub(super) unwanted: bool,
     /// An answer was lost.
@@ -79,6 +94,13 @@ impl Claim {
             turn: 0,
             looked: false,
             waited: false,
+            before: None,
+            ahead: None,
+            follower: None,
+            is_next: false,
+            announcing: false,
+            without_above: 0,
+            above_refused: None,
             unwanted: false,
             unanswered: false,
             holder: None,
@@ -98,6 +120,10 @@ impl Claim {
         self.turn += 1;
         self.looked = false;
         self.unanswered = false;
+        self.before = None;
+        self.ahead = None;
+        self.follower = None;
+        self.is_next = false;
     }
 
     /// Whether it is not granted yet, and wanted.

@@ -14,16 +14,18 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::LeaseId;
 
 impl Claims {
-    /// A server has confirmed a session: the one that there was, or another one. `seen`
+    /// A server answers for a session: the one that there was, or another one. `seen`
     /// is the last change that is known.
     pub(in super::super) fn connected(&mut self, session: Session, seen: i64) {
-        let known = self.session.as_ref().map(|it| it.identity.id);
-        if known == Some(session.identity.id) {
-            self.session = Some(session);
-            self.resume(seen);
-        } else {
-            self.session_over();
-            self.start(session);
+        match &mut self.session {
+            Some(known) if known.identity.id == session.identity.id => {
+                known.resume(&session);
+                self.resume(seen);
+            }
+            _ => {
+                self.session_over();
+                self.start(session);
+            }
         }
     }
 
@@ -37,10 +39,9 @@ impl Claims {
 
     /// Creates the node to which heartbeats are written.
     pub(super) fn mark_session(&mut self) {
-        let Some(session) = &mut self.session else {
+        let Some(session) = &self.session else {
             return;
         };
-        session.unanswered();
         let op = Op::Create {
             path: self.paths.session(&session.identity),
             data: Vec::new(),
@@ -53,14 +54,13 @@ impl Claims {
 
     /// Asks again for everything whose answer was lost.
     fn resume(&mut self, seen: i64) {
-        let watches = self.watches.renew(seen);
+        let watches = self.watches.renew(seen).into_iter();
         self.calls
             .extend(watches.map(|op| Call::new(op, To::Nobody)));
-        for path in std::mem::take(&mut self.leftovers) {
-            self.discard(path);
-        }
+        self.discard_leftovers();
         for id in self.ids() {
             self.resume_claim(id);
+            self.announce(id);
             self.renew_if_asked(id);
         }
     }

@@ -97,7 +97,13 @@ impl Claims {
             None => Ok(held),
             // Where an answer was lost, it was most likely that one.
             Some(Refusal::NoNode) => Ok(held && again),
-            Some(refusal) => Err(cause(refusal)),
+            Some(refusal) => {
+                // Its node would hold up the line for as long as the session lasts.
+                let claim = &self.table[&id];
+                let path = claim.node.map(|it| self.path(claim, it.entry));
+                self.leftovers.extend(path);
+                Err(cause(refusal))
+            }
         };
         self.end_release(id, result);
     }

@@ -65,7 +65,12 @@ impl Claims {
         claim.looked = true;
         claim.crowd = crowd(line, 1);
         match place {
-            Place::Enter => self.grant(now, id),
+            Place::Enter => {
+                // Those behind may have seen it wait.
+                claim.announcing = claim.waited || at + 1 < line.len();
+                self.grant(now, id);
+                self.look_after(id);
+            }
             Place::OtherPermits(held) => {
                 self.discard_entry(id, node.entry);
                 self.other_permits(id, held);
@@ -103,6 +108,15 @@ impl Claims {
         }
     }
 
+    /// Its own node is there, and nobody is ahead.
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, entry: Entry) {
+        if let Some(claim) = self.table.get(&id) {
+            let path = self.path(claim, entry);
+            self.watches.node(path, id);
+            self.grant(now, id);
+        }
+    }
+
     fn grant(&mut self, now: Moment, id: LeaseId) {
         let (Some(session), Some(claim)) = (&self.session, self.table.get_mut(&id)) else {
             return;
@@ -123,21 +137,23 @@ impl Claims {
             since: session.since(),
             ttl: session.timeout,
         });
-        if claim.waited && matches!(claim.terms.kind, Kind::Permits(_)) {
-            let data = claim.data(session.timeout);
-            self.announce(id, data);
-        }
-        self.look_after(id);
+        self.announce(id);
+        self.precedes(id);
     }
 
-    /// Tells the next one in line that this one has entered.
-    fn announce(&mut self, id: LeaseId, data: Vec<u8>) {
-        if let Some(claim) = self.table.get(&id)
-            && let Some(node) = claim.node
-        {
+    /// Tells the next one in line that this one has entered, unless that is confirmed.
+    pub(super) fn announce(&mut self, id: LeaseId) {
+        let (Some(session), Some(claim)) = (&self.session, self.table.get(&id)) else {
+            return;
+        };
+        let is_due = claim.announcing
+            && claim.stage == Stage::Held
+            && matches!(claim.terms.kind, Kind::Permits(_));
+        if let Some(node) = claim.node.filter(|_| is_due) {
             let path = self.path(claim, node.entry);
-            self.calls
-                .push(Call::new(Op::Write { path, data }, To::Nobody));
+            let data = claim.data(session.timeout);
+            let to = To::Announcement(id);
+            self.calls.push(Call::new(Op::Write { path, data }, to));
         }
     }
 

@@ -10,6 +10,7 @@ mod claim;
 mod connection;
 mod endings;
 mod line;
+mod neighbours;
 mod replies;
 mod rests;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
+use neighbours::Tails;
 use watches::Watches;
 
 /// All acquisitions of a manager.
@@ -43,8 +45,9 @@ pub(super) struct Claims {
     session: Option<Session>,
     table: Numbered<LeaseId, Claim>,
     tokens: Tokens,
+    tails: Tails,
     watches: Watches,
-    /// When somebody looks again because a lock has rested.
+    /// When somebody looks again: a lock has rested, or a node could not be watched.
     agenda: BTreeSet<(Moment, LeaseId)>,
     /// The server's clock, as it was told last.
     server_time: i64,
@@ -61,6 +64,7 @@ impl Claims {
             session: None,
             table: Numbered::default(),
             tokens: Tokens::default(),
+            tails: Tails::default(),
             watches: Watches::default(),
             agenda: BTreeSet::new(),
             server_time: 0,
@@ -101,7 +105,7 @@ impl Claims {
                 continue;
             };
             match claim.stage {
-                Stage::InLine => self.look(id, false),
+                Stage::InLine => self.woken(id, message),
                 Stage::Held => self.look_after(id),
                 _ => {}
             }
@@ -112,9 +116,10 @@ impl Claims {
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
             self.agenda.remove(&(at, id));
-            let in_line = |it: &Claim| it.stage == Stage::InLine;
-            if self.table.get(&id).is_some_and(in_line) {
-                self.look(id, false);
+            match self.table.get(&id).map(|it| it.stage) {
+                Some(Stage::InLine) => self.look(id, false),
+                Some(Stage::Held) => self.look_after(id),
+                _ => {}
             }
         }
         let beats = self.session.as_ref().and_then(Session::next_heartbeat);
@@ -161,7 +166,7 @@ impl Claims {
         let key = &claim.terms.key;
         if and_above {
             let above = self.paths.above_lock(key);
-            let above = above.into_iter().map(|op| Call::new(op, To::Nobody));
+            let above = above.into_iter().map(|op| Call::new(op, To::Above(id)));
             self.calls.extend(above);
         }
         let stem = Entry::stem(claim.terms.kind, claim.token);
@@ -172,7 +177,9 @@ impl Claims {
         };
         let to = To::Claim(id, claim.turn, Step::Create);
         self.calls.push(Call::new(op, to));
-        self.ask_line(id, Step::Line { watched: false });
+        if self.comes(id) {
+            self.ask_line(id, Step::Line { watched: false });
+        }
     }
 
     /// Looks at the line again.
@@ -234,6 +241,13 @@ impl Claims {
     fn discard(&mut self, path: String) {
         let to = To::Leftover(path.clone());
         self.calls.push(Call::new(Op::Delete { path }, to));
+    }
+
+    /// Deletes what could not be deleted before.
+    fn discard_leftovers(&mut self) {
+        for path in std::mem::take(&mut self.leftovers) {
+            self.discard(path);
+        }
     }
 
     /// `None` if there is none, and the acquisition has failed.

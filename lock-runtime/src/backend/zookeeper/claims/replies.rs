@@ -10,15 +10,21 @@ use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
 use crate::base::clock::Moment;
 use crate::vocabulary::terms::LeaseId;
 
+/// How often what stands above a lock is created before it counts that this is refused.
+const ATTEMPTS: u32 = 3;
+
 impl Claims {
     /// The server has answered.
     pub(in super::super) fn replied(&mut self, now: Moment, to: To, reply: Result<Reply, Refusal>) {
         match (to, reply) {
             (To::Claim(id, turn, step), reply) => self.answered(now, id, turn, step, reply),
             (To::Heartbeat, Ok(_)) => self.beaten(),
-            // Somebody has deleted the session's node.
-            (To::Heartbeat, Err(_)) => self.mark_session(),
+            (To::Heartbeat, Err(refusal)) => self.beat_refused(now, refusal),
             (To::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
+            (To::Above(id), Err(refusal)) => self.above_refused(id, refusal),
+            (To::Announcement(id), reply) => self.announced(id, reply.err()),
+            (To::Leftover(_), Ok(_) | Err(Refusal::NoNode)) => {}
+            (To::Leftover(path), Err(_)) => self.leftovers.push(path),
             _ => {}
         }
     }
@@ -41,7 +47,7 @@ impl Claims {
             (Step::Leave, reply) => self.left(id, reply.err()),
             (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
             (Step::Try, Ok(Reply::Children(names))) => self.tried(id, &Entry::line(&names)),
-            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.create(id, true),
+            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
             (Step::Line { watched }, Ok(Reply::Children(names))) => {
                 if watched {
                     let path = self.paths.lock(&claim.terms.key);
@@ -56,7 +62,13 @@ impl Claims {
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
                 self.read(now, id, step, entry, &data, stat);
             }
-            (Step::Found(_) | Step::Ahead(_), Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Found(_) | Step::Enter, Err(Refusal::NoNode)) => self.look(id, false),
+            (Step::Ahead(_), Err(Refusal::NoNode)) => self.ahead_is_gone(id),
+            (Step::Enter, Ok(_)) => {
+                if let Some(entry) = claim.node.map(|it| it.entry) {
+                    self.entered(now, id, entry);
+                }
+            }
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
                 let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
                 if let Some(claim) = self.table.get_mut(&id) {
@@ -64,15 +76,53 @@ impl Claims {
                 }
             }
             (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
+            // Who it is may not be known.
+            (Step::Front(_), Err(_)) => self.tell_waiter(id, None),
             (Step::Own, Ok(_)) => {
                 if let Some(path) = claim.node.map(|it| self.path(claim, it.entry)) {
                     self.watches.node(path, id);
                 }
             }
             (Step::Own, Err(Refusal::NoNode)) => self.taken_away(id),
-            (Step::Create | Step::Try | Step::Line { .. }, Err(refusal)) => {
-                self.failed(id, refusal);
+            (Step::Own, Err(_)) => {
+                let pause = self.session.as_ref().map(|it| it.timeout / 4);
+                self.look_in(now, id, pause.unwrap_or_default());
             }
+            // How long somebody has waited is told where it is known.
+            (Step::Waiter(_), Err(_)) => {}
+            (_, Err(refusal)) => self.failed(id, refusal),
+            // The answer is of another kind than what was asked for.
+            (_, Ok(_)) => self.failed(id, Refusal::Other(0)),
+        }
+    }
+
+    /// Its node cannot be created where nothing stands above it.
+    fn nothing_above(&mut self, id: LeaseId) {
+        let Some(claim) = self.table.get_mut(&id) else {
+            return;
+        };
+        claim.without_above += 1;
+        match claim.above_refused.take() {
+            // The servers refuse to create also what is there, and remove what is empty.
+            Some(refusal) if claim.without_above >= ATTEMPTS => self.failed(id, refusal),
+            _ if claim.unwanted => self.end_release(id, Ok(false)),
+            _ => self.create(id, true),
+        }
+    }
+
+    fn above_refused(&mut self, id: LeaseId, refusal: Refusal) {
+        if let Some(claim) = self.table.get_mut(&id)
+            && !matches!(refusal, Refusal::NodeExists | Refusal::NoNode)
+        {
+            claim.above_refused = Some(refusal);
+        }
+    }
+
+    /// Those behind are told that it has entered, or will be with the next heartbeat.
+    fn announced(&mut self, id: LeaseId, refusal: Option<Refusal>) {
+        match (refusal, self.table.get_mut(&id)) {
+            (None, Some(claim)) => claim.announcing = false,
+            (Some(Refusal::NoNode), _) => self.taken_away(id),
             _ => {}
         }
     }
@@ -91,8 +141,11 @@ impl Claims {
             fence: stat.czxid.unsigned_abs(),
         });
         claim.stage = Stage::InLine;
+        claim.without_above = 0;
         if claim.unwanted {
             self.leave(id, None);
+        } else {
+            self.stands(id);
         }
     }
 
@@ -151,6 +204,16 @@ impl Claims {
         }
     }
 
+    fn beat_refused(&mut self, now: Moment, refusal: Refusal) {
+        if let Some(session) = &mut self.session {
+            session.refused(now);
+        }
+        // Somebody has deleted the session's node.
+        if refusal == Refusal::NoNode {
+            self.mark_session();
+        }
+    }
+
     /// A heartbeat is confirmed: those who asked for it are told that their leases go on.
     fn beaten(&mut self) {
         if let Some(session) = &mut self.session {
@@ -160,6 +223,12 @@ impl Claims {
         let ids: Vec<_> = waiting.map(|(id, _)| *id).collect();
         for id in ids {
             self.renew(id);
+        }
+        self.discard_leftovers();
+        let announcing = self.table.iter().filter(|(_, it)| it.announcing);
+        let ids: Vec<_> = announcing.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.announce(id);
         }
     }
 }

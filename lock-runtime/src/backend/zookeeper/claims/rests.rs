@@ -42,7 +42,10 @@ impl Claims {
             // It has entered since it was seen in the line.
             return self.look(id, false);
         }
-        self.tell_waiter(id, Some(holder));
+        match self.waits_ahead(id, entry) {
+            Some(before) => self.tell_follower(id, before),
+            None => self.tell_waiter(id, Some(holder)),
+        }
     }
 
     fn rests(&mut self, now: Moment, id: LeaseId, entry: Entry, mut holder: Holder, stat: Stat) {

@@ -306,3 +306,180 @@ fn renewals_are_answered_from_one_heartbeat() {
     };
     assert_eq!((since, ttl), (start.after(TIMEOUT / 4), TIMEOUT));
 }
+
+#[test]
+fn to_connect_again_prolongs_no_lease() {
+    let mut scene = Scene::new();
+    let start = scene.now;
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    let deadline = scene.claims.session().unwrap().deadline();
+    scene.now = start.after(TIMEOUT / 2);
+    scene.connect_again(Vec::new(), 0);
+    scene.claims.renew(ID);
+    assert!(scene.outcomes().is_empty(), "a leader may be none any more");
+    assert_eq!(scene.claims.session().unwrap().deadline(), deadline);
+    scene.claims.tick(scene.now);
+    let beat = scene.claims.calls().pop().unwrap();
+    assert!(matches!(beat.to, To::Heartbeat), "at once");
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let renewed = scene.outcomes();
+    let [Outcome::Renewed { since, .. }] = renewed[..] else {
+        panic!("{renewed:?}");
+    };
+    assert_eq!(since, scene.now);
+}
+
+/// What is written to a node of the line.
+fn announcement(calls: Vec<Call>) -> Option<Call> {
+    let mut calls = calls.into_iter();
+    calls.find(|it| matches!(it.to, To::Announcement(ID)))
+}
+
+#[test]
+fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(1));
+    let ahead = [others("p1", 0)];
+    scene.stands_behind(&ahead, 1);
+    let (path, change) = ("/lock/k".to_owned(), Change::Children);
+    let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    // It is next, and watches everybody.
+    scene.claims.look(ID, true);
+    let look = scene.claims.calls().pop().unwrap();
+    let names = vec![ahead[0].clone(), mine.clone()];
+    scene.reply(look, Ok(Reply::Children(names)));
+    scene.claims.calls();
+    scene.claims.heard(&Message { change, path });
+    let look = scene.claims.calls().pop().unwrap();
+    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    assert!(scene.is_granted());
+
+    let lost = announcement(scene.claims.calls()).expect("those behind are told");
+    scene.connect_again(vec![lost], 0);
+    let refused = announcement(scene.claims.calls()).expect("again");
+    scene.reply(refused, Err(Refusal::Other(-127)));
+    scene.claims.tick(scene.now);
+    let beat = scene.claims.calls().pop().unwrap();
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let confirmed = announcement(scene.claims.calls()).expect("and again");
+    scene.reply(confirmed, Ok(Reply::Stat(Stat::default())));
+    scene.connect_again(Vec::new(), 0);
+    assert!(announcement(scene.claims.calls()).is_none());
+}
+
+#[test]
+fn a_permit_that_never_waited_announces_itself_to_those_behind() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    let calls = scene.stands_behind(&[], 0);
+    assert!(scene.is_granted() && announcement(calls).is_none());
+
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    // Somebody came before it looked, and may have seen more ahead of it.
+    let calls = scene.stands_behind(&[others("p2", 9)], 0);
+    assert!(scene.is_granted() && announcement(calls).is_some());
+}
+
+#[test]
+fn a_node_that_cannot_be_deleted_is_deleted_later() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    scene.claims.release(scene.now, ID);
+    let delete = scene.claims.calls().pop().unwrap();
+    let op = delete.op.clone();
+    scene.reply(delete, Err(Refusal::NoRight));
+    for _ in 0..2 {
+        scene.now = scene.now.after(TIMEOUT / 4);
+        scene.claims.tick(scene.now);
+        let beat = scene.claims.calls().pop().unwrap();
+        scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+        let again = scene.claims.calls().pop().unwrap();
+        assert_eq!(again.op, op);
+        scene.reply(again, Err(Refusal::NoRight));
+    }
+}
+
+/// Two wait behind somebody else: the first looks at the line, the second follows it.
+fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
+    scene.acquire(Kind::Exclusive);
+    let second = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.claims.acquire(scene.now, Arc::new(second));
+    let mut calls = scene.claims.calls().into_iter();
+    let (create, look, another) = (
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+    );
+    assert!(calls.next().is_none(), "the line is looked at once");
+    let path = |call: &Call, number: u32| match &call.op {
+        Op::Create { path, .. } => format!("{path}{number:010}"),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (path(&create, 4), path(&another, 5));
+    let stat = owned_by(7);
+    let created = |path: &str| Reply::Created {
+        path: path.to_owned(),
+        stat,
+    };
+    scene.reply(create, Ok(created(&first)));
+    let mine = first.rsplit('/').next().unwrap().to_owned();
+    scene.reply(look, Ok(Reply::Children(vec![mine])));
+    assert!(scene.is_granted());
+    scene.claims.calls();
+    scene.reply(another, Ok(created(&second)));
+    (first, scene.claims.calls())
+}
+
+#[test]
+fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
+    let mut scene = Scene::new();
+    let (ahead, mut calls) = follower(&mut scene);
+    assert_eq!(watched(&calls), [&ahead]);
+    assert_eq!(calls.len(), 1);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+    // Somebody writes to it: it is there still.
+    let (path, change) = (ahead.clone(), Change::Written);
+    scene.claims.heard(&Message { change, path });
+    let calls = scene.claims.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Children { .. },
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
+    for is_there in [true, false] {
+        let mut scene = Scene::new();
+        let (path, mut calls) = follower(&mut scene);
+        let stat = Stat::default();
+        let data = entry::data("somebody", TIMEOUT, false);
+        scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+        scene.outcomes();
+        let change = Change::Deleted;
+        scene.claims.heard(&Message { change, path });
+        let own = scene.claims.calls().remove(0);
+        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        let data = Vec::new();
+        let there = Ok(Reply::Data { data, stat });
+        scene.reply(
+            own,
+            if is_there {
+                there
+            } else {
+                Err(Refusal::NoNode)
+            },
+        );
+        let second = |it: &Outcome| matches!(it, Outcome::Granted { id: LeaseId(2), .. });
+        assert_eq!(scene.outcomes().iter().any(second), is_there);
+    }
+}

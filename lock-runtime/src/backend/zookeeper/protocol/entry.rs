@@ -61,6 +61,11 @@ impl Entry {
         }
     }
 
+    /// Whether nobody can be between the two.
+    pub(crate) fn is_right_before(self, other: Self) -> bool {
+        !self.rests && self.number.wrapping_add(1) == other.number
+    }
+
     /// All entries among the names of nodes, in their order.
     pub(crate) fn line(names: &[String]) -> Vec<Self> {
         let mut line: Vec<_> = names.iter().filter_map(|it| Self::parse(it)).collect();

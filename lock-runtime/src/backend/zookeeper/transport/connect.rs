@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::logins::Logins;
 use super::wire::Wire;
 use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
@@ -30,6 +31,7 @@ pub(crate) struct Dialer {
     hosts: Vec<Route>,
     login: Option<Credentials>,
     provider: Option<Provider>,
+    logins: Logins,
     /// What is asked for.
     session_timeout: Duration,
     timeout: Duration,
@@ -69,6 +71,7 @@ impl Dialer {
             hosts,
             login: address.login(),
             provider: setup.credentials.clone(),
+            logins: Logins::default(),
             session_timeout: setup.ttl,
             // The time allows several attempts.
             timeout: setup.connect_timeout / 5,
@@ -124,9 +127,9 @@ impl Dialer {
         seen: i64,
         patience: Duration,
     ) -> Result<Opened, Cause> {
-        let login = self.credentials().await?;
+        let logins = self.credentials(patience).await?;
         let route = &self.hosts[number % self.hosts.len()];
-        let opening = self.open_unbounded(route, login, session, seen);
+        let opening = self.open_unbounded(route, &logins, session, seen);
         let opened = tokio::time::timeout(self.timeout.min(patience), opening).await;
         let error = match opened {
             Ok(Ok(opened)) => return Ok(opened),
@@ -143,17 +146,26 @@ impl Dialer {
         )))
     }
 
-    async fn credentials(&self) -> Result<Option<Credentials>, Cause> {
-        match &self.provider {
-            Some(provider) => provider.ask().await.map(Some),
-            None => Ok(self.login.clone()),
+    /// Those to log in with; where the provider fails or is silent, those that are known.
+    async fn credentials(&self, patience: Duration) -> Result<Vec<Credentials>, Cause> {
+        let Some(provider) = &self.provider else {
+            return Ok(self.login.iter().cloned().collect());
+        };
+        let known = self.logins.known();
+        if known.is_empty() {
+            return Ok(self.logins.learned(provider.ask().await?));
         }
+        let asked = tokio::time::timeout(self.timeout.min(patience), provider.ask()).await;
+        Ok(match asked {
+            Ok(Ok(latest)) => self.logins.learned(latest),
+            Ok(Err(_)) | Err(_) => known,
+        })
     }
 
     async fn open_unbounded(
         &self,
         route: &Route,
-        credentials: Option<Credentials>,
+        logins: &[Credentials],
         session: Option<Identity>,
         seen: i64,
     ) -> io::Result<Opened> {
@@ -162,15 +174,8 @@ impl Dialer {
         let hello = hello(session.as_ref(), self.session_timeout, seen);
         wire.send(&hello);
         let welcome = welcome(&wire.next_packet().await?).map_err(io::Error::other)?;
-        if let Some(credentials) = credentials
-            && welcome.identity.is_some()
-        {
-            let user = credentials.user.as_deref().unwrap_or_default();
-            wire.send(&login(user, &credentials.password));
-            let error = logged_in(&wire.next_packet().await?).map_err(io::Error::other)?;
-            if error != 0 {
-                return Err(io::Error::other("it refuses the user's password"));
-            }
+        if welcome.identity.is_some() {
+            log_in(&mut wire, logins).await?;
         }
         Ok(Opened {
             wire,
@@ -178,6 +183,20 @@ impl Dialer {
             sent,
         })
     }
+}
+
+async fn log_in(wire: &mut Wire, logins: &[Credentials]) -> io::Result<()> {
+    for credentials in logins {
+        let user = credentials.user.as_deref().unwrap_or_default();
+        wire.send(&login(user, &credentials.password));
+    }
+    for _ in logins {
+        let error = logged_in(&wire.next_packet().await?).map_err(io::Error::other)?;
+        if error != 0 {
+            return Err(io::Error::other("it refuses the user's password"));
+        }
+    }
+    Ok(())
 }
 
 impl Route {

@@ -37,8 +37,10 @@ pub(crate) struct Link {
     state: State,
     /// The server that is asked.
     host: usize,
-    /// How many attempts have failed in a row.
+    /// How many attempts have failed in a row, also those to use a connection.
     failures: usize,
+    /// Whether the server has answered a request over this connection.
+    is_of_use: bool,
     /// The last change that a server has told of.
     seen: i64,
     number: i32,
@@ -82,6 +84,7 @@ impl Link {
             state: State::Down { until: now },
             host: 0,
             failures: 0,
+            is_of_use: false,
             seen: 0,
             number: 0,
             in_flight: VecDeque::new(),
@@ -150,14 +153,13 @@ impl Link {
         }
     }
 
-    /// The connection is of use.
-    ///
-    /// The server may leave requests unanswered for `patience` from now on.
+    /// The connection belongs to a session. The server may leave requests unanswered for
+    /// `patience` from now on.
     pub(crate) fn established(&mut self, now: Moment, opened: Opened, patience: Duration) {
         self.patience = patience;
         events::connected(0);
         self.state = State::Up(opened.wire);
-        self.failures = 0;
+        self.is_of_use = false;
         self.last_answer = now;
         self.grace = None;
     }
@@ -182,12 +184,10 @@ impl Link {
         any
     }
 
-    /// Ends the connection, and tries another server at once.
+    /// Ends the connection, and tries another server: at once, if this one was of use.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> News {
         events::disconnected(0, &cause);
-        self.last_error = Some(LastError::now(&cause));
-        self.host += 1;
-        self.state = State::Down { until: now };
+        self.next_host(now, self.is_of_use, &cause);
         let unanswered = self.in_flight.drain(..).map(|it| it.to).collect();
         News::Broken(cause, unanswered)
     }
@@ -195,6 +195,9 @@ impl Link {
     /// The session is not to go on: the next attempt asks for another one.
     pub(crate) fn reset(&mut self, now: Moment) {
         self.state = State::Down { until: now };
+        // The servers may have been restored to what was before.
+        self.seen = 0;
+        self.patience = Duration::MAX;
     }
 
     /// Says good-bye as far as that needs no waiting.
@@ -221,7 +224,7 @@ impl Link {
     fn silent_at(&self) -> Option<Moment> {
         let oldest = self.in_flight.front()?;
         let heard = oldest.at.max(self.last_answer);
-        Some(self.grace.unwrap_or(heard.after(self.patience)))
+        Some(self.grace.unwrap_or(heard.after(self.patience())))
     }
 
     fn is_silent(&mut self, now: Moment) -> bool {
@@ -233,21 +236,34 @@ impl Link {
         due && !first
     }
 
+    /// How often all servers have failed in turn.
+    fn rounds(&self) -> usize {
+        self.failures / self.dialer.hosts()
+    }
+
+    /// Another server may be faster; if none is, they get more time.
+    fn patience(&self) -> Duration {
+        self.patience.saturating_mul(1 << self.rounds().min(8))
+    }
+
     fn dial(&mut self, session: Option<&Identity>) {
-        let rounds = self.failures / self.dialer.hosts();
-        let dialer = self.dialer.clone().more_patient(rounds);
+        let dialer = self.dialer.clone().more_patient(self.rounds());
         let (host, session) = (self.host, session.cloned());
-        // A session that is new may begin behind what the last one has seen.
-        let seen = session.as_ref().map_or(0, |_| self.seen);
-        let patience = self.patience;
+        let (seen, patience) = (self.seen, self.patience());
         self.state = State::Connecting(Box::pin(dialer.open(host, session, seen, patience)));
     }
 
-    /// Once each server has refused, all get some time.
     fn dial_failed(&mut self, now: Moment, cause: Cause) -> News {
+        self.next_host(now, false, &cause);
+        News::Failed(cause)
+    }
+
+    /// Once each server has refused, all get some time.
+    fn next_host(&mut self, now: Moment, was_of_use: bool, cause: &Cause) {
+        self.last_error = Some(LastError::now(cause));
         self.host += 1;
-        self.failures += 1;
-        let rounds = self.failures / self.dialer.hosts();
+        self.failures = if was_of_use { 0 } else { self.failures + 1 };
+        let rounds = self.rounds();
         let pause = match u32::try_from(rounds) {
             Ok(0) => Duration::ZERO,
             Ok(rounds) => FIRST_PAUSE.saturating_mul(1 << rounds.min(5)),
@@ -257,8 +273,6 @@ impl Link {
         self.state = State::Down {
             until: now.after(pause),
         };
-        self.last_error = Some(LastError::now(&cause));
-        News::Failed(cause)
     }
 
     fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<News>> {
@@ -272,6 +286,7 @@ impl Link {
 
     fn answered(&mut self, answer: &Answer<'_>) -> io::Result<News> {
         self.seen = self.seen.max(answer.zxid);
+        self.is_of_use = true;
         let known = self
             .in_flight
             .iter()

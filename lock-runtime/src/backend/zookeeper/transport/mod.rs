@@ -3,6 +3,7 @@
 
 mod connect;
 mod link;
+mod logins;
 mod wire;
 
 pub(crate) use connect::{Dialer, Opened};
