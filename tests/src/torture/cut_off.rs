@@ -18,6 +18,10 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     for (number, way) in crew.ways.iter().enumerate() {
         let side = if number == inside { &few } else { &many };
         way.proxies().lead_to(side);
+        if fastrand::bool() {
+            // Clients look for a server at once, and not when they find that theirs is silent.
+            way.proxies().cut().await;
+        }
     }
     let fleet = crew.store.fleet();
     fleet.cut_off(&few).await;
