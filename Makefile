@@ -155,11 +155,12 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 	    cargo doc --quiet -p lock-macros -p lock-runtime --all-features --no-deps --target-dir target/release-check
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
-# TCP proxies: it says which. PROFILE names some of the profiles.
+# TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
+TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd all,$(STORE)),--features stores)
 .PHONY: torture
-torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=sentinel, cluster or redlock) and checks
-	cargo build -q -p tests --bin torture
-	cargo run -q -p tests --bin torture -- --seconds $(if $(QUICK),10,60) \
+torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=redis, …, all; PROFILE=cutoff …) and checks
+	cargo build $(TORTURE)
+	cargo run $(TORTURE) -- $(if $(QUICK),--quick) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
 .PHONY: torture-zookeeper

@@ -17,9 +17,14 @@ pub(crate) struct Log(File);
 impl Log {
     /// Appends to the file of this process in `directory`.
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        let path = directory.join(format!("{}.history", std::process::id()));
+        let path = directory.join(Self::file(std::process::id()));
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self(file))
+    }
+
+    /// The name of the file of a process.
+    pub(crate) fn file(process: u32) -> String {
+        format!("{process}.history")
     }
 
     /// Notes an event of that moment, in one line.

@@ -226,10 +226,10 @@ impl Inspector {
 pub struct Direction {
     mode: watch::Sender<Mode>,
     held: watch::Sender<bool>,
-    bytes: AtomicU64,
     inspector: Inspector,
     /// The most bytes that are delivered at once.
     piece: AtomicUsize,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -244,9 +244,9 @@ impl Default for Direction {
         Self {
             mode: watch::Sender::new(Mode::Pass),
             held: watch::Sender::new(false),
-            bytes: AtomicU64::new(0),
             inspector: Inspector::default(),
             piece: AtomicUsize::new(CHUNK),
+            bytes: AtomicU64::new(0),
         }
     }
 }
@@ -276,11 +276,6 @@ impl Direction {
             .expect("the sender is ours");
     }
 
-    /// How many bytes were let through.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
     /// Has `look` see, and change, whatever arrives here before it is delivered, in place of what looked before. It sees
     /// what was read at once: usually whole messages, one or several.
     pub fn inspect(&self, look: impl Fn(&mut Vec<u8>) -> Verdict + Send + Sync + 'static) {
@@ -295,6 +290,11 @@ impl Direction {
     /// Delivers so many bytes at once at the most, `None` for as many as there are.
     pub fn piecemeal(&self, most: Option<usize>) {
         self.piece.store(most.unwrap_or(CHUNK), Ordering::Relaxed);
+    }
+
+    /// How many bytes were let through.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Carries one connection's bytes, and its end, as the mode of the moment says.

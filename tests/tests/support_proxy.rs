@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use tests::{Proxy, within};
+use tests::{Proxy, Verdict, within};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -137,4 +137,57 @@ async fn refuses_new_connections_and_keeps_the_open_ones() {
     let mut stream = connect(&proxy).await;
     say(&mut stream, 3).await;
     assert_eq!(hear(&mut stream).await.expect("an answer"), 3);
+}
+
+/// Looks for a byte and says what becomes of it.
+fn at(byte: u8, verdict: Verdict) -> impl Fn(&mut Vec<u8>) -> Verdict {
+    move |bytes| {
+        if bytes.contains(&byte) {
+            verdict
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+#[tokio::test]
+async fn breaks_at_a_message_or_loses_its_answer() {
+    let server = echo_server().await;
+    for verdict in [Verdict::BreakBefore, Verdict::BreakAfter] {
+        let proxy = Proxy::start(server);
+        proxy.requests().inspect(at(7, verdict));
+        let mut stream = connect(&proxy).await;
+        say(&mut stream, 1).await;
+        assert_eq!(hear(&mut stream).await.expect("an answer"), 1);
+        say(&mut stream, 7).await;
+        assert!(hear(&mut stream).await.is_err(), "the connection breaks");
+    }
+
+    let proxy = Proxy::start(server);
+    proxy.requests().inspect(at(7, Verdict::Unanswered));
+    let mut stream = connect(&proxy).await;
+    for byte in [7, 1] {
+        say(&mut stream, byte).await;
+        let answer = tokio::time::timeout(DELAY, stream.read_u8()).await;
+        assert!(answer.is_err(), "nothing is heard any more");
+    }
+    proxy.requests().ignore();
+    let mut stream = connect(&proxy).await;
+    say(&mut stream, 7).await;
+    assert_eq!(hear(&mut stream).await.expect("an answer"), 7);
+}
+
+#[tokio::test]
+async fn changes_what_goes_through_and_carries_it_in_pieces() {
+    let proxy = Proxy::start(echo_server().await);
+    proxy.requests().piecemeal(Some(1));
+    proxy.replies().inspect(|bytes| {
+        bytes.iter_mut().for_each(|byte| *byte += 1);
+        Verdict::Pass
+    });
+    let mut stream = connect(&proxy).await;
+    stream.write_all(&[1, 2, 3]).await.expect("sent");
+    for byte in [2, 3, 4] {
+        assert_eq!(hear(&mut stream).await.expect("an answer"), byte);
+    }
 }

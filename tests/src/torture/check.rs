@@ -25,7 +25,7 @@ pub struct Report {
     pub stale: usize,
     /// How many holders had a poll beside one of another holder, or after that had entered.
     pub overlaps: usize,
-    /// How long the longest of these ran side by side.
+    /// For how long the longest of these polls ran on.
     pub longest: Duration,
     /// How many more there were since a poll was longer than any may be: the machine was busy, or the process stopped.
     pub overlong: usize,
@@ -93,20 +93,13 @@ impl Report {
             self.overlaps += 1;
             self.longest = self.longest.max(overlap.lasted);
             if promises.exclusive {
-                self.violations.push(format!(
-                    "{}: {:?} and {:?} were polled side by side for {:?}, or one after the other had entered, at {:?}",
-                    lock_name(overlap.first.key),
-                    overlap.first,
-                    overlap.second,
-                    overlap.lasted,
-                    overlap.at
-                ));
+                self.violations.push(overlap.to_string());
             }
         }
         self.check_fences(events, promises);
         for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Late) {
             let key = lock_name(grant.key);
-            let what = format!("{key}: {grant:?} was polled after its deadline at {at:?}");
+            let what = format!("{key}: {grant} was polled after its deadline at {at:?}");
             self.violations.push(what);
         }
     }
@@ -123,7 +116,7 @@ impl Report {
                 self.fences += 1;
                 if promises.fences {
                     let key = lock_name(grant.key);
-                    let what = format!("{key}: {grant:?} entered after {before} at {at:?}");
+                    let what = format!("{key}: {grant} entered after {before} at {at:?}");
                     self.violations.push(what);
                 }
             }

@@ -3,19 +3,25 @@
 use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
     PROCESSES, Profile, Servers, Setting,
     check::Served,
     earlier,
-    history::{Event, Kind, monotonic},
+    history::{Event, History, Kind, monotonic},
     lock_name,
     network::{self, Way},
     site::Site,
     store::Store,
 };
-use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect};
+use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect, eventually};
+
+/// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
+const SERVED_WITHIN: Duration = Duration::from_secs(4);
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
@@ -83,7 +89,34 @@ impl Crew {
             let worker = crew.hire(number).await;
             crew.workers.push(worker);
         }
+        crew.began().await;
         crew
+    }
+
+    /// Waits until every process has had a lock: the first fault finds all at work.
+    async fn began(&mut self) {
+        let history = |worker: &Worker| self.directory().join(History::file(worker.pid()));
+        let began = async || {
+            let files = self.workers.iter().map(history);
+            let mut lengths = files.map(|it| it.metadata().map_or(0, |it| it.len()));
+            lengths.all(|it| it > 0)
+        };
+        if timeout(3 * PATIENCE, eventually(4 * PATIENCE, began))
+            .await
+            .is_err()
+        {
+            let what = "a process got no lock although nothing had failed";
+            self.violations.push(what.to_owned());
+        }
+    }
+
+    /// Waits until the servers agree and serve again after a fault.
+    pub(super) async fn settle(&mut self) {
+        let settled = self.store.fleet().settled();
+        if timeout(2 * PATIENCE, settled).await.is_err() {
+            let what = format!("the servers do not serve again at {:?}", monotonic());
+            self.violations.push(what);
+        }
     }
 
     /// Kills a worker and starts another in its place.
@@ -99,10 +132,10 @@ impl Crew {
         own.map(|(_, worker)| worker.pid()).collect()
     }
 
-    /// Waits for so long, in which these processes have to be granted locks.
-    pub(super) async fn serve(&mut self, processes: Vec<u32>, time: Duration, fault: &'static str) {
+    /// Waits for longer than it takes that others lead and serve, in which these processes have to be granted locks.
+    pub(super) async fn serve(&mut self, processes: Vec<u32>, fault: &'static str) {
         let from = monotonic();
-        sleep(time).await;
+        sleep(self.servers.recovery() + SERVED_WITHIN).await;
         self.served.push(Served {
             processes,
             time: from..monotonic(),

@@ -1,16 +1,8 @@
 //! A leader that is cut off together with some of its clients: those reach nobody else, and others do not reach it.
 
-use std::time::Duration;
-
 use tokio::time::sleep;
 
 use super::{crew::Crew, fault::about};
-use crate::torture::Servers;
-
-/// Longer than it takes that others lead and serve, on a busy machine.
-fn patience(servers: Servers) -> Duration {
-    3 * servers.recovery()
-}
 
 /// Cuts, has another one lead, and joins again.
 pub(super) async fn strike(crew: &mut Crew) -> &'static str {
@@ -26,6 +18,10 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     for (number, way) in crew.ways.iter().enumerate() {
         let side = if number == inside { &few } else { &many };
         way.proxies().lead_to(side);
+        if fastrand::bool() {
+            // Clients look for a server at once, and not when they find that theirs is silent.
+            way.proxies().cut().await;
+        }
     }
     let fleet = crew.store.fleet();
     fleet.cut_off(&few).await;
@@ -34,7 +30,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
         let outside = (0..crew.ways.len()).filter(|it| *it != inside);
         let processes = outside.flat_map(|it| crew.processes(it)).collect();
         let fault = "others than their servers were cut off";
-        crew.serve(processes, patience(crew.servers), fault).await;
+        crew.serve(processes, fault).await;
     } else {
         sleep(about(2 * ttl)).await;
     }
@@ -45,8 +41,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
         }
         way.proxies().pass();
     }
-    let fleet = crew.store.fleet();
-    fleet.rejoin(&few).await;
-    fleet.settled().await;
+    crew.store.fleet().rejoin(&few).await;
+    crew.settle().await;
     "leaders cut off with their clients"
 }

@@ -106,6 +106,22 @@ pub(super) struct Grant {
     number: u32,
 }
 
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            fence,
+            mode,
+            process,
+            number,
+            ..
+        } = self;
+        write!(
+            f,
+            "grant {number} of process {process} ({mode}, fence {fence})"
+        )
+    }
+}
+
 /// One line of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
@@ -125,6 +141,11 @@ impl History {
         let log = Log::open(directory)?;
         let grants = AtomicU32::new(0);
         Ok(Self { log, grants })
+    }
+
+    /// The name of the file of a process.
+    pub(super) fn file(process: u32) -> String {
+        Log::file(process)
     }
 
     /// A grant to this process.
@@ -189,5 +210,25 @@ fn parse(process: &str, at: Duration, words: &str) -> Event {
             process: process.parse().expect("a process"),
             number: number.parse().expect("a number"),
         },
+    }
+}
+
+#[cfg(test)]
+impl Event {
+    /// A poll of the holder with this number, from one millisecond to another; its fence is its number.
+    pub(super) fn poll(number: u32, mode: Mode, kind: Kind, at: u64, until: u64) -> Self {
+        let grant = Grant {
+            key: 0,
+            fence: number.into(),
+            mode,
+            process: 1,
+            number,
+        };
+        Self {
+            at: Duration::from_millis(at),
+            until: Duration::from_millis(until),
+            kind,
+            grant,
+        }
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
             "connections cut"
         }
         _ => {
-            way.piecemeal(Some(fastrand::usize(1..64)));
+            way.piecemeal(Some(fastrand::usize(32..512)));
             if fastrand::bool() {
                 way.cut().await;
             }

@@ -17,6 +17,7 @@ mod messages;
 mod network;
 mod polls;
 mod probe;
+mod profile;
 mod proxies;
 mod redis;
 mod servers;
@@ -31,10 +32,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 pub use check::Report;
-pub use fault::{Profile, Protection};
 pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
+pub use profile::{Profile, Protection};
 pub use servers::Servers;
 pub(crate) use site::{Blow, Site};
 

@@ -2,10 +2,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     time::Duration,
 };
 
-use super::history::{Event, Grant, Kind, Mode};
+use super::{
+    history::{Event, Grant, Kind, Mode},
+    lock_name,
+};
 
 /// Two holders of which each excludes the other.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +19,34 @@ pub(super) struct Overlap {
     pub(super) second: Grant,
     /// When both were seen.
     pub(super) at: Duration,
-    /// How long both polls ran.
+    /// For how long the poll of the one ran on when that of the other had begun; nothing if it had ended.
     pub(super) lasted: Duration,
     /// Whether the first one's poll was longer than any may be.
     pub(super) overlong: bool,
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            first,
+            second,
+            at,
+            lasted,
+            ..
+        } = self;
+        let key = lock_name(first.key);
+        if lasted.is_zero() {
+            write!(
+                f,
+                "{key}: {first} was polled after {second} had entered, at {at:?}"
+            )
+        } else {
+            write!(
+                f,
+                "{key}: a poll of {first} ran on for {lasted:?} when {second} was polled, at {at:?}"
+            )
+        }
+    }
 }
 
 /// Finds those among the events of one lock, which are in the order of their times, once for each two holders.
@@ -66,7 +94,7 @@ fn beside(poll: &Event, running: &[&Event], order: &Order, margin: Duration) -> 
             first,
             second,
             at: poll.at,
-            lasted: other.until.min(poll.until).saturating_sub(poll.at),
+            lasted: other.until.saturating_sub(poll.at),
             overlong: is_first && other.until.saturating_sub(other.at) > margin,
         }
     };
@@ -114,5 +142,75 @@ impl Order {
         latest
             .filter(|(number, _)| *number > own)
             .map(|(_, it)| *it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARGIN: Duration = Duration::from_millis(50);
+
+    fn found(mode: Mode, polls: &[(u32, u64, u64)]) -> Vec<(u32, u32, bool)> {
+        let mut entered = HashSet::new();
+        let events: Vec<_> = polls
+            .iter()
+            .map(|(number, at, until)| {
+                let first = entered.insert(*number);
+                let kind = if first { Kind::Enter } else { Kind::Poll };
+                Event::poll(*number, mode, kind, *at, *until)
+            })
+            .collect();
+        let events: Vec<_> = events.iter().collect();
+        let found = overlaps(&events, MARGIN);
+        let number = |grant: Grant| u32::try_from(grant.fence).expect("a small number");
+        let found = found.iter();
+        found
+            .map(|it| (number(it.first), number(it.second), it.overlong))
+            .collect()
+    }
+
+    #[test]
+    fn polls_one_after_the_other_do_not_overlap() {
+        let polls = [(1, 0, 10), (1, 20, 30), (2, 30, 40), (3, 41, 90)];
+        assert_eq!(found(Mode::Alone, &polls), []);
+    }
+
+    #[test]
+    fn a_poll_that_runs_on_when_another_holder_enters_is_found() {
+        let polls = [(1, 0, 10), (1, 20, 60), (2, 59, 65), (2, 70, 71)];
+        assert_eq!(found(Mode::Alone, &polls), [(1, 2, false)]);
+    }
+
+    #[test]
+    fn a_poll_that_is_longer_than_the_margin_is_told_apart() {
+        let polls = [(1, 0, 10), (1, 20, 71), (2, 60, 65)];
+        assert_eq!(found(Mode::Alone, &polls), [(1, 2, true)]);
+    }
+
+    #[test]
+    fn a_poll_after_another_holder_has_entered_is_found_however_long_it_is() {
+        let polls = [(1, 0, 10), (2, 20, 25), (1, 30, 31)];
+        assert_eq!(found(Mode::Alone, &polls), [(1, 2, false)]);
+        let polls = [(1, 0, 10), (2, 20, 90), (1, 30, 31)];
+        assert_eq!(found(Mode::Alone, &polls), [(1, 2, false)]);
+    }
+
+    #[test]
+    fn readers_overlap_each_other_and_no_writer() {
+        let polls = [(1, 0, 40), (2, 10, 40), (3, 20, 30), (1, 45, 46)];
+        assert_eq!(found(Mode::Read, &polls), []);
+        let reader = Event::poll(1, Mode::Read, Kind::Enter, 0, 40);
+        let writer = Event::poll(2, Mode::Alone, Kind::Enter, 30, 31);
+        let found = overlaps(&[&reader, &writer], MARGIN);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn no_more_than_the_permits_overlap() {
+        let polls = [(1, 0, 40), (2, 10, 40), (3, 20, 30), (4, 30, 31)];
+        assert_eq!(found(Mode::Permits(3), &polls), []);
+        let polls = [(1, 0, 40), (2, 10, 40), (3, 20, 30), (4, 29, 31)];
+        assert_eq!(found(Mode::Permits(3), &polls).len(), 1);
     }
 }

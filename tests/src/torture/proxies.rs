@@ -14,7 +14,7 @@ const DIGITS: usize = 5;
 /// One proxy to each server, in their order.
 #[derive(Debug)]
 pub(super) struct Proxies {
-    proxies: Vec<Proxy>,
+    to_servers: Vec<Proxy>,
     requests: Arc<Trap>,
     replies: Arc<Trap>,
 }
@@ -26,16 +26,16 @@ impl Proxies {
     /// Those to these servers.
     pub(super) fn start(targets: &[SocketAddr]) -> Self {
         let this = Self {
-            proxies: targets.iter().copied().map(Proxy::start).collect(),
+            to_servers: targets.iter().copied().map(Proxy::start).collect(),
             requests: Arc::default(),
             replies: Arc::default(),
         };
-        let ports = targets.iter().zip(&this.proxies);
+        let ports = targets.iter().zip(&this.to_servers);
         let ports: Vec<_> = ports
             .map(|(target, proxy)| (target.port().to_string(), proxy.addr().port().to_string()))
             .collect();
         let ports: Arc<Ports> = ports.into();
-        for proxy in &this.proxies {
+        for proxy in &this.to_servers {
             let (ports, trap) = (Arc::clone(&ports), Arc::clone(&this.replies));
             proxy.replies().inspect(move |bytes| {
                 translate(bytes, &ports);
@@ -48,7 +48,7 @@ impl Proxies {
     }
 
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        self.proxies.iter().map(Proxy::addr).collect()
+        self.to_servers.iter().map(Proxy::addr).collect()
     }
 
     pub(super) fn trap(&self, from_server: bool) -> &Trap {
@@ -61,7 +61,7 @@ impl Proxies {
 
     /// Delivers nothing of these to any server, or from it.
     pub(super) fn hold(&self, requests: bool, replies: bool) {
-        for proxy in &self.proxies {
+        for proxy in &self.to_servers {
             if requests {
                 proxy.requests().hold();
             }
@@ -73,7 +73,7 @@ impl Proxies {
 
     /// Lets nothing through to all servers but these.
     pub(super) fn lead_to(&self, servers: &[usize]) {
-        for (number, proxy) in self.proxies.iter().enumerate() {
+        for (number, proxy) in self.to_servers.iter().enumerate() {
             if !servers.contains(&number) {
                 proxy.requests().hold();
                 proxy.replies().hold();
@@ -83,12 +83,12 @@ impl Proxies {
 
     /// Makes all that a server says late.
     pub(super) fn delay(&self, server: usize, delay: Duration) {
-        self.proxies[server].replies().delay(delay);
+        self.to_servers[server].replies().delay(delay);
     }
 
     /// Carries so few bytes at once.
     pub(super) fn piecemeal(&self, most: Option<usize>) {
-        for proxy in &self.proxies {
+        for proxy in &self.to_servers {
             proxy.requests().piecemeal(most);
             proxy.replies().piecemeal(most);
         }
@@ -96,14 +96,14 @@ impl Proxies {
 
     /// Lets everything through again.
     pub(super) fn pass(&self) {
-        for proxy in &self.proxies {
+        for proxy in &self.to_servers {
             proxy.requests().pass();
             proxy.replies().pass();
         }
     }
 
     pub(super) async fn cut(&self) {
-        for proxy in &self.proxies {
+        for proxy in &self.to_servers {
             proxy.cut().await;
         }
     }

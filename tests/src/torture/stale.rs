@@ -4,12 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{
-    crew::Crew,
-    fault::about,
-    history::monotonic,
-    store::{Fleet, Store},
-};
+use super::{Servers, crew::Crew, fault::about, history::monotonic, store::Fleet};
 
 /// How late the answers of a slow server are: later than a client waits for the others' once one has answered.
 fn lateness() -> Duration {
@@ -58,13 +53,15 @@ async fn halting(fleet: &mut dyn Fleet, server: usize, time: Duration) {
 /// former leader still answers.
 async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     let ttl = crew.servers.ttl();
-    let blind = match &crew.store {
-        // One that sees is enough to replace the master.
-        Store::Redis(_) => fastrand::usize(1..witnesses.len()),
-        // A majority has to.
-        _ => 1,
+    let are_sentinels = crew.servers == Servers::Sentinel;
+    // One sentinel that sees is enough to replace the master. Others keep locks, or copies of them.
+    let blind = if are_sentinels {
+        fastrand::usize(1..witnesses.len())
+    } else {
+        1
     };
     let (blind, seeing) = witnesses.split_at(blind);
+    let seeing = if are_sentinels { seeing } else { &[] };
     let late = lateness();
     for way in &crew.ways {
         for server in seeing {
@@ -83,8 +80,7 @@ async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     // About when clients ask them.
     sleep(late.mul_f64(2.0 * fastrand::f64())).await;
     let fleet = crew.store.fleet();
-    let stopped = matches!(crew.servers, super::Servers::Sentinel);
-    if stopped {
+    if are_sentinels {
         for witness in blind {
             fleet.see(*witness);
         }
@@ -92,14 +88,13 @@ async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     if fastrand::bool() {
         let processes = (0..crew.ways.len()).flat_map(|it| crew.processes(it));
         let fault = "some servers were slow, or had old news";
-        let time = 3 * crew.servers.recovery();
-        crew.serve(processes.collect(), time, fault).await;
+        crew.serve(processes.collect(), fault).await;
     } else {
         sleep(about(2 * ttl)).await;
     }
     pass(crew);
     let fleet = crew.store.fleet();
-    if !stopped {
+    if !are_sentinels {
         for witness in blind {
             fleet.see(*witness);
         }
@@ -107,7 +102,7 @@ async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     if replaced {
         fleet.rejoin(&[leader]).await;
     }
-    fleet.settled().await;
+    crew.settle().await;
 }
 
 fn pass(crew: &Crew) {

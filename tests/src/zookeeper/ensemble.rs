@@ -58,10 +58,10 @@ impl ZooKeeperEnsemble {
         property: &str,
     ) -> Option<Self> {
         let settings = format!(
-            "tickTime={tick}\nsyncLimit={sync_limit}\n{}{property}\n",
+            "tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n{}{property}\n",
             launch::PROPERTY
         );
-        Self::begin(test, &settings, Between::DataIsProxied).await
+        Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
     /// The same without proxies, which take time.

@@ -1,0 +1,227 @@
+//! The profiles of faults: which stores each is for, what it needs, and what holds in spite of it.
+
+use std::time::Duration;
+
+use super::{Servers, check::Promises, limits};
+
+/// A kind of fault, tortured with for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Processes are stopped past their leases, and killed.
+    Clients,
+    /// A server is stopped.
+    Server,
+    /// The network loses what goes one way or both ways, and breaks connections.
+    Network,
+    /// Scripts, subscriptions and connections are dropped, a server pauses.
+    Connections,
+    /// Keys are deleted and stolen, and locks taken away by force.
+    Keys,
+    /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
+    Failover(Protection),
+    /// Two of five independent servers stop, or start again empty.
+    Minority,
+    /// The clocks of two of them jump.
+    Clocks,
+    /// Three of them stop, or start again empty.
+    Majority,
+    /// A leader is cut off together with some of its clients from all other servers and clients.
+    CutOff(Protection),
+    /// Those that tell who leads, or followers, are slow or have old news.
+    Stale,
+    /// The clocks of all servers step back, and forth while nobody has a lock.
+    Clock,
+    /// Connections break at a certain message.
+    Messages,
+    /// Servers and what is between them limit streams, buffers and the size of packets.
+    Limits,
+}
+
+/// What keeps a lock from being granted twice where a master has been replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing: what has not reached the replicas is lost.
+    None,
+    /// A grant counts when all replicas have it.
+    Replicas,
+    /// A new master grants nothing until all leases have ended that it may not know of; the old one, without its
+    /// replicas, grants nothing any more.
+    Quarantine,
+}
+
+impl Protection {
+    /// What the masters are configured with.
+    pub(crate) fn options(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::None | Self::Replicas => &[],
+            Self::Quarantine => &[
+                ("min-replicas-to-write", "1"),
+                ("min-replicas-max-lag", "1"),
+            ],
+        }
+    }
+
+    /// What the URL of the servers says of locks, of which none has a longer lease than that.
+    pub(crate) fn query(self, servers: Servers, longest: Duration) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Replicas => format!("?replicas={}", servers.replicas()),
+            Self::Quarantine => {
+                let longest = longest.as_millis();
+                format!("?quarantine={longest}ms&ttl={longest}ms")
+            }
+        }
+    }
+}
+
+impl Profile {
+    /// All of them, by the names that the command line knows.
+    pub const ALL: [(&str, Self); 17] = [
+        ("clients", Self::Clients),
+        ("server", Self::Server),
+        ("network", Self::Network),
+        ("connections", Self::Connections),
+        ("keys", Self::Keys),
+        ("failover", Self::Failover(Protection::None)),
+        ("failover-replicas", Self::Failover(Protection::Replicas)),
+        (
+            "failover-quarantine",
+            Self::Failover(Protection::Quarantine),
+        ),
+        ("minority", Self::Minority),
+        ("clocks", Self::Clocks),
+        ("majority", Self::Majority),
+        ("cutoff", Self::CutOff(Protection::Quarantine)),
+        ("cutoff-replicas", Self::CutOff(Protection::Replicas)),
+        ("stale", Self::Stale),
+        ("clock", Self::Clock),
+        ("messages", Self::Messages),
+        ("limits", Self::Limits),
+    ];
+
+    /// Whether it is one of the few that run at every change.
+    pub fn is_standard(self) -> bool {
+        !matches!(
+            self,
+            Self::CutOff(_) | Self::Stale | Self::Clock | Self::Messages | Self::Limits
+        )
+    }
+
+    /// Whether such servers can be tortured with it.
+    pub fn suits(self, servers: Servers) -> bool {
+        match self {
+            Self::Clients | Self::Messages => true,
+            Self::Minority | Self::Clocks | Self::Majority => servers == Servers::Redlock,
+            Self::Failover(_) => matches!(servers, Servers::Sentinel | Servers::Cluster),
+            Self::Network => !matches!(
+                servers,
+                Servers::Sentinel | Servers::Cluster | Servers::Redlock
+            ),
+            Self::Server => servers != Servers::Redlock,
+            Self::Connections | Self::Keys => servers.chain(),
+            Self::CutOff(Protection::Replicas) => servers.replicas() > 0,
+            Self::CutOff(_) | Self::Stale => servers.fails_over() || servers == Servers::Redlock,
+            Self::Clock => servers.chain() || servers == Servers::Redlock,
+            Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),
+        }
+    }
+
+    /// Whether it needs a proxy to each server.
+    pub(super) fn needs_proxies(self) -> bool {
+        matches!(
+            self,
+            Self::CutOff(_) | Self::Stale | Self::Messages | Self::Limits
+        )
+    }
+
+    /// Whether it does something to the ways between processes and servers.
+    pub(super) fn needs_ways(self) -> bool {
+        self.needs_proxies() || self == Self::Network
+    }
+
+    /// How many tasks more each process has.
+    pub(super) fn more_tasks(self) -> usize {
+        if self == Self::Limits {
+            limits::TASKS
+        } else {
+            0
+        }
+    }
+
+    /// What servers of Redis are configured with beside what protects them.
+    pub(super) fn limits(self) -> &'static [(&'static str, &'static str)] {
+        if self == Self::Limits {
+            limits::OPTIONS
+        } else {
+            &[]
+        }
+    }
+
+    /// What keeps its locks.
+    pub(super) fn protection(self, servers: Servers) -> Protection {
+        match self {
+            Self::Failover(protection) => protection,
+            _ if servers == Servers::Redlock => Protection::Quarantine,
+            Self::CutOff(protection) if servers.replicas() > 0 => protection,
+            Self::Stale if servers.replicas() > 0 => Protection::Quarantine,
+            _ => Protection::None,
+        }
+    }
+
+    /// How many grants a minute has at the least, if it shows anything.
+    pub fn grants(self, servers: Servers) -> f64 {
+        // Much of the time of the others there is nobody who grants anything.
+        servers.grants() * if self.is_standard() { 1.0 } else { 0.1 }
+    }
+
+    /// How often a lock is passed on in a process in a minute at the least.
+    pub fn hand_overs(self, servers: Servers) -> f64 {
+        if servers.chain() && self.is_standard() {
+            500.0
+        } else {
+            0.0
+        }
+    }
+
+    /// How many locks are lost by it in a minute at the least, if it shows anything.
+    pub fn losses(self, servers: Servers) -> f64 {
+        match self {
+            // Most leases outlive a failover.
+            Self::Clocks
+            | Self::Failover(_)
+            | Self::Stale
+            | Self::Clock
+            | Self::Messages
+            | Self::Limits => 0.0,
+            Self::CutOff(_) => 1.0,
+            _ if servers.elects() => 1.0,
+            // Most bodies end before they hear of it; of a minority only those hear who were stopped.
+            Self::Keys | Self::Minority => 5.0,
+            // It strikes one of three masters, and few of its leases.
+            Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
+            _ => 20.0,
+        }
+    }
+
+    /// What holds in spite of it.
+    pub(super) fn promises(self, servers: Servers) -> Promises {
+        // Where somebody else meddles with the keys, bodies may overlap, and one that a lock is passed on to in its
+        // process may be entered after a later one elsewhere.
+        let kept = !matches!(self, Self::Keys | Self::Failover(Protection::None));
+        Promises {
+            exclusive: kept,
+            fences: kept && servers.fences(),
+            margin: servers.margin(),
+        }
+    }
+
+    /// How long nothing is done behind a fault that has lasted so long.
+    pub(super) fn rest(self, lasted: Duration) -> Duration {
+        let usual = Duration::from_millis(fastrand::u64(50..300));
+        match self {
+            // Little is granted until the old master is a replica.
+            Self::Failover(_) => usual.max(lasted.mul_f64(fastrand::f64())),
+            _ => usual,
+        }
+    }
+}
