@@ -187,7 +187,7 @@ simulate: ## Runs the protocol against a model of the server with 100,000 seeds 
 	LOCK_SEEDS=$(or $(SEEDS),0..100000) cargo test -q --release -p lock-runtime --lib simulation -- --nocapture
 
 .PHONY: mutants
-mutants: setup ## Breaks one promise at a time and prints the test that notices
+mutants: setup ## Breaks one promise at a time and prints the test that notices (FRESH=1: also what is known)
 	tests/mutations/run
 
 .PHONY: mutants-rust

@@ -17,6 +17,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::woken::OnlyWoken;
+
 /// No promise is about times as long as this: something hangs.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -33,12 +35,12 @@ pub fn unique(name: impl Display) -> String {
     format!("{name}-{}-{count}", process::id())
 }
 
-/// The future's output; panics with the caller's line when it takes longer than `limit`.
+/// The future's output; panics with the caller's line when it takes longer than `limit`, or is never woken.
 #[track_caller]
 pub fn within<F: Future>(limit: Duration, future: F) -> impl Future<Output = F::Output> {
     let caller = Location::caller();
     async move {
-        let outcome = timeout(limit, future).await;
+        let outcome = timeout(limit, OnlyWoken::new(future)).await;
         outcome.unwrap_or_else(|_| panic!("{caller}: not done within {limit:?}"))
     }
 }

@@ -40,6 +40,7 @@ mod server;
 mod steps;
 mod stores;
 pub mod torture;
+mod woken;
 mod worker;
 mod zookeeper;
 

@@ -207,9 +207,11 @@ async fn who_gives_up_meanwhile_leaves_the_line() {
     server.restart().await;
     eventually(PATIENCE, async || server.listeners().await == 2).await;
     waiter.abort();
+    // The lock is held on, so that no release takes it out of the queue.
+    server.in_line("key", 0).await;
+    assert!(guard.is_held(), "{guard:?}");
     drop(guard);
     let next = take_when_granted(&locks, LONGEST).await;
-    server.in_line("key", 0).await;
     release(next).await;
 }
 

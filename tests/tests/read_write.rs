@@ -3,7 +3,7 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use lock_runtime::{Acquire, FencingToken, LockError, LockGuard, LockManager, LockRequest};
@@ -74,11 +74,15 @@ async fn readers_who_queue_up_together_enter_together(store: Store) {
         let locks = [&locks, &others][number % 2];
         waiters.push(in_line(locks, read(locks)).await);
     }
+    let released = Instant::now();
     release(writer).await;
     let mut readers = Vec::new();
     for waiter in waiters {
         readers.push(within(PATIENCE, waiter).await.unwrap());
     }
+    // Questions, which each connection asks once a second, would let in one after the other.
+    let took = released.elapsed();
+    assert!(took < Duration::from_secs(3), "one by one: {took:?}");
     assert!(readers.iter().all(LockGuard::is_held));
 }
 
@@ -212,9 +216,12 @@ async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(store: Store) {
     let wait = Duration::from_millis(300);
     let writer = in_line(&others, write(&others).wait(wait)).await;
     let behind = in_line(&locks, read(&locks)).await;
+    let joined = Instant::now();
     let error = within(PATIENCE, writer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    let (took, reader) = timed(behind).await;
+    let reader = within(PATIENCE, behind).await;
+    // It asks a second after it has joined.
+    let took = joined.elapsed();
     assert!(reader.unwrap().is_held());
     assert!(took < Duration::from_millis(900), "asked for: {took:?}");
 }

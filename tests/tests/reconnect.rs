@@ -55,6 +55,23 @@ async fn a_restart_that_loses_the_data() {
 }
 
 #[tokio::test]
+async fn a_counter_that_was_set_back_is_raised_by_the_next_connection() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let key = unique("set-back");
+    let guard = take(&locks, &key, TTL).await;
+    let fence = guard.fencing_token();
+    release(guard).await;
+    // As an old copy of the data has it: an hour behind the clock.
+    let before = fence.get() - 3_600_000_000;
+    let set = ["SET", RedisServer::FENCE_KEY, &before.to_string()];
+    server.cmd(&set).await;
+    let other = connect(server.url()).await;
+    let guard = take(&other, &key, TTL).await;
+    assert!(guard.fencing_token() > fence, "the fence fell back");
+}
+
+#[tokio::test]
 async fn every_connection_is_killed_again_and_again() {
     let server = RedisServer::start().await;
     let config = LockConfig::new(server.url()).expect("a valid URL");

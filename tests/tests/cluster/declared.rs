@@ -40,6 +40,23 @@ async fn every_key_that_a_script_uses_is_named_in_its_call() {
 }
 
 #[tokio::test]
+async fn a_counter_that_is_ahead_of_the_clock_goes_on() {
+    let server = RedisServer::start().await;
+    let locks = connect(format!("{}?layout=declared", server.url())).await;
+    let guard = take(&locks, "key", LONG).await;
+    // As of a master whose clock is an hour ahead.
+    let ahead = guard.fencing_token().get() + 3_600_000_000;
+    release(guard).await;
+    let counter = format!("{}:f", RedisServer::owner_key("key"));
+    server.cmd(&["SET", &counter, &ahead.to_string()]).await;
+    for turn in 1..=3 {
+        let guard = take(&locks, "key", LONG).await;
+        assert_eq!(guard.fencing_token().get(), ahead + turn);
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
 async fn those_who_want_one_lock_go_together() {
     const CROWD: u64 = 256;
 

@@ -42,6 +42,11 @@ async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
     let tried = locks.lock("first").ttl(LONG).wait(second).acquire();
     let held = within(PATIENCE, tried).await;
     assert!(held.is_err() && !waiter.is_finished(), "{held:?}");
+    // Nobody has it or waits for it.
+    let free = key_of(&fleet, node).await;
+    let tried = locks.lock(&free).ttl(LONG).wait(second).acquire();
+    let held = within(PATIENCE, tried).await;
+    assert!(held.is_err(), "{held:?}");
 
     let elsewhere = key_of(&fleet, (node + 1) % 3).await;
     let guard = take(&locks, &elsewhere, LONG).await;

@@ -5,6 +5,7 @@ mod code_blocks;
 mod events;
 mod metrics;
 mod named_tests;
+mod planted;
 mod references;
 mod repository;
 mod spans;

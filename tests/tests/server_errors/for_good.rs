@@ -89,6 +89,9 @@ async fn a_command_that_is_forbidden_until_the_lease_ends() {
     let pulse = Pulse::default();
     let body = work(scene.take(&key).await, &pulse, 2 * TTL);
     rights(&scene, &["-evalsha", "-eval"]).await;
+    // Then nothing but a release makes the lock free again.
+    let owner = RedisServer::owner_key(&key);
+    scene.server.cmd(&["PERSIST", &owner]).await;
     let forbidden = Instant::now();
     let outcome = within(2 * TTL, body).await.expect("no panic");
     let error = outcome.expect_err("nothing renewed it");

@@ -145,6 +145,25 @@ async fn a_lock_that_is_held_for_as_long_as_it_may_is_not_lost(store: Store) {
     }
 }
 
+async fn a_body_that_computes_past_its_deadline_overruns(store: Store) {
+    record();
+    let locks = store.manager().await;
+    let key = unique("overrun");
+    let request = locks.lock(&key).ttl(Duration::from_secs(1)).renew(false);
+    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let computes = async {
+        while guard.is_held() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        "computed"
+    };
+    let computed = within(PATIENCE, guard.hold(computes)).await.unwrap();
+    assert_eq!(computed, "computed");
+    let overrun = event(&key, "overrun").await;
+    assert_eq!(overrun.level, Level::WARN);
+    assert_eq!(overrun.fields.number("fence"), guard.fencing_token().get());
+}
+
 async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
     record();
     let locks = store.manager().await;
@@ -166,6 +185,7 @@ async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
 
 on_every_store! {
     a_lock_that_is_held_for_as_long_as_it_may_is_not_lost,
+    a_body_that_computes_past_its_deadline_overruns,
     the_limit_of_a_call_that_joins_is_told_of_the_lock,
     a_call_tells_of_itself_in_numbers,
     a_waiter_tells_how_long_it_has_waited,
