@@ -97,6 +97,15 @@ enum State {
     },
 }
 
+impl State {
+    fn standing(&self) -> Option<&Standing> {
+        match self {
+            Self::Up { standing, .. } => standing.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// A pipeline whose answers have not all come in.
 struct InFlight {
     sent: Vec<Sent>,
@@ -186,7 +195,7 @@ impl<D: Desk> Link<D> {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up { wire, .. } = &self.state else {
+        let State::Up { wire, standing, .. } = &self.state else {
             return false;
         };
         let login = self.login.take_sent();
@@ -204,7 +213,7 @@ impl<D: Desk> Link<D> {
             self.names.together()
         };
         let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, together);
-        let doubts = self.doubt(&sent, &mut pipeline);
+        let doubts = Doubts::ask(&sent, standing.as_ref(), self.role, &mut pipeline);
         self.forgotten.clear();
         let answers = wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {

@@ -56,7 +56,8 @@ impl<D: Desk> Link<D> {
                 return self.broken(now, cause);
             }
         };
-        if let Some(said) = self.settle_doubts(doubts, &mut values) {
+        let standing = self.state.standing();
+        if let Some(said) = doubts.settle(&mut values, standing, &mut self.role) {
             let cause: Cause = Arc::new(said);
             self.unknown(now, sent, &cause);
             return self.broken(now, cause);

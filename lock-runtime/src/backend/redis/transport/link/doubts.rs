@@ -2,12 +2,10 @@
 
 use redis::{Pipeline, Value};
 
-use super::{Link, State};
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::reply::ServerSaid;
 use crate::backend::redis::transport::connect::Dialer;
-use crate::backend::redis::transport::desk::Desk;
 use crate::backend::redis::transport::prepare::is_master;
 use crate::backend::redis::transport::quarantine::Standing;
 
@@ -38,19 +36,17 @@ impl Question {
     }
 }
 
-impl<D: Desk> Link<D> {
-    /// Adds the questions that these calls need.
-    pub(super) fn doubt(&self, sent: &[Sent], pipeline: &mut Pipeline) -> Doubts {
-        let has_standing = matches!(
-            self.state,
-            State::Up {
-                standing: Some(_),
-                ..
-            }
-        );
-        let doubts = Doubts {
-            standing: has_standing && sent.iter().any(|it| it.call.may_win()),
-            role: self.role == Question::Asked && sent.iter().any(|it| is_read(&it.call)),
+impl Doubts {
+    /// Adds the questions that these calls need to their pipeline.
+    pub(super) fn ask(
+        sent: &[Sent],
+        standing: Option<&Standing>,
+        role: Question,
+        pipeline: &mut Pipeline,
+    ) -> Self {
+        let doubts = Self {
+            standing: standing.is_some() && sent.iter().any(|it| it.call.may_win()),
+            role: role == Question::Asked && sent.iter().any(|it| is_read(&it.call)),
         };
         if doubts.standing {
             pipeline.add_command(Standing::question());
@@ -62,33 +58,27 @@ impl<D: Desk> Link<D> {
     }
 
     /// Takes their answers out. Says why none of the others counts, if so.
-    pub(super) fn settle_doubts(
-        &mut self,
-        doubts: Doubts,
+    pub(super) fn settle(
+        self,
         values: &mut Vec<Value>,
+        before: Option<&Standing>,
+        asked: &mut Question,
     ) -> Option<ServerSaid> {
-        let role = doubts.role.then(|| values.pop().unwrap_or(Value::Nil));
-        let standing = doubts.standing.then(|| values.pop().unwrap_or(Value::Nil));
+        let role = self.role.then(|| values.pop().unwrap_or(Value::Nil));
+        let standing = self.standing.then(|| values.pop().unwrap_or(Value::Nil));
         if let Some(Value::ServerError(_)) = role {
             // That may be forbidden.
-            self.role = Question::LeftOut;
+            *asked = Question::LeftOut;
         } else if role.is_some_and(|role| !is_master(&role)) {
             return Some(ServerSaid(
                 "the server is a replica, and not the master".into(),
             ));
         }
         let refused = values.iter().all(|it| matches!(it, Value::ServerError(_)));
-        let changed = standing.is_some_and(|it| self.has_changed(&it, refused));
+        let changed = standing
+            .zip(before)
+            .is_some_and(|(now, before)| before.has_changed(&now, refused));
         changed.then(|| ServerSaid("the server was a replica for a while".into()))
-    }
-
-    /// Whether the server may have forgotten locks since the connection opened.
-    fn has_changed(&self, answer: &Value, refused: bool) -> bool {
-        let State::Up { standing, .. } = &self.state else {
-            return false;
-        };
-        let standing = standing.as_ref();
-        standing.is_some_and(|it| it.has_changed(answer, refused))
     }
 }
 
