@@ -1,6 +1,6 @@
 //! The bugs in `tests/mutations`, as CONTRIBUTING.md describes them: which promise each breaks, and which test notices.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::repository::{files_below, read, root};
 
@@ -16,14 +16,14 @@ impl Planted {
     fn all() -> Vec<Self> {
         let files = files_below(&root().join("tests/mutations")).into_iter();
         let patches = files.filter(|file| file.extension().is_some_and(|it| it == "patch"));
-        patches.map(Self::read).collect()
+        patches.map(|file| Self::read(&file)).collect()
     }
 
-    fn read(file: PathBuf) -> Self {
+    fn read(file: &Path) -> Self {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         Self {
             name: name.into_owned(),
-            text: std::fs::read_to_string(&file).expect("a patch is text"),
+            text: std::fs::read_to_string(file).expect("a patch is text"),
         }
     }
 

@@ -151,14 +151,14 @@ async fn a_body_that_computes_past_its_deadline_overruns(store: Store) {
     let key = unique("overrun");
     let request = locks.lock(&key).ttl(Duration::from_secs(1)).renew(false);
     let guard = within(PATIENCE, request.acquire()).await.unwrap();
-    let computes = async {
+    let body = async {
         while guard.is_held() {
             std::thread::sleep(Duration::from_millis(1));
         }
         "computed"
     };
-    let computed = within(PATIENCE, guard.hold(computes)).await.unwrap();
-    assert_eq!(computed, "computed");
+    let output = within(PATIENCE, guard.hold(body)).await.unwrap();
+    assert_eq!(output, "computed");
     let overrun = event(&key, "overrun").await;
     assert_eq!(overrun.level, Level::WARN);
     assert_eq!(overrun.fields.number("fence"), guard.fencing_token().get());
