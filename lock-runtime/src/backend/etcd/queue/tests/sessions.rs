@@ -222,9 +222,10 @@ fn an_entry_on_a_lease_that_has_ended_is_not_granted_on_another_one() {
         story.acquire(1, |terms| terms.key = LockKey::from("other"));
         let late = story.claim_call(Step::Enter);
         another_lease(&mut story);
-        let answer = match made {
-            true => entered(9, vec![]),
-            false => txn(11, false, vec![]),
+        let answer = if made {
+            entered(9, vec![])
+        } else {
+            txn(11, false, vec![])
         };
         story.answer(&late, Ok(answer));
         assert!(story.outcome().is_none(), "its entry is gone");
