@@ -182,7 +182,9 @@ async fn changes_what_goes_through_and_carries_it_in_pieces() {
     let proxy = Proxy::start(echo_server().await);
     proxy.requests().piecemeal(Some(1));
     proxy.replies().inspect(|bytes| {
-        bytes.iter_mut().for_each(|byte| *byte += 1);
+        for byte in bytes {
+            *byte += 1;
+        }
         Verdict::Pass
     });
     let mut stream = connect(&proxy).await;

@@ -61,8 +61,8 @@ async fn what_one_has_told_holds_though_it_is_slow_and_the_others_have_not_heard
             (locks, two)
         });
     }
-    let tried = tries.join_all().await;
-    let two = tried.iter().filter(|(_, two)| *two).count();
+    let ended = tries.join_all().await;
+    let two = ended.iter().filter(|(_, two)| *two).count();
     let stayed = old.listeners().await;
     assert_eq!((two, stayed), (0, 0), "of {TRIALS}: two holders, stayed");
     assert!(told.is_ok(), "not all of them went to the new master");

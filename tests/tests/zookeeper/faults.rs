@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockManager, LockRequest};
+use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
     LONG, PATIENCE, Proxy, ZooKeeperServer, connect, in_line, poll_once, release, settled,
     take_turn, within,
@@ -171,7 +171,7 @@ async fn any_number_of_watches_goes_on_over_another_connection() {
     scene.proxy.cut().await;
     let other = scene.ours.lock("other").wait(PATIENCE).acquire();
     release(within(PATIENCE, other).await.unwrap()).await;
-    assert!(guards.iter().all(|it| it.is_held()));
+    assert!(guards.iter().all(LockGuard::is_held));
     let guard = guards.pop().unwrap();
     let key = guard.key().clone();
     assert_eq!(scene.theirs.force_release(key).await.unwrap(), 1);
@@ -250,6 +250,6 @@ async fn a_session_goes_on_after_the_server_was_restored() {
     assert!(guard.is_held());
 }
 
-async fn take(locks: &LockManager) -> lock_runtime::LockGuard {
+async fn take(locks: &LockManager) -> LockGuard {
     within(PATIENCE, request(locks).acquire()).await.unwrap()
 }

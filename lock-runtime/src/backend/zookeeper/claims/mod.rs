@@ -13,6 +13,7 @@ mod line;
 mod neighbours;
 mod replies;
 mod rests;
+mod tails;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -35,7 +36,7 @@ use crate::vocabulary::error::Cause;
 use crate::vocabulary::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
-use neighbours::Tails;
+use tails::Tails;
 use watches::Watches;
 
 /// All acquisitions of a manager.

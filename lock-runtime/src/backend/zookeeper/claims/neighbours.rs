@@ -5,37 +5,13 @@
 //! one of ours therefore waits for that one; and when that one has held the lock and is
 //! gone, nobody is ahead any more.
 
-use std::collections::HashMap;
-
 use super::claim::{Claim, Stage};
 use super::{Claims, Entry};
 use crate::backend::zookeeper::call::{Call, Step, To};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{Change, Message};
-use crate::base::numbers::Numbered;
-use crate::vocabulary::key::LockKey;
 use crate::vocabulary::kind::Kind;
 use crate::vocabulary::terms::LeaseId;
-
-/// The acquisition of ours that came last in each line.
-#[derive(Default)]
-pub(super) struct Tails(HashMap<LockKey, LeaseId>);
-
-impl Tails {
-    /// Another one comes; gives out the one before it.
-    fn add(
-        &mut self,
-        key: &LockKey,
-        id: LeaseId,
-        table: &Numbered<LeaseId, Claim>,
-    ) -> Option<LeaseId> {
-        if self.0.len() > 2 * table.len() + 16 {
-            self.0.retain(|_, id| table.contains_key(id));
-        }
-        let before = self.0.insert(key.clone(), id)?;
-        (before != id && table.contains_key(&before)).then_some(before)
-    }
-}
 
 /// Whether its place follows from that of the one right ahead of it.
 fn is_plain(claim: &Claim) -> bool {
