@@ -20,18 +20,19 @@ const DESCEND: i32 = 2;
 const CREATE: i32 = 2;
 
 /// The reads that [`Ahead::read`] takes: of all who are there, or of those who were
-/// created before a revision.
+/// created before a revision. Limited reads are complete where all keys are entries.
 pub(crate) fn reads(
     keys: &Keys,
     lock: &LockKey,
     mine: Kind,
     before: Option<i64>,
+    limited: bool,
 ) -> Vec<RangeRequest> {
     let line = keys.line(lock);
     let sorted = |span: Span, sort_order, limit| RangeRequest {
         key: span.key,
         range_end: span.end,
-        limit,
+        limit: if limited { limit } else { 0 },
         sort_order,
         sort_target: CREATE,
         keys_only: true,
@@ -43,6 +44,9 @@ pub(crate) fn reads(
         ..front(line.clone())
     }];
     reads[0].max_create_revision = before.map_or(0, |created| created - 1);
+    if !limited {
+        reads[0].limit = 0;
+    }
     match mine {
         Kind::Exclusive => reads.push(last(line)),
         Kind::Read => {
@@ -86,15 +90,24 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Takes in the answers to [`reads`] for an entry of kind `mine`.
+    /// Takes in the answers to [`reads`] for an entry of kind `mine`. `None` where keys of
+    /// others have taken the room of entries.
     pub(crate) fn read(
         keys: &Keys,
         mine: Kind,
         answers: &mut impl Iterator<Item = RangeResponse>,
-    ) -> Self {
-        let mut next = || answers.next().unwrap_or_default();
-        let front = Front::read(keys, next());
-        let mut last = || entry::line(keys, next().kvs).pop();
+        limited: bool,
+    ) -> Option<Self> {
+        let front = Front::read(keys, answers.next().unwrap_or_default());
+        let mut foreign = false;
+        let mut line = || {
+            let kvs = answers.next().unwrap_or_default().kvs;
+            let found = kvs.len();
+            let line = entry::line(keys, kvs);
+            foreign |= line.len() < found;
+            line
+        };
+        let mut last = || line().pop();
         let decide = match mine {
             Kind::Exclusive => {
                 let last = last().map(|entry| entry.key);
@@ -118,7 +131,7 @@ impl Ahead {
             }
             Kind::Permits(_) => {
                 let last = last().map(|entry| entry.key);
-                let all = entry::line(keys, next().kvs);
+                let all = line();
                 let other = all.iter().any(|entry| entry.kind != mine);
                 let last_other = last.clone().filter(|_| other);
                 line::Ahead {
@@ -128,7 +141,7 @@ impl Ahead {
                 }
             }
         };
-        Self { front, decide }
+        (!limited || !foreign).then_some(Self { front, decide })
     }
 
     /// The place of an entry of kind `mine` behind them.
@@ -164,6 +177,11 @@ impl Front {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Whether keys of others are all that was read.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.count > 0 && self.entries.is_empty()
     }
 
     fn first(&self) -> Option<&Entry> {

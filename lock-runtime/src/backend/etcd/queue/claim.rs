@@ -17,6 +17,10 @@ pub(super) struct Claim {
     /// That of its entry.
     pub(super) key: Vec<u8>,
     pub(super) stage: Stage,
+    /// The lease that its entry is made on.
+    pub(super) lease: i64,
+    /// Whether its queue has keys of others, which a limited read might count.
+    pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
     /// The revision of the line that has shown the lock to be its own.
@@ -91,6 +95,8 @@ impl Claim {
             token,
             key,
             stage: Stage::Unsent,
+            lease: 0,
+            reads_all: false,
             created: 0,
             entered: 0,
             watch: None,

@@ -56,6 +56,7 @@ impl Queue {
         result: Result<Reply, Trouble>,
     ) {
         match (step, result) {
+            (Step::Enter, _) if self.is_outlived(id) => self.start_over(now, id),
             (Step::Enter, Ok(Reply::Txn(txn))) => self.entered(now, id, txn),
             (Step::Enter, Err(trouble)) => self.not_entered(now, id, &trouble),
             (Step::Look, Ok(Reply::Txn(txn))) => self.looked(now, id, txn),
@@ -101,8 +102,11 @@ impl Queue {
             claim.stage = Stage::Looking;
             return self.go_on(now, id);
         }
-        let ahead = Ahead::read(&self.keys, claim.terms.kind, &mut reads);
-        self.find_place(now, id, ahead, false, revision);
+        let limited = !claim.reads_all;
+        match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
+            Some(ahead) => self.find_place(now, id, ahead, false, revision),
+            None => self.read_all(now, id),
+        }
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
@@ -113,6 +117,11 @@ impl Queue {
         };
         if claim.leaving.is_some() {
             return self.retire(id, Ok(false));
+        }
+        if line.is_foreign() && !claim.reads_all {
+            claim.reads_all = true;
+            claim.stage = Stage::Unsent;
+            return self.lanes.join_first(&claim.terms.key, id);
         }
         if claim.terms.wait.is_try() && !line.is_empty() {
             let holder = line.holder(0);
@@ -180,8 +189,11 @@ impl Queue {
         if reads.next().unwrap_or_default().kvs.is_empty() {
             return self.start_over(now, id);
         }
-        let ahead = Ahead::read(&self.keys, claim.terms.kind, &mut reads);
-        self.find_place(now, id, ahead, true, revision);
+        let limited = !claim.reads_all;
+        match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
+            Some(ahead) => self.find_place(now, id, ahead, true, revision),
+            None => self.read_all(now, id),
+        }
     }
 
     fn checked(&mut self, now: Moment, id: LeaseId, range: &RangeResponse) {
@@ -257,6 +269,15 @@ impl Queue {
         if let Err(trouble) = result {
             self.trouble(id, &trouble);
         }
+    }
+
+    /// Whether the lease has been lost since the entry of a claim was asked for.
+    fn is_outlived(&self, id: LeaseId) -> bool {
+        let claim = self.claims.get(&id).filter(|it| it.leaving.is_none());
+        claim.is_some_and(|claim| {
+            let session = self.sessions.get(&claim.ttl());
+            !session.is_some_and(|session| session.is_on(claim.lease))
+        })
     }
 
     fn acquires(&self, id: LeaseId) -> bool {

@@ -51,7 +51,14 @@ impl Queue {
             return self.retire(id, Ok(false));
         };
         match claim.stage {
-            Stage::Unsent | Stage::Lost => self.retire(id, Ok(false)),
+            Stage::Unsent => {
+                let lock = claim.terms.key.clone();
+                self.retire(id, Ok(false));
+                // A pause that it has begun would not end.
+                self.lanes.resume(&lock);
+                self.pump(now, &lock);
+            }
+            Stage::Lost => self.retire(id, Ok(false)),
             // Its entry may be made yet.
             Stage::Entering | Stage::Unsure => {
                 let until = now.after(claim.terms.ttl);

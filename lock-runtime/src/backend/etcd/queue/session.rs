@@ -76,6 +76,11 @@ impl Session {
         }
     }
 
+    /// Whether this is its lease.
+    pub(super) fn is_on(&self, lease: i64) -> bool {
+        matches!(&self.state, State::Open(open) if open.lease == lease)
+    }
+
     /// Since when it is confirmed, and for how long from there.
     pub(super) fn confirmed(&self) -> Option<(Moment, Duration)> {
         match &self.state {

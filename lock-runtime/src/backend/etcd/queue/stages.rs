@@ -36,7 +36,9 @@ impl Queue {
             }
             Stage::Waiting if claim.watch.is_some() => return,
             Stage::Waiting | Stage::Looking => {
-                let ahead = reads(&self.keys, &terms.key, terms.kind, Some(claim.created));
+                let limited = !claim.reads_all;
+                let before = Some(claim.created);
+                let ahead = reads(&self.keys, &terms.key, terms.kind, before, limited);
                 (Step::Look, Call::look(claim.key.clone(), ahead))
             }
             Stage::Held { .. } => return self.settle(now, id),
@@ -87,16 +89,17 @@ impl Queue {
             });
         };
         claim.stage = Stage::Entering;
+        claim.lease = base.lease;
         let terms = &claim.terms;
         let entering = Entering {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
             line: self.keys.line(lock),
-            ahead: reads(&self.keys, lock, terms.kind, None),
+            ahead: reads(&self.keys, lock, terms.kind, None, !claim.reads_all),
             lease: base.lease,
             marker: base.marker,
             epoch: base.epoch,
-            alone: terms.wait.is_try() && terms.kind == Kind::Exclusive,
+            alone: terms.wait.is_try() && terms.kind == Kind::Exclusive && !claim.reads_all,
         };
         self.lanes.take(lock);
         self.send(now, id, Step::Enter, entering.call());
@@ -131,6 +134,8 @@ impl Queue {
         let watched = match ahead.place(mine, claim.holder.is_none()) {
             Place::Enter => {
                 claim.entered = read_at;
+                // Others may have come before it has read, and seen it wait.
+                claim.announces = counted;
                 return self.enter(now, id);
             }
             Place::OtherPermits(held) => {
@@ -189,7 +194,6 @@ impl Queue {
         };
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;
-        claim.announces = claim.holder.is_some();
         self.outcomes.push_back(Outcome::Granted {
             id,
             fence: u64::try_from(claim.entered).unwrap_or(0),
@@ -225,6 +229,15 @@ impl Queue {
         }
         if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);
+        }
+    }
+
+    /// Keys of others stand ahead of an entry: it reads all that are there.
+    pub(super) fn read_all(&mut self, now: Moment, id: LeaseId) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.reads_all = true;
+            claim.stage = Stage::Looking;
+            self.go_on(now, id);
         }
     }
 

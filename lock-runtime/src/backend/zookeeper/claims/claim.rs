@@ -37,6 +37,8 @@ pub(super) struct Claim {
     pub(super) is_next: bool,
     /// The number of the last change of the line after that node was gone.
     pub(super) changed: i64,
+    /// The node of a cooldown that it has deleted last.
+    pub(super) discarded: Option<Entry>,
     /// Whether it has yet to be confirmed that those behind are told.
     pub(super) announcing: bool,
     /// How often in turn its node could not be created since nothing stood above it.
@@ -102,6 +104,7 @@ impl Claim {
             follower: None,
             is_next: false,
             changed: 0,
+            discarded: None,
             announcing: false,
             without_above: 0,
             above_refused: None,

@@ -51,14 +51,26 @@ impl Claims {
     fn rests(&mut self, now: Moment, id: LeaseId, entry: Entry, mut holder: Holder, stat: Stat) {
         let left = entry::left(holder.remaining, stat, self.server_time);
         if left.is_zero() {
-            self.discard_entry(id, entry);
-            return match self.table.get(&id).map(|it| it.stage) {
-                Some(Stage::Refused) => self.begin(id),
-                _ => self.look(id, false),
-            };
+            return self.rest_is_over(id, entry, holder);
         }
         holder.remaining = Some(left);
         self.look_in(now, id, left);
         self.tell_waiter(id, Some(holder));
+    }
+
+    /// Deletes the node, which the servers may refuse. A waiter gets a message when the
+    /// node is gone; a try begins again, but once only.
+    fn rest_is_over(&mut self, id: LeaseId, entry: Entry, holder: Holder) {
+        let Some(claim) = self.table.get_mut(&id) else {
+            return;
+        };
+        let is_try = claim.stage == Stage::Refused;
+        if claim.discarded.replace(entry) == Some(entry) && is_try {
+            return self.tell_waiter(id, Some(holder));
+        }
+        self.discard_entry(id, entry);
+        if is_try {
+            self.begin(id);
+        }
     }
 }

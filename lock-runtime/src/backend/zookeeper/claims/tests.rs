@@ -8,6 +8,7 @@ use crate::backend::zookeeper::protocol::connect::welcome;
 use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
 use crate::vocabulary::kind::Kind;
+use crate::vocabulary::terms::Wait;
 
 const TIMEOUT: Duration = Duration::from_secs(8);
 const ID: LeaseId = LeaseId(1);
@@ -518,4 +519,65 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         };
         assert_eq!(scene.outcomes().iter().any(second), is_there);
     }
+}
+
+/// Answers everything that is asked, for some time, about a line whose first node rests
+/// and may not be deleted; says how often its deletion was asked for.
+fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
+    let mut deletions = 0;
+    for _ in 0..20 {
+        for call in scene.claims.calls() {
+            let reply = match &call.op {
+                Op::Delete { .. } => {
+                    deletions += 1;
+                    Err(Refusal::NoRight)
+                }
+                Op::Write { .. } => Ok(Reply::Stat(Stat {
+                    written: 10_000,
+                    ..Stat::default()
+                })),
+                Op::Read { .. } => Ok(Reply::Data {
+                    data: entry::data("-somebody", Duration::from_secs(1), true),
+                    stat: Stat::default(),
+                }),
+                Op::Children { .. } => Ok(children(line.to_vec(), 77)),
+                other => panic!("{other:?}"),
+            };
+            scene.reply(call, reply);
+        }
+    }
+    deletions
+}
+
+#[test]
+fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
+    let rest = format!("{}-rest", others("x", 0));
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.stands_behind(std::slice::from_ref(&rest), 1);
+    scene.claims.calls.extend(calls);
+    let path = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    let line = [rest.clone(), path.clone()];
+    assert_eq!(deletions_of_a_rest(&mut scene, &line), 1);
+    // It looks once the rest is gone, whoever has deleted it.
+    scene.claims.heard(&Message {
+        change: Change::Deleted,
+        path: format!("/lock/k/{rest}"),
+    });
+    let look = scene.claims.calls().pop().unwrap();
+    scene.reply(look, Ok(children(vec![path], 78)));
+    assert_eq!(scene.granted(), Some(78));
+
+    let mut scene = Scene::new();
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(ID, "k", TIMEOUT)
+    };
+    scene.claims.acquire(scene.now, Arc::new(terms));
+    assert_eq!(deletions_of_a_rest(&mut scene, &[rest]), 1);
+    let outcomes = scene.outcomes();
+    assert!(
+        matches!(outcomes[..], [Outcome::Busy { .. }]),
+        "{outcomes:?}"
+    );
 }

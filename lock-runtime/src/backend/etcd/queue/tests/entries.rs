@@ -324,3 +324,79 @@ fn nothing_is_asked_for_where_too_few_members_are_named() {
         Some(Outcome::Failed { id: LeaseId(1), .. })
     ));
 }
+
+/// A key of a manager whose prefix is `lock/k`, for its lock `stock:7`.
+fn foreign(created: i64) -> KeyValue {
+    let token = Token::new().expect("random numbers");
+    KeyValue {
+        key: format!("lock/k/stock:7/x-{token}").into(),
+        ..kv(Kind::Exclusive, created)
+    }
+}
+
+#[test]
+fn keys_of_others_in_a_line_hide_nobody() {
+    for mine in [Kind::Exclusive, Kind::Read, Kind::Permits(2)] {
+        let mut story = Story::with_session(1);
+        story.acquire(1, |terms| terms.kind = mine);
+        let holder = kv(Kind::Exclusive, 5);
+        let early = (2..5).map(foreign);
+        let line: Vec<_> = early.chain([holder.clone(), foreign(6)]).collect();
+        let key = story.enter(Ok(entered(7, line.clone())));
+        assert!(story.outcome().is_none(), "{mine:?}");
+        let look = story.claim_call(Step::Look);
+        let there = line.iter().cloned().chain([entry_of(key.clone(), 7)]);
+        story.answer(&look, Ok(range(7, there.collect())));
+        story.waits(1);
+        let watch = story.watch(2);
+        assert_eq!(watch.span.key, holder.key, "{mine:?}");
+
+        story.queue.seen(story.now, watch.id, &Seen::Changed);
+        let look = story.claim_call(Step::Look);
+        let left = line.iter().filter(|it| it.key != holder.key).cloned();
+        let there = left.chain([entry_of(key, 7)]).collect();
+        story.answer(&look, Ok(range(8, there)));
+        assert_eq!(story.granted(1).0, 8);
+    }
+}
+
+#[test]
+fn a_try_finds_the_lock_free_beside_keys_of_others() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.wait = Wait::AtMost(Duration::ZERO));
+    story.enter(Ok(txn(4, false, vec![read(4, vec![foreign(3)])])));
+    assert!(story.outcome().is_none());
+    story.enter(Ok(entered(5, vec![foreign(3)])));
+    assert_eq!(story.granted(1).0, 5);
+}
+
+#[test]
+fn a_permit_whose_entry_was_found_later_is_announced() {
+    let mut story = Story::with_session(1);
+    let permits = Kind::Permits(2);
+    story.acquire(1, |terms| terms.kind = permits);
+    let key = story.enter(Err(unknown()));
+    story.outcome();
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(5, true, vec![])));
+    let there = entry_of(key, 4);
+    story.enter(Ok(txn(6, false, vec![read(6, vec![there.clone()])])));
+    let look = story.claim_call(Step::Look);
+    story.answer(&look, Ok(range(7, vec![there])));
+    story.granted(1);
+    // Those who came at revision 6 may have seen it wait.
+    assert!(story.sends(Step::Announce));
+}
+
+#[test]
+fn a_waiter_that_is_gone_leaves_no_pause_behind() {
+    let mut story = Story::with_session(1);
+    for id in [1, 2] {
+        story.acquire(id, |terms| terms.key = LockKey::from("other"));
+    }
+    story.enter(Err(Trouble::said("no room")));
+    story.submit(Request::Abandon(LeaseId(1)));
+    story.pass(Duration::from_millis(100));
+    let enter = story.claim_call(Step::Enter);
+    assert!(matches!(enter.about, About::Claim(LeaseId(2), ..)));
+}

@@ -199,3 +199,38 @@ fn a_marker_that_is_older_than_it_was_is_written_again() {
     story.enter(Ok(entered(22, vec![])));
     assert_eq!(story.granted(1).0, 22);
 }
+
+/// Loses the lease, and opens another one whose marker stands at revision 20.
+fn another_lease(story: &mut Story) {
+    let beat = story.beat();
+    story.queue.answered(story.now, &beat, Err(no_lease()));
+    let look = story.look().expect("a look at the marker");
+    story.answer(&look, Ok(range(10, vec![])));
+    assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
+    story.pass(Duration::ZERO);
+    let grant = story.session_call(SessionStep::Grant);
+    story.answer(&grant, Ok(lease(1, LEASE + 1, 10)));
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(20, true, vec![])));
+}
+
+#[test]
+fn an_entry_on_a_lease_that_has_ended_is_not_granted_on_another_one() {
+    for made in [true, false] {
+        let mut story = Story::with_session(1);
+        story.pass(A_THIRD);
+        story.acquire(1, |terms| terms.key = LockKey::from("other"));
+        let late = story.claim_call(Step::Enter);
+        another_lease(&mut story);
+        let answer = if made {
+            entered(9, vec![])
+        } else {
+            txn(11, false, vec![])
+        };
+        story.answer(&late, Ok(answer));
+        assert!(story.outcome().is_none(), "its entry is gone");
+        let key = story.enter(Ok(entered(21, vec![])));
+        assert_ne!(key, put(&late.call));
+        assert_eq!(story.granted(1).0, 21);
+    }
+}
