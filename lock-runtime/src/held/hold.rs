@@ -163,6 +163,7 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        current::acts_under(this.lease);
         let entered = (this.span.enter(), current::enter(this.lease));
         let polled = this.body.poll(cx);
         drop(entered);
