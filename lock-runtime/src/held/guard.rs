@@ -269,6 +269,16 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_has_the_margin_after_a_body_that_has_finished() {
+        let guard = guard();
+        let mut body = pin!(guard.hold(give_way()));
+        assert!(poll(body.as_mut()).is_pending());
+        assert!(poll(body.as_mut()).is_ready());
+        guard.lease.end();
+        assert_eq!(guard.lease.in_use(), InUse::ByGuard);
+    }
+
+    #[test]
     fn a_body_that_looks_is_stopped_and_has_no_margin() {
         let guard = guard();
         let mut body = pin!(guard.hold(async {
