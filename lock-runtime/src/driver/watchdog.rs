@@ -23,7 +23,7 @@ struct Watched {
     lease: Arc<Lease>,
     /// `None` while a renewal is in flight, and for a fixed lease.
     renew_at: Option<Moment>,
-    /// When it ends at the server.
+    /// When it ends at the server, as late as its last renewal may have set that.
     ends: Moment,
     /// Its place in the agenda.
     at: Moment,
@@ -112,9 +112,9 @@ impl Watchdog {
         let watched = self.leases.get_mut(&id)?;
         let terms = &watched.lease.terms;
         let left = watched.lease.deadline().since(now);
+        watched.ends = watched.ends.max(since.after(ttl));
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
-            watched.ends = watched.ends.max(since.after(ttl));
             let goes_on = (terms.renew || ttl < terms.ttl) && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
@@ -152,6 +152,8 @@ impl Watchdog {
             });
         }
         watched.renew_at = None;
+        // Also if its answer is lost or late.
+        watched.ends = watched.ends.max(now.after(watched.lease.terms.ttl));
         self.enter(id);
         Some(Due::Renew(id))
     }
@@ -260,6 +262,24 @@ mod tests {
         watchdog.renewed(LeaseId(1), late, late, TTL);
         assert_eq!(held.deadline(), deadline(sent, TTL));
         assert!(matches!(watchdog.due(late), Some(Due::Lapsed(..))));
+    }
+
+    #[test]
+    fn a_lease_ends_at_the_server_when_its_last_renewal_would() {
+        for is_answered in [true, false] {
+            let (mut watchdog, _, start) = lease(true, TTL);
+            let sent = watchdog.next_wakeup().unwrap();
+            assert!(matches!(watchdog.due(sent), Some(Due::Renew(_))));
+            let late = start.after(TTL);
+            if is_answered {
+                let renewed = watchdog.renewed(LeaseId(1), late, sent, TTL);
+                assert!(renewed.is_none(), "too late");
+            }
+            let Some(Due::Lapsed(_, ends)) = watchdog.due(late) else {
+                panic!("its deadline has passed");
+            };
+            assert_eq!(ends, sent.after(TTL), "answered: {is_answered}");
+        }
     }
 
     #[test]

@@ -93,11 +93,11 @@ impl Several {
     fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
         let waker = Waker::from(Arc::clone(&self.alarm));
         guard.lease().watch(&mut self.slot, &waker);
-        let is_held = guard.is_held() && !self.alarm.has_rung();
+        let is_held = guard.lease().is_held() && !self.alarm.has_rung();
         let guard = guard.on_top_of(self.taken.take());
         let next = self.left.checked_sub(1);
         // Only at the end the clock is asked about all of them.
-        let is_held = is_held && (next.is_some() || guard.is_held());
+        let is_held = is_held && (next.is_some() || guard.lease().is_held());
         match next {
             None if is_held => {
                 guard.lease().unwatch(self.slot);

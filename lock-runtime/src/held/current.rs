@@ -34,6 +34,17 @@ pub(crate) fn innermost() -> Option<Arc<Lease>> {
     LEASES.with_borrow(|leases| leases.last().cloned())
 }
 
+/// Notes that the current code acts under a lease whose end does not stop it. Called before
+/// it looks whether the lock is held. A body of this very lease is stopped with it, or has
+/// been noted.
+pub(crate) fn acts_under(lease: &Arc<Lease>) {
+    let is_body =
+        |leases: &RefCell<Vec<_>>| leases.borrow().iter().any(|it| Arc::ptr_eq(it, lease));
+    if !LEASES.try_with(is_body).unwrap_or_default() {
+        lease.unstopped();
+    }
+}
+
 /// Which of the locks that the current code asks for it already holds.
 pub(crate) enum Coverage {
     /// None of them.

@@ -111,6 +111,7 @@ impl LockGuard {
     /// is false once the guard that took the lock has released it, or a limit of its
     /// own has passed.
     pub fn is_held(&self) -> bool {
+        current::acts_under(&self.lease);
         self.lease.is_held()
     }
 
@@ -160,7 +161,7 @@ impl LockGuard {
     /// instance. The release is still sent again until the lease would have ended;
     /// [`shutdown`](crate::LockManager::shutdown) does not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
-        let held = self.is_held();
+        let held = self.lease.is_held();
         let (answers, passed_on): (Vec<_>, Vec<_>) = if self.owned < usize::MAX {
             Default::default()
         } else {
@@ -225,5 +226,95 @@ impl Future for Lost<'_> {
 impl Drop for Lost<'_> {
     fn drop(&mut self) {
         self.lease.unwatch(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+    use std::task::Waker;
+
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::held::home::Nowhere;
+    use crate::held::lease::InUse;
+    use crate::vocabulary::deadline::deadline;
+    use crate::vocabulary::terms::{LeaseId, Terms};
+
+    fn guard() -> LockGuard {
+        let (clock, ttl) = (Clock::manual(), Duration::from_secs(10));
+        let now = clock.now();
+        let terms = Terms::of(LeaseId(1), "k", ttl).into();
+        let ends = deadline(now, ttl);
+        let lease = Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere));
+        LockGuard::new(Arc::new(lease)).arrive()
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn who_has_found_the_lock_held_beside_a_body_has_the_margin() {
+        for looks in [false, true] {
+            let guard = guard();
+            let mut body = pin!(guard.hold(pending::<()>()));
+            assert!(poll(body.as_mut()).is_pending());
+            assert!(!looks || guard.is_held());
+            guard.lease.end();
+            let expected = if looks { InUse::ByGuard } else { InUse::No };
+            assert_eq!(guard.lease.in_use(), expected);
+        }
+    }
+
+    #[test]
+    fn a_guard_has_the_margin_after_a_body_that_has_finished() {
+        let guard = guard();
+        let mut body = pin!(guard.hold(give_way()));
+        assert!(poll(body.as_mut()).is_pending());
+        assert!(poll(body.as_mut()).is_ready());
+        guard.lease.end();
+        assert_eq!(guard.lease.in_use(), InUse::ByGuard);
+    }
+
+    #[test]
+    fn a_body_that_looks_is_stopped_and_has_no_margin() {
+        let guard = guard();
+        let mut body = pin!(guard.hold(async {
+            assert!(guard.is_held());
+            assert!(current().is_some_and(|joined| joined.is_held()));
+            pending::<()>().await;
+        }));
+        assert!(poll(body.as_mut()).is_pending());
+        guard.lease.end();
+        assert_eq!(guard.lease.in_use(), InUse::No);
+    }
+
+    #[test]
+    fn a_body_within_one_that_is_stopped_has_no_margin() {
+        let guard = guard();
+        let mut body = pin!(guard.hold(async {
+            let joined = current().expect("it runs under the lock");
+            joined.hold_unstopped(pending::<()>()).await;
+        }));
+        assert!(poll(body.as_mut()).is_pending());
+        guard.lease.end();
+        assert_eq!(guard.lease.in_use(), InUse::No);
+    }
+
+    #[test]
+    fn a_body_that_is_not_stopped_has_the_margin_also_around_one_that_is() {
+        let guard = guard();
+        let mut body = pin!(guard.hold_unstopped(async {
+            let joined = current().expect("it runs under the lock");
+            joined.hold(pending::<()>()).await
+        }));
+        assert!(poll(body.as_mut()).is_pending());
+        guard.lease.end();
+        assert_eq!(guard.lease.in_use(), InUse::ByGuard);
+        let told = poll(body.as_mut());
+        assert!(matches!(told, Poll::Ready(Err(LockError::Lost { .. }))));
+        assert_eq!(guard.lease.in_use(), InUse::ByGuard);
     }
 }

@@ -35,10 +35,16 @@ pin_project! {
     }
 }
 
-/// Removes the waker when the future is dropped.
+/// Removes the waker when the body has finished or the future is dropped.
 struct Watch<'g> {
     lease: &'g Lease,
     slot: Option<u64>,
+}
+
+impl Watch<'_> {
+    fn end(&mut self) {
+        self.lease.unwatch(self.slot.take());
+    }
 }
 
 impl<'g, F: Future> Hold<'g, F> {
@@ -99,6 +105,7 @@ impl<F: Future> Future for Hold<'_, F> {
         drop(entered);
         if let Poll::Ready(output) = polled {
             this.body.set(None);
+            this.watch.end();
             if this.lease.is_held() {
                 this.span.ends("finished");
             } else {
@@ -123,7 +130,7 @@ impl<F: Future> Future for Hold<'_, F> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.lease.unwatch(self.slot);
+        self.end();
     }
 }
 
@@ -163,6 +170,7 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        current::acts_under(this.lease);
         let entered = (this.span.enter(), current::enter(this.lease));
         let polled = this.body.poll(cx);
         drop(entered);

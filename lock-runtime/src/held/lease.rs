@@ -43,6 +43,8 @@ pub(crate) struct Lease {
     polls: AtomicUsize,
     /// Whether its end has stopped a body.
     stopped: AtomicBool,
+    /// Whether somebody has acted under it whom its end does not stop.
+    unstopped: AtomicBool,
     /// Whether it only limits the lease under it, for a call that has joined.
     limit: bool,
     home: Arc<dyn Home>,
@@ -81,8 +83,8 @@ struct Watcher {
 pub(crate) enum InUse {
     /// A poll of a body runs.
     ByPoll,
-    /// The holder has a guard, and no body that was stopped: it may have seen just now that
-    /// the lock was held.
+    /// The holder has a guard, and no body that was stopped, or more than such a body: it
+    /// may have seen just now that the lock was held.
     ByGuard,
     No,
 }
@@ -114,6 +116,7 @@ impl Lease {
             released: AtomicBool::new(false),
             polls: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
+            unstopped: AtomicBool::new(false),
             limit: false,
             home,
             watchers: Mutex::default(),
@@ -244,16 +247,27 @@ impl Lease {
         }
     }
 
+    /// For [`acts_under`](crate::held::current::acts_under).
+    pub(super) fn unstopped(&self) {
+        for lease in self.all() {
+            lease.unstopped.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// What may still happen under it, once it has [ended](Self::end).
     pub(crate) fn in_use(&self) -> InUse {
         // In this order: a body is stopped before its last poll returns.
         if self.polls.load(Ordering::SeqCst) > 0 {
             InUse::ByPoll
-        } else if self.has_arrived() && !self.stopped.load(Ordering::SeqCst) {
+        } else if self.has_arrived() && self.has_more_than_stopped_bodies() {
             InUse::ByGuard
         } else {
             InUse::No
         }
+    }
+
+    fn has_more_than_stopped_bodies(&self) -> bool {
+        !self.stopped.load(Ordering::SeqCst) || self.unstopped.load(Ordering::SeqCst)
     }
 
     /// For [`Running`](crate::held::running::Running), as the next one.

@@ -16,6 +16,7 @@ on_every_store! {
     the_next_holder_enters_after_the_poll_that_runs,
     a_guard_without_a_body_keeps_its_lock_for_the_margin,
     a_body_that_is_not_stopped_keeps_its_lock_for_the_margin,
+    a_guard_that_looks_beside_a_body_keeps_its_lock_for_the_margin,
 }
 
 /// How long a lease lasts, and how a request makes it end then.
@@ -154,4 +155,17 @@ async fn a_guard_without_a_body_keeps_its_lock_for_the_margin(store: Store) {
 
 async fn a_body_that_is_not_stopped_keeps_its_lock_for_the_margin(store: Store) {
     keeps_the_margin(store, async |guard| guard.hold_unstopped(pending()).await).await;
+}
+
+async fn a_guard_that_looks_beside_a_body_keeps_its_lock_for_the_margin(store: Store) {
+    keeps_the_margin(store, async |guard| {
+        let looks = async {
+            assert!(guard.is_held());
+            pending::<()>().await;
+        };
+        // The body is dropped when the lease ends.
+        let (lost, ()) = tokio::join!(guard.hold(pending::<()>()), looks);
+        assert!(lost.is_err());
+    })
+    .await;
 }
