@@ -407,6 +407,17 @@ fn a_permit_that_never_waited_announces_itself_to_those_behind() {
 }
 
 #[test]
+fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.claims.abandon(ID);
+    let calls = scene.stands_behind(&[], 0);
+    let ops: Vec<_> = calls.iter().map(|call| &call.op).collect();
+    assert!(matches!(ops[..], [Op::Delete { .. }]), "{ops:?}");
+    assert!(!scene.is_granted());
+}
+
+#[test]
 fn a_node_that_cannot_be_deleted_is_deleted_later() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
