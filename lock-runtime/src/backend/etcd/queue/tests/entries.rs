@@ -294,6 +294,21 @@ fn an_entry_that_is_gone_when_it_announces_is_a_lost_lock() {
 }
 
 #[test]
+fn a_lock_that_was_not_watched_yet_is_looked_for_on_another_connection() {
+    let mut story = Story::new(1);
+    story.acquire(1, |_| {});
+    story.open_session();
+    story.enter(Ok(entered(2, vec![])));
+    story.granted(1);
+    story.queue.disconnected(story.now, &unknown());
+    story.queue.connected(story.now);
+    story.pass(SHORT);
+    let check = story.claim_call(Step::Check);
+    story.answer(&check, Ok(range(30, vec![])));
+    assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
+}
+
+#[test]
 fn a_check_that_fails_is_made_again() {
     let mut story = Story::with_session(1);
     let own = story.watch(1);
