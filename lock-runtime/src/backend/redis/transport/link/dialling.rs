@@ -20,8 +20,9 @@ use crate::vocabulary::events;
 use crate::vocabulary::health::LastError;
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// A server that answers may serve again at any time.
-const PAUSE_OF_REPLICA: Duration = Duration::from_millis(100);
+/// A server that answers may serve again at any time, and what is held on it has to be
+/// renewed.
+const LONGEST_PAUSE_OF_ONE_THAT_ANSWERS: Duration = Duration::from_millis(100);
 
 impl<D: Desk> Link<D> {
     /// Connects if there is no connection, and drops one that has gone silent. Returns
@@ -117,7 +118,12 @@ impl<D: Desk> Link<D> {
     }
 
     fn dial_failed(&mut self, now: Moment, trouble: Trouble) -> Trouble {
-        self.pause_from(now, now, &trouble);
+        let longest = if trouble.is_replica() {
+            LONGEST_PAUSE_OF_ONE_THAT_ANSWERS
+        } else {
+            LONGEST_PAUSE
+        };
+        self.pause_from(now, now, longest);
         self.last_error = Some(LastError::now(&trouble.cause()));
         self.queue.disconnected(trouble.clone());
         trouble
@@ -125,14 +131,9 @@ impl<D: Desk> Link<D> {
 
     /// The next attempt is due when the pause has passed since then, and follows after a
     /// longer one if that has to be waited for.
-    fn pause_from(&mut self, since: Moment, now: Moment, trouble: &Trouble) {
+    fn pause_from(&mut self, since: Moment, now: Moment, longest: Duration) {
         let due = since.after(self.pause.mul_f64(0.5 + fastrand::f64()));
         if due > now {
-            let longest = if trouble.is_replica() {
-                PAUSE_OF_REPLICA
-            } else {
-                LONGEST_PAUSE
-            };
             self.pause = (self.pause * 2).min(longest);
         }
         self.state = State::Down {
@@ -153,7 +154,7 @@ impl<D: Desk> Link<D> {
         }
         events::disconnected(self.number, &cause);
         self.last_error = Some(LastError::now(&cause));
-        self.pause_from(self.opened, now, &Trouble::NotNow(Arc::clone(&cause)));
+        self.pause_from(self.opened, now, LONGEST_PAUSE_OF_ONE_THAT_ANSWERS);
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }
