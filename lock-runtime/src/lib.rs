@@ -91,37 +91,38 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod api;
 mod backend;
 mod base;
 mod driver;
-mod face;
 mod held;
-mod vocabulary;
+mod telemetry;
+mod types;
 
 #[doc(hidden)]
-pub use face::expansion as __private;
+pub use api::expansion as __private;
 
+pub use api::acquire::Acquire;
+pub use api::config::LockConfig;
+pub use api::installed::{Installed, Scope, init, shutdown};
+pub use api::manager::LockManager;
+pub use api::request::LockRequest;
 pub use backend::capabilities::Capabilities;
 pub use base::clock::Clock;
-pub use face::acquire::Acquire;
-pub use face::config::LockConfig;
-pub use face::installed::{Installed, Scope, init, shutdown};
-pub use face::manager::LockManager;
-pub use face::request::LockRequest;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
-pub use vocabulary::credentials::Credentials;
-pub use vocabulary::error::LockError;
-pub use vocabulary::error::conversion::FromLockError;
-pub use vocabulary::fence::FencingToken;
-pub use vocabulary::finding::{Finding, Severity};
-pub use vocabulary::health::{Health, LastError};
-pub use vocabulary::holder::{Holder, Status, Waiter};
-pub use vocabulary::key::LockKey;
-pub use vocabulary::kind::Kind;
-pub use vocabulary::overview::{Change, ChangeKind, Overview, Summary};
+pub use types::credentials::Credentials;
+pub use types::error::LockError;
+pub use types::error::conversion::FromLockError;
+pub use types::fence::FencingToken;
+pub use types::finding::{Finding, Severity};
+pub use types::health::{Health, LastError};
+pub use types::holder::{Holder, Status, Waiter};
+pub use types::key::LockKey;
+pub use types::kind::Kind;
+pub use types::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
-pub use vocabulary::tls::Tls;
+pub use types::tls::Tls;
 
 /// Locks for the tests of programs, with the feature `testing`.
 ///
@@ -161,8 +162,8 @@ pub use vocabulary::tls::Tls;
 /// `docs/testing.md` of the repository has more tests.
 #[cfg(feature = "testing")]
 pub mod testing {
+    pub use crate::api::testing::Locks;
     pub use crate::backend::testing::history::Event;
-    pub use crate::face::testing::Locks;
 }
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`

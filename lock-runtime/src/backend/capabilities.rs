@@ -1,6 +1,6 @@
 //! The capabilities of a store.
 
-use crate::vocabulary::error::LockError;
+use crate::types::error::LockError;
 
 /// What the locks of a store support. A request for anything else is refused with
 /// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything

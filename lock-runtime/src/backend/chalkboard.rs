@@ -11,14 +11,14 @@ use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::{Holder, Status};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::Overview;
-use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
-use crate::vocabulary::url::Url;
+use crate::types::error::LockError;
+use crate::types::health::Health;
+use crate::types::holder::{Holder, Status};
+use crate::types::key::LockKey;
+use crate::types::overview::Overview;
+use crate::types::query::{Found, Query, QueryId};
+use crate::types::terms::{LeaseId, Terms};
+use crate::types::url::Url;
 
 /// The store before it is connected.
 #[derive(Debug)]

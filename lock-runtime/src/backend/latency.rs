@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::vocabulary::finding::{Finding, Severity};
+use crate::types::finding::{Finding, Severity};
 
 /// Fine if the longest took less than `limit`; `None` if there was none.
 pub(crate) fn latency(

@@ -3,7 +3,7 @@
 //!
 //! The holders are the front of the line: everybody who has entered and not left.
 
-use crate::vocabulary::kind::Kind;
+use crate::types::kind::Kind;
 
 /// What an entry finds when it looks at those ahead of it, who are known by `T`: by
 /// default, counted from the front.

@@ -36,13 +36,13 @@ use std::time::Duration;
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::error::{Cause, LockError};
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
+use crate::types::query::{Found, Query, QueryId};
+use crate::types::terms::{LeaseId, Terms};
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::types::tls::Tls;
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.

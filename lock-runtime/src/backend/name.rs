@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::backend::token::Token;
-use crate::vocabulary::holder::{Holder, THIS_PROCESS};
-use crate::vocabulary::terms::Terms;
+use crate::types::holder::{Holder, THIS_PROCESS};
+use crate::types::terms::Terms;
 
 /// The name under which this process takes a lock.
 pub(crate) fn name(token: Token, terms: &Terms) -> String {
@@ -45,7 +45,7 @@ pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::terms::LeaseId;
+    use crate::types::terms::LeaseId;
 
     #[test]
     fn a_name_says_who_where_and_what_for() {

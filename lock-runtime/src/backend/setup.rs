@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::base::clock::Clock;
-use crate::vocabulary::credentials::Provider;
+use crate::types::credentials::Provider;
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::types::tls::Tls;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::backend::{self, Target};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::Url;
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 #[cfg(feature = "etcd")]
 use crate::backend::etcd;

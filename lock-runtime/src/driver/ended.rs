@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::held::lease::{InUse, Lease};
-use crate::vocabulary::deadline::margin;
-use crate::vocabulary::events::End;
-use crate::vocabulary::terms::LeaseId;
+use crate::telemetry::events::End;
+use crate::types::deadline::margin;
+use crate::types::terms::LeaseId;
 
 /// Whether it was lost or lasted for as long as it may, of which the events tell.
 pub(crate) type HowItEnded = fn(Duration) -> End;
@@ -115,8 +115,8 @@ mod tests {
     use crate::base::clock::Clock;
     use crate::held::home::Nowhere;
     use crate::held::running::Running;
-    use crate::vocabulary::deadline::deadline;
-    use crate::vocabulary::terms::Terms;
+    use crate::types::deadline::deadline;
+    use crate::types::terms::Terms;
 
     const TTL: Duration = Duration::from_secs(10);
     const ID: LeaseId = LeaseId(1);

@@ -10,7 +10,7 @@ use super::operations::Operations;
 use crate::backend::Backend;
 use crate::base::clock::{Clock, Sleep};
 #[cfg(feature = "metrics")]
-use crate::vocabulary::metrics;
+use crate::telemetry::metrics;
 
 /// How many operations or outcomes one turn takes in.
 const AT_ONCE: usize = 1024;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::vocabulary::terms::Wait;
+use crate::types::terms::Wait;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {

@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use super::op::Op;
 use super::polling::{self, CallerTurn, SharedEngine};
 use crate::held::home::Home;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::answer::Answer;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// The callers' end of the driver, which works on until the last handle to it is
 /// dropped.

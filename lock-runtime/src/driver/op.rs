@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::query::{Found, Query};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::answer::Answer;
+use crate::types::query::{Found, Query};
+use crate::types::terms::{LeaseId, Terms};
 
 #[derive(Debug)]
 pub(crate) enum Op {

@@ -33,7 +33,7 @@ use tokio::task::unconstrained;
 use super::engine::Engine;
 use super::patience::Patience;
 use crate::base::last_waker::LastWaker;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// How many turns one poll makes in a row before others get to theirs.
 const TURNS_IN_A_ROW: usize = 4;

@@ -17,10 +17,10 @@ use crate::backend::setup::Setup;
 use crate::backend::{Backend, Target};
 use crate::base::clock::Clock;
 use crate::held::home::Home;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::LockError;
 #[cfg(feature = "metrics")]
-use crate::vocabulary::metrics;
+use crate::telemetry::metrics;
+use crate::types::answer::Answer;
+use crate::types::error::LockError;
 
 /// How long the thread goes on to deliver releases after the last handle is gone.
 const LAST_RELEASES: Duration = Duration::from_secs(5);

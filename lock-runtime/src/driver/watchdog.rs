@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::held::lease::Lease;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::deadline::deadline;
+use crate::types::terms::LeaseId;
 
 /// Keeps the schedule of all held locks.
 #[derive(Debug, Default)]
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::base::clock::Clock;
     use crate::held::home::Nowhere;
-    use crate::vocabulary::terms::Terms;
+    use crate::types::terms::Terms;
 
     const TTL: Duration = Duration::from_secs(10);
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::held::home::Home;
 use crate::held::lease::Lease;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 thread_local! {
     static LEASES: RefCell<Vec<Arc<Lease>>> = const { RefCell::new(Vec::new()) };

@@ -10,9 +10,9 @@ use crate::base::give_way::give_way;
 use crate::held::current;
 use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::lease::Lease;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::key::LockKey;
+use crate::types::error::LockError;
+use crate::types::fence::FencingToken;
+use crate::types::key::LockKey;
 
 /// A lock that is held, and renewed in the background, until this is dropped or
 /// released.
@@ -239,8 +239,8 @@ mod tests {
     use crate::base::clock::Clock;
     use crate::held::home::Nowhere;
     use crate::held::lease::InUse;
-    use crate::vocabulary::deadline::deadline;
-    use crate::vocabulary::terms::{LeaseId, Terms};
+    use crate::types::deadline::deadline;
+    use crate::types::terms::{LeaseId, Terms};
 
     fn guard() -> LockGuard {
         let (clock, ttl) = (Clock::manual(), Duration::from_secs(10));

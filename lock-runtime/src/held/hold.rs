@@ -11,10 +11,10 @@ use pin_project_lite::pin_project;
 use crate::held::current;
 use crate::held::lease::Lease;
 use crate::held::running::Running;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::events;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::spans::Traced;
+use crate::telemetry::events;
+use crate::telemetry::spans::Traced;
+use crate::types::error::LockError;
+use crate::types::fence::FencingToken;
 
 pin_project! {
     /// The future of [`LockGuard::hold`](crate::LockGuard::hold).
@@ -198,8 +198,8 @@ mod tests {
     use crate::base::clock::Clock;
     use crate::held::home::Nowhere;
     use crate::held::lease::InUse;
-    use crate::vocabulary::deadline::deadline;
-    use crate::vocabulary::terms::{LeaseId, Terms};
+    use crate::types::deadline::deadline;
+    use crate::types::terms::{LeaseId, Terms};
 
     const TTL: Duration = Duration::from_secs(10);
 

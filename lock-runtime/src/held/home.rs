@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::answer::Answer;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {

@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 
 use crate::base::clock::{Clock, Moment};
 use crate::held::home::Home;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::spans::Traced;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::telemetry::spans::Traced;
+use crate::types::answer::Answer;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::terms::{LeaseId, Terms};
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {

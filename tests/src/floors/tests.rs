@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ORDER: &str = "base < vocabulary < backend | held < driver < lib.rs";
+const ORDER: &str = "base < types < telemetry < backend | held < driver < lib.rs";
 
 /// A crate in which everything is as it should be; files of the same path take the place of its own.
 fn tree(changed: &[(&str, &str)]) -> Survey {
@@ -14,12 +14,12 @@ fn tree(changed: &[(&str, &str)]) -> Survey {
         ),
         ("base/clock.rs", "pub(crate) struct Clock;\n"),
         ("base/numbers.rs", "pub(crate) fn one() {}\n"),
-        ("vocabulary/mod.rs", "pub(crate) mod key;\n"),
+        ("types/mod.rs", "pub(crate) mod key;\n"),
         (
-            "vocabulary/key.rs",
+            "types/key.rs",
             "use crate::base::{clock::Clock, one as other};\n",
         ),
-        ("backend/mod.rs", "use crate::vocabulary::key;\n"),
+        ("backend/mod.rs", "use crate::types::key;\n"),
         (
             "held/mod.rs",
             "pub(crate) struct Guard(crate::base::clock::Clock);\n",
@@ -54,12 +54,12 @@ fn finds_nothing_wrong_with_a_crate_in_order() {
     assert_eq!(
         listed,
         [
-            "backend -> vocabulary: 1",
+            "backend -> types: 1",
             "driver -> backend: 1",
             "driver -> held: 1",
             "held -> base: 1",
             "lib.rs -> driver: 1",
-            "vocabulary -> base: 2",
+            "types -> base: 2",
         ]
     );
 }
@@ -101,10 +101,9 @@ fn refuses_an_import_from_a_higher_floor() {
             "crate::driver::Op",
         ),
     ] {
-        let mistakes = tree(&[("vocabulary/key.rs", text)]).mistakes;
-        let expected = format!(
-            "vocabulary/key.rs:{line}: vocabulary imports `{path}`, but driver is above it"
-        );
+        let mistakes = tree(&[("types/key.rs", text)]).mistakes;
+        let expected =
+            format!("types/key.rs:{line}: types imports `{path}`, but driver is above it");
         assert_eq!(mistakes.first(), Some(&expected), "{text}");
     }
 }
@@ -174,11 +173,7 @@ fn does_not_take_other_text_for_imports() {
         "use ::driver::Op;\nuse driver::Op;\nfn f() -> impl Sized + use<> {}",
         "pub(in crate::driver) fn f() {}\npub(crate) fn g() {}",
     ] {
-        assert_eq!(
-            tree(&[("vocabulary/key.rs", text)]).mistakes,
-            [""; 0],
-            "{text}"
-        );
+        assert_eq!(tree(&[("types/key.rs", text)]).mistakes, [""; 0], "{text}");
     }
 }
 

@@ -84,7 +84,7 @@ fn what_is_not_exported_is_noticed() {
 const LABELS: &[&str] = &["template", "function", "kind", "le"];
 
 fn source() -> String {
-    read("lock-runtime/src/vocabulary/metrics.rs")
+    read("lock-runtime/src/telemetry/metrics.rs")
 }
 
 /// The metrics and their types, as the code names them.

@@ -21,7 +21,7 @@ fn a_span_that_is_opened_otherwise_is_noticed() {
 }
 
 fn source() -> String {
-    read("lock-runtime/src/vocabulary/spans.rs")
+    read("lock-runtime/src/telemetry/spans.rs")
 }
 
 /// What stands in backticks in the first column of a table.

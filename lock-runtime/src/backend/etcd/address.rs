@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::vocabulary::authority::{Authority, Host};
-use crate::vocabulary::credentials::Credentials;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::Url;
+use crate::types::authority::{Authority, Host};
+use crate::types::credentials::Credentials;
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 const DEFAULT_PORT: u16 = 2379;
 
@@ -57,7 +57,7 @@ impl fmt::Debug for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::url::refused;
+    use crate::types::url::refused;
 
     fn read(text: &str) -> Result<Address, LockError> {
         Address::parse(&Url::parse(text)?)

@@ -9,7 +9,7 @@ use super::protocol::messages::TxnResponse;
 use super::protocol::trouble::Trouble;
 use super::transport::dial::{Dialer, Opened, in_time};
 use crate::base::clock::Clock;
-use crate::vocabulary::finding::Finding;
+use crate::types::finding::Finding;
 
 /// How many writes are measured.
 const PROBES: usize = 5;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::protocol::messages::{Member, StatusResponse};
 use super::transport::dial::Cluster;
 use crate::backend::latency::latency;
-use crate::vocabulary::finding::{Finding, Severity};
+use crate::types::finding::{Finding, Severity};
 
 use Severity::{Error, Notice, Warning};
 

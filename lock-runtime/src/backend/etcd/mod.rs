@@ -22,12 +22,12 @@ use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 #[cfg(feature = "tls")]
-use crate::vocabulary::authority::names_if;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::finding::Finding;
-use crate::vocabulary::health::{Health, LastError};
-use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::url::Url;
+use crate::types::authority::names_if;
+use crate::types::error::LockError;
+use crate::types::finding::Finding;
+use crate::types::health::{Health, LastError};
+use crate::types::query::{Found, Query, QueryId};
+use crate::types::url::Url;
 
 use address::Address;
 use diagnosis::diagnose;

@@ -16,12 +16,12 @@ use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::{Found, Query};
-use crate::vocabulary::terms::{LeaseId, Terms};
-use crate::vocabulary::url::Url;
+use crate::types::error::LockError;
+use crate::types::health::Health;
+use crate::types::key::LockKey;
+use crate::types::query::{Found, Query};
+use crate::types::terms::{LeaseId, Terms};
+use crate::types::url::Url;
 
 use store::{Client, Store, Waiter};
 

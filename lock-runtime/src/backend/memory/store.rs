@@ -8,15 +8,15 @@ use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
-use crate::vocabulary;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{Holder, Status};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::overview::{Count, MOST_HOLDERS, Overview, Summary};
-use crate::vocabulary::query::Pattern;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types;
+use crate::types::crowd::Crowd;
+use crate::types::fence::FencingToken;
+use crate::types::holder::{Holder, Status};
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::overview::{Count, MOST_HOLDERS, Overview, Summary};
+use crate::types::query::Pattern;
+use crate::types::terms::{LeaseId, Terms};
 
 /// How many waiters of one lock a status names.
 const MOST_IN_LINE: usize = 1_000;
@@ -312,9 +312,9 @@ impl Slot {
 }
 
 impl Waiter {
-    fn describe(&self, now: Moment) -> vocabulary::holder::Waiter {
+    fn describe(&self, now: Moment) -> types::holder::Waiter {
         let who = Holder::here(&self.terms, Duration::ZERO);
-        vocabulary::holder::Waiter::new(who, self.terms.kind, Some(now.since(self.since)))
+        types::holder::Waiter::new(who, self.terms.kind, Some(now.since(self.since)))
     }
 
     fn is(&self, client: &Client, id: LeaseId) -> bool {

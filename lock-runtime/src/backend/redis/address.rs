@@ -6,9 +6,9 @@ use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::stamps::Stamps;
-use crate::vocabulary::authority::{Authority, Host, at_port, given};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::{Url, decode};
+use crate::types::authority::{Authority, Host, at_port, given};
+use crate::types::error::LockError;
+use crate::types::url::{Url, decode};
 
 pub(super) const DEFAULT_PORT: u16 = 6379;
 
@@ -190,7 +190,7 @@ impl fmt::Debug for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::url::refused;
+    use crate::types::url::refused;
 
     fn read(text: &str) -> Result<Address, LockError> {
         let mut url = Url::parse(text)?;

@@ -8,7 +8,7 @@ use super::sentinel::NoMaster;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
-use crate::vocabulary::error::LockError;
+use crate::types::error::LockError;
 
 /// Awaits `up` for as long as the configuration allows. `None`: it was not ready then.
 pub(super) async fn in_time(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::backend::latency::latency;
-use crate::vocabulary::finding::{Finding, Severity};
+use crate::types::finding::{Finding, Severity};
 
 use Severity::{Error, Notice, Warning};
 

@@ -25,10 +25,10 @@ use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::{Query, QueryId};
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::query::{Query, QueryId};
+use crate::types::terms::LeaseId;
 
 use connected::{connect_failed, in_time, late};
 use protocol::names::{KeyNames, Layout};

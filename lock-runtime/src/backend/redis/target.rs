@@ -19,11 +19,11 @@ use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Target};
+use crate::telemetry::events;
 #[cfg(feature = "tls")]
-use crate::vocabulary::authority::names_if;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::events;
-use crate::vocabulary::url::Url;
+use crate::types::authority::names_if;
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 /// What the timestamp protocol lacks.
 const WITHOUT: &str =

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// What has happened to a lock; see [`Locks::history`](crate::testing::Locks::history).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::error::Cause;
+use crate::types::terms::{LeaseId, Terms};
 
 /// How the network is, shared between the store and the test.
 #[derive(Debug, Default)]

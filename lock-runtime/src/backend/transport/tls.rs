@@ -11,8 +11,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::tls::{Pem, Roots, Tls};
+use crate::types::error::LockError;
+use crate::types::tls::{Pem, Roots, Tls};
 
 /// Makes an encrypted stream to one server.
 pub(crate) struct Encryption {

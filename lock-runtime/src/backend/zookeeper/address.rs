@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use crate::vocabulary::authority::{Authority, Host};
-use crate::vocabulary::credentials::Credentials;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::{Url, decode};
+use crate::types::authority::{Authority, Host};
+use crate::types::credentials::Credentials;
+use crate::types::error::LockError;
+use crate::types::url::{Url, decode};
 
 const DEFAULT_PORT: u16 = 2181;
 
@@ -77,7 +77,7 @@ impl fmt::Debug for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::url::refused;
+    use crate::types::url::refused;
 
     fn read(text: &str) -> Result<Address, LockError> {
         Address::new(&Url::parse(text)?, false)

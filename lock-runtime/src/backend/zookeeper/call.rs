@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::protocol::entry::Entry;
 use super::protocol::op::Op;
 use super::protocol::reply::{Refusal, Reply};
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 /// A request, and whom its answer is for.
 #[derive(Debug)]

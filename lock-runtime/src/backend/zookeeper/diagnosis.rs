@@ -9,8 +9,8 @@ use super::protocol::op::Op;
 use super::protocol::reply::{Refusal, Reply};
 use super::transport::Dialer;
 use crate::base::clock::Clock;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::finding::Finding;
+use crate::types::error::Cause;
+use crate::types::finding::Finding;
 
 /// How many writes are measured.
 const PROBES: usize = 5;

@@ -12,13 +12,13 @@ use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};
 use super::transport::Dialer;
 use crate::base::clock::Clock;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::{Holder, Status, Waiter};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
-use crate::vocabulary::query::{Found, Pattern, Query};
+use crate::types::error::Cause;
+use crate::types::fence::FencingToken;
+use crate::types::health::Health;
+use crate::types::holder::{Holder, Status, Waiter};
+use crate::types::key::LockKey;
+use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
+use crate::types::query::{Found, Pattern, Query};
 
 /// How many of those who wait are named.
 const MOST_IN_LINE: usize = 1_000;

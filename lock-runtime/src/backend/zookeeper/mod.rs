@@ -24,9 +24,9 @@ use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 #[cfg(feature = "tls")]
-use crate::vocabulary::authority::names_if;
-use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::url::Url;
+use crate::types::authority::names_if;
+use crate::types::error::{Cause, LockError};
+use crate::types::url::Url;
 
 use address::Address;
 use call::{To, cause};

@@ -15,9 +15,9 @@ use super::protocol::paths::Paths;
 use super::transport::Dialer;
 use crate::backend::Outcome;
 use crate::base::clock::Clock;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::health::{Health, LastError};
-use crate::vocabulary::query::{Found, Query, QueryId};
+use crate::types::error::Cause;
+use crate::types::health::{Health, LastError};
+use crate::types::query::{Found, Query, QueryId};
 
 type Finding = Pin<Box<dyn Future<Output = Result<Found, Cause>> + Send>>;
 

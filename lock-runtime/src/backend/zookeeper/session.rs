@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::protocol::connect::Identity;
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
+use crate::types::deadline::deadline;
 
 /// A session that a server has confirmed.
 pub(crate) struct Session {

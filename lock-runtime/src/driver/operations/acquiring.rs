@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::events;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::Terms;
+use crate::telemetry::events;
+use crate::types::answer::Answer;
+use crate::types::error::{Cause, LockError};
+use crate::types::holder::Holder;
+use crate::types::terms::Terms;
 
 pub(super) struct Acquiring {
     pub(super) terms: Arc<Terms>,

@@ -38,7 +38,7 @@ mod tests {
     use crate::driver::limits::Limits;
     use crate::driver::op::Op;
     use crate::held::home::{Home, Nowhere};
-    use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+    use crate::types::terms::{LeaseId, Terms, Wait};
 
     const TTL: Duration = Duration::from_secs(10);
 

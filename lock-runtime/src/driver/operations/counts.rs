@@ -1,7 +1,7 @@
 //! What nobody will hear of when the driver ends is no longer counted as waiting or held.
 
 use super::Operations;
-use crate::vocabulary::metrics;
+use crate::telemetry::metrics;
 
 impl Drop for Operations {
     fn drop(&mut self) {

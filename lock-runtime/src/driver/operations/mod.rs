@@ -24,12 +24,12 @@ use crate::driver::watchdog::{Due, Watchdog};
 use crate::held::guard::LockGuard;
 use crate::held::home::Home;
 use crate::held::lease::Lease;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::{Cause, LockError};
-use crate::vocabulary::events::{self, End};
-use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::telemetry::events::{self, End};
+use crate::types::answer::Answer;
+use crate::types::deadline::deadline;
+use crate::types::error::{Cause, LockError};
+use crate::types::query::{Found, Query, QueryId};
+use crate::types::terms::{LeaseId, Terms};
 
 use acquiring::{Acquiring, News};
 

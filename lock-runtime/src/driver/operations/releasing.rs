@@ -9,10 +9,10 @@ use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::driver::ended::{Ended, HowItEnded};
 use crate::held::lease::Lease;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::events::{self, End};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::telemetry::events::{self, End};
+use crate::types::answer::Answer;
+use crate::types::error::Cause;
+use crate::types::terms::{LeaseId, Terms};
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {

@@ -9,10 +9,10 @@ use super::acquiring::{Acquiring, News};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::events::{self, End};
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::telemetry::events::{self, End};
+use crate::types::answer::Answer;
+use crate::types::error::LockError;
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 /// How long the first answer to an acquisition may take, if that is longer than its
 /// wait.

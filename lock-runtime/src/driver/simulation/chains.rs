@@ -7,9 +7,9 @@ use std::fmt;
 use super::server::{Lock, Member};
 use crate::backend::redis::protocol::call::{Call, Company};
 use crate::backend::token::Token;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 /// How many follow the first at most.
 const MOST: usize = 63;

@@ -21,11 +21,11 @@ use crate::driver::op::Op;
 use crate::driver::operations::Operations;
 use crate::held::guard::LockGuard;
 use crate::held::home::Home;
-use crate::vocabulary::answer::Answer;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::types::answer::Answer;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 /// No lease is longer.
 pub(super) const LONGEST_TTL: Duration = Duration::from_secs(10);

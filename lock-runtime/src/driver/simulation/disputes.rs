@@ -10,7 +10,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// A lock that was taken from its holders.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::key::LockKey;
+use crate::types::error::Cause;
+use crate::types::key::LockKey;
 
 /// Nobody works until the last moment of a lease.
 const MARGIN: Duration = Duration::from_millis(20);

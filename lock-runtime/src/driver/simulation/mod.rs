@@ -27,8 +27,8 @@ use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::base::clock::{Clock, Moment};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 use chains::Counts;
 use client::Client;

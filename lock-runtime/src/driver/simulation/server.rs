@@ -11,9 +11,9 @@ use crate::backend::redis::protocol::message::Grant;
 use crate::backend::redis::protocol::reply::{Reply, Standing};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::crowd::Crowd;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);

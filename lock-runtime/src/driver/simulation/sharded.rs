@@ -12,9 +12,9 @@ use crate::backend::redis::protocol::redirect::Redirect;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::slot;
 use crate::base::clock::Moment;
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::key::LockKey;
+use crate::types::authority::Host;
+use crate::types::error::Cause;
+use crate::types::key::LockKey;
 
 const KEYS: [&str; 2] = ["a", "b"];
 const NODES: usize = 2;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::held::home::Nowhere;
 use crate::held::running::Running;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::deadline::deadline;
+use crate::types::terms::LeaseId;
 
 fn lease(clock: &Clock) -> Lease {
     let terms = Terms::of(LeaseId(1), "k", Duration::from_secs(10));

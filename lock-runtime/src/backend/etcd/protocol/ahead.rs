@@ -7,10 +7,10 @@ use super::entry::{self, Entry};
 use super::keys::{Keys, Span};
 use super::messages::{RangeRequest, RangeResponse};
 use crate::backend::line::{self, Place};
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 /// How many of the first are read with their values, which say who they are.
 const FRONT: i64 = 4;

@@ -8,10 +8,10 @@ use super::keys::Keys;
 use super::messages::KeyValue;
 use crate::backend::name;
 use crate::backend::token::Token;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{Holder, Waiter};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::fence::FencingToken;
+use crate::types::holder::{Holder, Waiter};
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 /// An acquisition that stands in a line or holds a lock.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 //! keys of `etcdctl lock`, which end in hexadecimal digits, stand outside of a line.
 
 use crate::backend::token::Token;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 /// A range of keys: from the first up to the second, which is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::vocabulary::error::Cause;
+use crate::types::error::Cause;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {

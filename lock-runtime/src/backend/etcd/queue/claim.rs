@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::Terms;
+use crate::types::holder::Holder;
+use crate::types::terms::Terms;
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]

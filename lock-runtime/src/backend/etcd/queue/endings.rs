@@ -5,8 +5,8 @@ use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 impl Queue {
     /// Deletes the entry; the driver waits for that as long as a lease lasts.

@@ -11,12 +11,12 @@ use crate::backend::etcd::protocol::keys::{Keys, Span};
 use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse};
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::Status;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::{MOST_HOLDERS, Overview, Summary};
-use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
+use crate::types::error::Cause;
+use crate::types::health::Health;
+use crate::types::holder::Status;
+use crate::types::key::LockKey;
+use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
+use crate::types::query::{Found, Pattern, Query, QueryId};
 
 /// Whoever asks does not wait for longer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);

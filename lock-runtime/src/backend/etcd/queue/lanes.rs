@@ -4,8 +4,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 #[derive(Debug, Default)]
 pub(super) struct Lanes(HashMap<LockKey, Lane>);

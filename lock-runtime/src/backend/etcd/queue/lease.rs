@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::backend::etcd::protocol::call::Reply;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
+use crate::types::error::Cause;
 
 /// A lease that lives, as far as is known.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::token::Tokens;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::terms::LeaseId;
 
 pub(crate) use claim::Watch;
 use claim::{Claim, Stage, patience};

@@ -8,8 +8,8 @@ use super::{PAUSE, Queue, Seen};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 impl Queue {
     /// A watch has seen something.

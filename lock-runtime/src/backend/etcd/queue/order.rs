@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::claim::Watch;
 use crate::backend::etcd::protocol::call::Sent;
 use crate::base::clock::Moment;
-use crate::vocabulary::query::QueryId;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::query::QueryId;
+use crate::types::terms::LeaseId;
 
 /// The pause before a call is sent again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);

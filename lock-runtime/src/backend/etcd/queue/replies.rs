@@ -10,7 +10,7 @@ use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::terms::LeaseId;
 
 impl Queue {
     /// The answer to a call; to a keep-alive, that of one member.

@@ -9,8 +9,8 @@ use super::session::Session;
 use crate::backend::etcd::protocol::trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::query::{Found, Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::query::{Found, Query, QueryId};
+use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {

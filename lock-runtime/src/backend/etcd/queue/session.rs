@@ -10,10 +10,10 @@ use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::holder::THIS_PROCESS;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::deadline::deadline;
+use crate::types::error::Cause;
+use crate::types::holder::THIS_PROCESS;
+use crate::types::terms::LeaseId;
 
 #[derive(Debug)]
 pub(super) struct Session {

@@ -10,9 +10,9 @@ use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::line::Place;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 use super::lease::News;
 use super::session::Session;

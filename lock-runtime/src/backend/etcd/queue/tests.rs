@@ -20,9 +20,9 @@ use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 const TTL: Duration = Duration::from_secs(10);
 const LEASE: i64 = 77;

@@ -21,11 +21,11 @@ use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::{Distrust, Encryption};
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::credentials::{Credentials, Provider};
-use crate::vocabulary::error::Cause;
+use crate::types::authority::Host;
+use crate::types::credentials::{Credentials, Provider};
+use crate::types::error::Cause;
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::types::tls::Tls;
 
 pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
 const STATUS: &str = "/etcdserverpb.Maintenance/Status";

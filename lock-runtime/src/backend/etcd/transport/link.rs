@@ -20,7 +20,7 @@ use crate::backend::etcd::protocol::messages::{
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{About, Order, Seen, Watch};
 use crate::base::clock::Moment;
-use crate::vocabulary::events;
+use crate::telemetry::events;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{About, Order, Queue};
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
-use crate::vocabulary::health::LastError;
+use crate::types::health::LastError;
 
 #[derive(Debug)]
 pub(crate) struct Links {

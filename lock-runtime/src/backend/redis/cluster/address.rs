@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::backend::redis::address::{Login, Place};
-use crate::vocabulary::authority::{Authority, Host};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::Url;
+use crate::types::authority::{Authority, Host};
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 const DEFAULT_PORT: u16 = 6379;
 

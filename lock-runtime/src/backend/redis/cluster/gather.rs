@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::Outcome;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::overview::Overview;
-use crate::vocabulary::query::{Found, QueryId};
+use crate::types::error::Cause;
+use crate::types::overview::Overview;
+use crate::types::query::{Found, QueryId};
 
 /// The answers that are being put together.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::backend::redis::protocol::reply::ServerSaid;
-    use crate::vocabulary::key::LockKey;
+    use crate::types::key::LockKey;
 
     fn answered(id: QueryId, names: &[&str]) -> Outcome {
         let found = names.iter().map(|name| LockKey::from(*name)).collect();

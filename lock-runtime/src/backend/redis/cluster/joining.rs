@@ -23,8 +23,8 @@ use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
 use crate::base::clock::{Moment, Sleep};
 use crate::base::numbers::Numbered;
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::error::LockError;
+use crate::types::authority::Host;
+use crate::types::error::LockError;
 
 impl Cluster {
     /// Connects to every node, or says why it cannot; a lazy manager leaves that to the

@@ -17,9 +17,9 @@ use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::{Found, QueryId};
+use crate::types::error::Cause;
+use crate::types::key::LockKey;
+use crate::types::query::{Found, QueryId};
 
 #[derive(Debug)]
 pub(super) struct Lane {

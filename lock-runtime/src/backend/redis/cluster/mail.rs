@@ -9,7 +9,7 @@ use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::transport::desk::Desk;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 #[derive(Debug, Default)]
 pub(super) struct Mail {

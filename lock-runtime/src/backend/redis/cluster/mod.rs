@@ -25,8 +25,8 @@ use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 pub(super) use self::address::ClusterAddress;
 

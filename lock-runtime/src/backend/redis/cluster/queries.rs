@@ -4,7 +4,7 @@ use super::Cluster;
 use super::routes::NodeId;
 use crate::backend::Request;
 use crate::base::clock::Moment;
-use crate::vocabulary::query::{Query, QueryId};
+use crate::types::query::{Query, QueryId};
 
 impl Cluster {
     pub(super) fn submit_query(&mut self, now: Moment, id: QueryId, query: Query) {

@@ -9,7 +9,7 @@ use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::redirect::Redirect;
 use crate::backend::redis::protocol::slot::SLOTS;
 use crate::base::clock::Moment;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 /// The shortest time between two questions about the topology.
 const ASK_AT_MOST_EVERY: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::redis::protocol::slot::SLOTS;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 /// Neighbouring slots and the master that serves them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::call::{Call, Company, Sent, Ticket, millis};
 use super::names::{KeyNames, Text, Together};
 use super::reply::{Reply, Trouble, text};
 use super::scripts::{self, Script};
-use crate::vocabulary::kind::Kind;
+use crate::types::kind::Kind;
 
 /// The largest batch: the server does nothing else meanwhile.
 const MOST: usize = 64;
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::backend::token::Token;
     use crate::base::clock::Moment;
-    use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+    use crate::types::terms::{LeaseId, Terms, Wait};
 
     fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
         let mut terms = Terms::of(LeaseId(number), "k", Duration::from_secs(10));

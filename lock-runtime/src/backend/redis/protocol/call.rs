@@ -13,10 +13,10 @@ use super::scripts::{self, Script};
 use crate::backend::name;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::query::QueryId;
-use crate::vocabulary::terms::Terms;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::query::QueryId;
+use crate::types::terms::Terms;
 
 /// An acquisition with its current token, which changes if it has to start over.
 #[derive(Clone, Debug)]

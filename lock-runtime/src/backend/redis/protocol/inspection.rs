@@ -6,8 +6,8 @@ use super::message::Message;
 use super::names::{KeyNames, Text};
 use super::scripts;
 use crate::backend::token::Token;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::MOST_HOLDERS;
+use crate::types::key::LockKey;
+use crate::types::overview::MOST_HOLDERS;
 
 /// A step of an inspection.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::vocabulary::kind::Kind;
+use crate::types::kind::Kind;
 
 /// `x`, `r`, or `p` and the number of permits.
 pub(crate) struct KindCode(pub(super) Kind);

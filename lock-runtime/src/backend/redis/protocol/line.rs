@@ -6,8 +6,8 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::backend::name;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::holder::Holder;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
 
 /// The head of a queue.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backend::token::Token;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// The lock was handed to one of us.
 #[derive(Clone, Debug, PartialEq)]

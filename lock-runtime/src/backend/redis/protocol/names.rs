@@ -10,7 +10,7 @@ use super::slot::tag_in;
 use super::stamps::Stamps;
 use crate::backend::setup::Setup;
 use crate::backend::token::Token;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// Which keys a call names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use super::names::KeyNames;
 use super::redirect::Redirect;
 use super::scripts;
 use crate::backend::token::Token;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::kind::Kind;
+use crate::types::error::Cause;
+use crate::types::kind::Kind;
 
 /// What a script answered.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Slots: the part of a cluster that a key is in.
 
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16384;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::vocabulary::duration;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::Url;
+use crate::types::duration;
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 /// How a time is written, and what it means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

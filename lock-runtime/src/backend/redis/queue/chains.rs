@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use self::keys::Keys;
 use crate::backend::token::Token;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// The chains of one connection, each by the token of its first.
 #[derive(Debug, Default)]

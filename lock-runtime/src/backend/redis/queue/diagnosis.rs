@@ -12,7 +12,7 @@ use crate::backend::redis::protocol::inspection::{Fact, Inspect};
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::finding::Finding;
+use crate::types::finding::Finding;
 
 const SCRIPT_LOAD: &[&str] = &["SCRIPT", "LOAD", "return 1"];
 const CLIENT_ID: &[&str] = &["CLIENT", "ID"];

@@ -12,11 +12,11 @@ use crate::backend::redis::protocol::inspection::Inspect;
 use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{number, text};
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::overview::{Count, Overview, Summary};
-use crate::vocabulary::query::Pattern;
+use crate::types::holder::Holder;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::overview::{Count, Overview, Summary};
+use crate::types::query::Pattern;
 
 /// How many locks one call asks about: the server does nothing else meanwhile.
 const AT_ONCE: usize = 25;

@@ -16,10 +16,10 @@ use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{Reply, Trouble, number};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::{Found, Pattern, Query, QueryId};
+use crate::types::error::Cause;
+use crate::types::health::Health;
+use crate::types::key::LockKey;
+use crate::types::query::{Found, Pattern, Query, QueryId};
 
 /// The queries that are not answered yet, and the answers to the others.
 #[derive(Debug)]
@@ -295,7 +295,7 @@ fn read_keys(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::fence::FencingToken;
+    use crate::types::fence::FencingToken;
 
     #[test]
     fn what_a_holder_tells_ends_no_question_that_has_no_answer_yet() {

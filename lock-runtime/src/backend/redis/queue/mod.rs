@@ -35,10 +35,10 @@ use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::deadline::deadline;
+use crate::types::error::Cause;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 use chains::Chains;
 use claim::{Claim, Stage};

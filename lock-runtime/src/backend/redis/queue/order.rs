@@ -9,7 +9,7 @@ use crate::backend::redis::protocol::call::{Call, Ticket};
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms};
 
 /// One server's part of something that several of them decide.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use crate::backend::name;
 use crate::backend::redis::protocol::call::{Call, Company, Ticket};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::deadline::deadline;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 impl Queue {
     /// Puts those who wait behind `first`, under the numbers behind its own, and returns

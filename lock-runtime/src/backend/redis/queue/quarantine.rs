@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::slot;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// Which locks are not granted, and until when.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use super::{Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::query::Found;
+use crate::types::key::LockKey;
+use crate::types::query::Found;
 
 impl Queue {
     /// The connection that is open now is to a server that grants nothing for this time.

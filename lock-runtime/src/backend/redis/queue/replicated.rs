@@ -10,8 +10,8 @@ use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::key::LockKey;
+use crate::types::deadline::deadline;
+use crate::types::key::LockKey;
 
 impl Queue {
     /// Replicas are to confirm a grant or a renewal.

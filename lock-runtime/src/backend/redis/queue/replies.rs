@@ -5,7 +5,7 @@ use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::reply::{Reply, Standing, Trouble};
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
+use crate::types::deadline::deadline;
 
 impl Queue {
     /// The answer to a call.

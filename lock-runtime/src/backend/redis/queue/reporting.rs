@@ -12,9 +12,9 @@ use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::fence::FencingToken;
-use crate::vocabulary::holder::{Status, Waiter};
-use crate::vocabulary::key::LockKey;
+use crate::types::fence::FencingToken;
+use crate::types::holder::{Status, Waiter};
+use crate::types::key::LockKey;
 
 /// How long holders have to report about their locks. A stopped holder does not; of it
 /// only the entry on the server is known.

@@ -8,8 +8,8 @@ use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::query::{Query, QueryId};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::query::{Query, QueryId};
+use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {

@@ -7,8 +7,8 @@ use super::pace::Pace;
 use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::line::Line;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// Grants are pushed. Asking finds those that were lost, and tells the server that we
 /// live: it skips waiters that have been silent for three times as long.

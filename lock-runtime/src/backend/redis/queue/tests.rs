@@ -20,8 +20,8 @@ use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Troubl
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::types::crowd::Crowd;
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(7);
 const TTL: Duration = Duration::from_secs(10);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::vocabulary::deadline::deadline;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::Terms;
+use crate::types::deadline::deadline;
+use crate::types::error::Cause;
+use crate::types::holder::Holder;
+use crate::types::terms::Terms;
 
 /// How many of all servers have to agree, whether they answer or not.
 pub(super) fn majority(servers: usize) -> usize {

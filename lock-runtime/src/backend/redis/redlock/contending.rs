@@ -8,7 +8,7 @@ use super::coordinator::Coordinator;
 use crate::backend::Outcome;
 use crate::backend::redis::queue::order::Order;
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::terms::LeaseId;
 
 /// How long those that have not answered may keep others from what was granted.
 const PATIENCE: Duration = Duration::from_millis(20);

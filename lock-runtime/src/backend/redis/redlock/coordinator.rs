@@ -13,8 +13,8 @@ use crate::backend::token::Tokens;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::types::error::Cause;
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 /// How often a single try looks who has the lock, before it counts as held.
 const LOOKS: u32 = 4;

@@ -7,8 +7,8 @@ use super::coordinator::Coordinator;
 use crate::backend::redis::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 impl Coordinator {
     /// A server has granted what is held already, and may end it earlier than the others.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::claim::majority;
 use super::merging::{Sight, merge};
 use crate::backend::Outcome;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::query::{Found, QueryId};
+use crate::types::error::Cause;
+use crate::types::query::{Found, QueryId};
 
 /// The answers of the servers that have answered.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::backend::token::Token;
-use crate::vocabulary::finding::Finding;
-use crate::vocabulary::health::Health;
-use crate::vocabulary::holder::{Holder, Status};
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::overview::{Count, Overview, Summary};
-use crate::vocabulary::query::Found;
+use crate::types::finding::Finding;
+use crate::types::health::Health;
+use crate::types::holder::{Holder, Status};
+use crate::types::key::LockKey;
+use crate::types::overview::{Count, Overview, Summary};
+use crate::types::query::Found;
 
 /// How many servers there are, and how many decide.
 #[derive(Clone, Copy, Debug)]

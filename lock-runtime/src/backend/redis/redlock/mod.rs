@@ -23,7 +23,7 @@ use super::protocol::reply::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
-use crate::vocabulary::error::LockError;
+use crate::types::error::LockError;
 
 use claim::majority;
 use clocks::{Clocks, ahead};

@@ -9,9 +9,9 @@ use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
-use crate::vocabulary::authority::Authority;
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::Url;
+use crate::types::authority::Authority;
+use crate::types::error::LockError;
+use crate::types::url::Url;
 
 /// How many servers there may be: one more would not survive the loss of more of them.
 const NUMBERS: [usize; 3] = [3, 5, 7];

@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms};
 
 const ID: LeaseId = LeaseId(1);
 const TTL: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use redis::{
 use tokio::sync::mpsc;
 
 use crate::backend::redis::transport::stream::Route;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 /// The server that a sentinel names.
 #[derive(Clone, Debug, PartialEq, Eq)]

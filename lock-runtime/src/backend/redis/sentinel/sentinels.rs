@@ -18,7 +18,7 @@ use crate::backend::redis::transport::stream::Route;
 #[cfg(feature = "tls")]
 use crate::backend::redis::transport::stream::distrust;
 use crate::backend::setup::Setup;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 /// How long the others have, once one sentinel has named a master: the first may be the
 /// one that has not heard of the latest failover.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::backend::redis::address::{Login, database};
-use crate::vocabulary::authority::{Authority, Host, given};
-use crate::vocabulary::error::LockError;
-use crate::vocabulary::url::{Url, decode};
+use crate::types::authority::{Authority, Host, given};
+use crate::types::error::LockError;
+use crate::types::url::{Url, decode};
 
 const DEFAULT_PORT: u16 = 26379;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use super::question::Master;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 /// How long a majority has to name the same server before it holds against a larger
 /// epoch: after a failover, sentinels tell each other sooner.

@@ -23,9 +23,9 @@ use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::credentials::Provider;
-use crate::vocabulary::error::Cause;
+use crate::types::authority::Host;
+use crate::types::credentials::Provider;
+use crate::types::error::Cause;
 
 /// How many pipelines may wait to be written.
 const PIPELINES: usize = 1024;

@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::base::clock::Moment;
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// The queue of a server's only link, or what stands between the links to the nodes of a
 /// cluster and the one queue of them all.

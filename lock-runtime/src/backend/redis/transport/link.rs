@@ -30,10 +30,10 @@ use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::health::{Health, LastError};
-use crate::vocabulary::query::Found;
+use crate::types::authority::Host;
+use crate::types::error::Cause;
+use crate::types::health::{Health, LastError};
+use crate::types::query::Found;
 
 /// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;

@@ -9,8 +9,8 @@ use redis::{RedisResult, Value};
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
-use crate::vocabulary::credentials::{Asked, Credentials, Provider};
-use crate::vocabulary::error::Cause;
+use crate::types::credentials::{Asked, Credentials, Provider};
+use crate::types::error::Cause;
 
 /// How long after a failure the provider is asked again.
 const PAUSE: Duration = Duration::from_secs(1);

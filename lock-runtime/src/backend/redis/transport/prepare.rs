@@ -9,7 +9,7 @@ use redis::{Pipeline, RedisResult, Value};
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::IN_CLUSTER;
 use crate::backend::redis::protocol::scripts;
-use crate::vocabulary::holder::THIS_PROCESS;
+use crate::types::holder::THIS_PROCESS;
 
 /// Identifies one connection to the server.
 #[derive(Clone, Debug)]

@@ -11,11 +11,11 @@ use crate::backend::setup::Setup;
 use crate::backend::transport::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::{Distrust, Encryption};
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 #[cfg(feature = "tls")]
-use crate::vocabulary::error::Cause;
+use crate::types::error::Cause;
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::types::tls::Tls;
 
 /// How bytes get to a server.
 #[derive(Clone)]

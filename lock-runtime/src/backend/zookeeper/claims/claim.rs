@@ -8,9 +8,9 @@ use crate::backend::token::Token;
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
 use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::terms::{LeaseId, Terms};
 
 #[expect(
     clippy::struct_excessive_bools,

@@ -10,8 +10,8 @@ use crate::backend::zookeeper::protocol::op::{Mode, Op};
 use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::backend::zookeeper::session::Session;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 impl Claims {
     /// A server answers for a session: the one that there was, or another one. `seen`

@@ -9,8 +9,8 @@ use crate::backend::zookeeper::call::{Call, Step, To, cause};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
 
 impl Claims {
     /// Answers from the last heartbeat if it is news, and else from the next one.

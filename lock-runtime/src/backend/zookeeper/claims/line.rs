@@ -10,10 +10,10 @@ use crate::backend::zookeeper::call::{Call, Step, To};
 use crate::backend::zookeeper::protocol::entry::holders;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::base::clock::Moment;
-use crate::vocabulary::crowd::Crowd;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 /// The line of a lock after a change of this number.
 #[derive(Clone, Copy, Default)]

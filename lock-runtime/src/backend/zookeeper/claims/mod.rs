@@ -32,8 +32,8 @@ use crate::backend::Outcome;
 use crate::backend::token::{Token, Tokens};
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::error::Cause;
+use crate::types::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
 use tails::Tails;

@@ -10,8 +10,8 @@ use super::{Claims, Entry};
 use crate::backend::zookeeper::call::{Call, Step, To};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{Change, Message};
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 /// Whether its place follows from that of the one right ahead of it.
 fn is_plain(claim: &Claim) -> bool {

@@ -9,7 +9,7 @@ use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Step, To, cause};
 use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::terms::LeaseId;
 
 /// How often what stands above a lock is created before it counts that this is refused.
 const ATTEMPTS: u32 = 3;

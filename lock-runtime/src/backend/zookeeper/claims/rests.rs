@@ -10,9 +10,9 @@ use crate::backend::zookeeper::call::Step;
 use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::Stat;
 use crate::base::clock::Moment;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 
 impl Claims {
     /// A node of the line was read.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::claim::Claim;
 use crate::base::numbers::Numbered;
-use crate::vocabulary::key::LockKey;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
 
 /// The acquisition of ours that came last in each line.
 #[derive(Default)]

@@ -7,8 +7,8 @@ use super::*;
 use crate::backend::zookeeper::protocol::connect::welcome;
 use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
-use crate::vocabulary::kind::Kind;
-use crate::vocabulary::terms::Wait;
+use crate::types::kind::Kind;
+use crate::types::terms::Wait;
 
 const TIMEOUT: Duration = Duration::from_secs(8);
 const ID: LeaseId = LeaseId(1);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Change;
-use crate::vocabulary::terms::LeaseId;
+use crate::types::terms::LeaseId;
 
 /// The most that one request to renew watches contains: a server closes the connection
 /// on a packet of more than 1 MiB. The client in Java has the same limit.

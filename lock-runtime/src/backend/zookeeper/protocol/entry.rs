@@ -7,8 +7,8 @@ use super::reply::Stat;
 use crate::backend::line::Place;
 use crate::backend::name;
 use crate::backend::token::Token;
-use crate::vocabulary::holder::Holder;
-use crate::vocabulary::kind::Kind;
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
 
 /// A node in the line of a lock: `{kind}-{token}-{number}`, and `-rest` after it if its
 /// holder has let go and the lock rests.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::connect::Identity;
 use super::op::{Mode, Op};
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// The paths of one manager. Its locks are `/{chroot}/{prefix}/{name}`, its sessions
 /// `/{chroot}/{prefix}.sessions/{id}`.

@@ -18,11 +18,11 @@ use crate::backend::zookeeper::protocol::connect::{
 };
 use crate::backend::zookeeper::protocol::op::Access;
 use crate::base::clock::{Clock, Moment};
-use crate::vocabulary::authority::Host;
-use crate::vocabulary::credentials::{Credentials, Provider};
-use crate::vocabulary::error::Cause;
+use crate::types::authority::Host;
+use crate::types::credentials::{Credentials, Provider};
+use crate::types::error::Cause;
 #[cfg(feature = "tls")]
-use crate::vocabulary::tls::Tls;
+use crate::types::tls::Tls;
 
 /// The way to the servers.
 #[derive(Clone)]

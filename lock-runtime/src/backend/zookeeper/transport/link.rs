@@ -18,9 +18,9 @@ use crate::backend::zookeeper::protocol::reply::{
     Answer, Expected, Message, Packet, Refusal, Reply, read,
 };
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::events;
-use crate::vocabulary::health::LastError;
+use crate::telemetry::events;
+use crate::types::error::Cause;
+use crate::types::health::LastError;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::vocabulary::credentials::Credentials;
+use crate::types::credentials::Credentials;
 
 /// More than a session lasts for. The first one is kept: what stands above the locks may
 /// belong to it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::vocabulary::key::LockKey;
+use crate::types::key::LockKey;
 
 /// The keys of chains; a key may have several.
 #[derive(Debug)]

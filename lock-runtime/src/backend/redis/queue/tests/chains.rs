@@ -15,7 +15,7 @@ use crate::backend::redis::queue::unconfirmed::Unconfirmed;
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms};
 
 const FENCE: u64 = 40;
 

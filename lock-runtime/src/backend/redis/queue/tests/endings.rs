@@ -7,7 +7,7 @@ use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::redis::queue::Queue;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::vocabulary::terms::Wait;
+use crate::types::terms::Wait;
 
 #[test]
 fn giving_up_leaves_whatever_was_reached() {

@@ -4,7 +4,7 @@ use super::{ID, Peer, asked, forbidden, token};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::reply::{Reply, Standing, Trouble};
-use crate::vocabulary::terms::Wait;
+use crate::types::terms::Wait;
 
 #[test]
 fn a_reply_cut_after_the_acquire_is_asked_for_not_sent_again() {

@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, Standing};
 use crate::backend::token::Token;
-use crate::vocabulary::terms::Wait;
+use crate::types::terms::Wait;
 
 #[test]
 fn a_push_before_the_reply_grants_and_the_reply_changes_nothing() {

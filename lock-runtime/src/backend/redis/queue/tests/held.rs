@@ -5,7 +5,7 @@ use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
 use crate::backend::{Outcome, Request};
-use crate::vocabulary::terms::Wait;
+use crate::types::terms::Wait;
 
 #[test]
 fn a_renewal_is_sent_and_its_answer_told() {

@@ -7,7 +7,7 @@ use super::{ID, Peer, TTL, line};
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::reply::{Reply, Standing};
 use crate::backend::{Outcome, Request};
-use crate::vocabulary::terms::{LeaseId, Terms, Wait};
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 #[test]
 fn waiters_ask_when_the_holders_lease_ends_and_every_second() {

@@ -15,7 +15,7 @@ use crate::backend::redis::transport::connect::{PushEvent, closed};
 use crate::backend::redis::transport::desk::Desk;
 use crate::backend::redis::transport::wire::Wire;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
+use crate::types::error::Cause;
 
 /// The calls of a pipeline, and their answers.
 pub(crate) struct Answered {

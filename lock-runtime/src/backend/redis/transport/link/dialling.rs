@@ -15,9 +15,9 @@ use crate::backend::redis::transport::login::Login;
 use crate::backend::redis::transport::replicas::Replicas;
 use crate::backend::redis::transport::wire::Wire;
 use crate::base::clock::Moment;
-use crate::vocabulary::error::Cause;
-use crate::vocabulary::events;
-use crate::vocabulary::health::LastError;
+use crate::telemetry::events;
+use crate::types::error::Cause;
+use crate::types::health::LastError;
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A server that answers may serve again at any time, and what is held on it has to be

@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::sentinel::Master;
 use crate::backend::redis::transport::desk::Desk;
 use crate::base::clock::Moment;
-use crate::vocabulary::authority::Host;
+use crate::types::authority::Host;
 
 impl<D: Desk> Link<D> {
     /// Takes in what the replicas have answered.

@@ -8,7 +8,7 @@ use super::{Crowd, FENCE};
 use crate::backend::redis::protocol::call::{Call, Company};
 use crate::backend::redis::protocol::reply::{Reply, Standing};
 use crate::backend::{Outcome, Request};
-use crate::vocabulary::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms};
 
 #[test]
 fn an_answer_that_it_is_gone_means_nothing_to_one_that_follows() {

@@ -1,0 +1,214 @@
+//! The future of an acquisition: joins a lock that the caller holds, or asks the driver.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use crate::api::settings::Settings;
+use crate::api::several::Several;
+use crate::api::shared::Shared;
+use crate::driver::Op;
+use crate::held::current::{self, Coverage};
+use crate::held::guard::LockGuard;
+use crate::held::lease::Lease;
+use crate::telemetry::spans::Traced;
+use crate::types::error::LockError;
+use crate::types::key::{Keys, LockKey};
+use crate::types::terms::{LeaseId, Terms};
+
+/// The future of an acquisition; see
+/// [`LockRequest::acquire`](crate::LockRequest::acquire).
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquire {
+    progress: Progress,
+    span: Traced,
+}
+
+enum Progress {
+    Refused(LockError),
+    Unasked(Ask),
+    Asked {
+        shared: Arc<Shared>,
+        id: LeaseId,
+        answer: oneshot::Receiver<Result<LockGuard, LockError>>,
+        /// `None` where there is one key.
+        several: Option<Box<Several>>,
+    },
+    Answered,
+}
+
+/// An acquisition before its first poll.
+struct Ask {
+    shared: Arc<Shared>,
+    terms: Arc<Terms>,
+    several: Option<Box<Several>>,
+    reentrant: bool,
+}
+
+impl Acquire {
+    pub(crate) fn new(shared: Arc<Shared>, settings: &Settings, keys: Keys) -> Self {
+        let (terms, rest) = match settings.terms(&shared, keys) {
+            Ok((terms, rest)) => (Arc::new(terms), rest),
+            Err(error) => return Self::refused(error),
+        };
+        let several = (!rest.is_empty()).then(|| Box::new(Several::new(&terms, rest)));
+        Self {
+            progress: Progress::Unasked(Ask {
+                shared,
+                terms,
+                several,
+                reentrant: settings.reentrant,
+            }),
+            span: Traced::default(),
+        }
+    }
+
+    pub(crate) fn refused(error: LockError) -> Self {
+        Self {
+            progress: Progress::Refused(error),
+            span: Traced::default(),
+        }
+    }
+}
+
+impl Ask {
+    fn keys(&self) -> impl Iterator<Item = &LockKey> + Clone {
+        let rest = self.several.iter().flat_map(|several| several.rest());
+        std::iter::once(&self.terms.key).chain(rest)
+    }
+
+    /// Joins a lock that the caller holds already, or asks for the first key.
+    fn send(self) -> Result<Progress, Result<LockGuard, LockError>> {
+        let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), self.terms.kind);
+        let Self {
+            shared,
+            terms,
+            mut several,
+            reentrant,
+        } = self;
+        match coverage {
+            Coverage::Free => {}
+            Coverage::Covered(lease) if reentrant => {
+                return Err(Ok(join(&shared, lease, terms)));
+            }
+            Coverage::Covered(_) => {
+                let key = terms.key.clone();
+                return Err(Err(LockError::AlreadyHeld { key }));
+            }
+            Coverage::InTheWay(key) => return Err(Err(LockError::AlreadyHeld { key })),
+        }
+        if let Some(several) = &mut several {
+            several.begin(shared.config.clock.now());
+        }
+        Ok(Progress::ask(shared, &terms, several))
+    }
+}
+
+/// Another guard of a lock that the caller holds; a limit of its own ends it sooner.
+fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
+    if terms.longest().is_none() {
+        return LockGuard::joined(joined);
+    }
+    let limit = Lease::limit(&joined, terms);
+    // If the driver is gone, the joined lease has ended too.
+    let _ = shared.mailbox.send(Op::Limit(Arc::clone(&limit)));
+    LockGuard::limited(limit)
+}
+
+impl Progress {
+    fn ask(shared: Arc<Shared>, terms: &Arc<Terms>, several: Option<Box<Several>>) -> Self {
+        let (reply, answer) = oneshot::channel();
+        let id = terms.id;
+        let op = Op::Acquire {
+            terms: Arc::clone(terms),
+            reply,
+        };
+        // A mailbox that is closed drops the reply, which is an answer.
+        let _ = shared.mailbox.send_about(Some(&terms.key), op);
+        Self::Asked {
+            shared,
+            id,
+            answer,
+            several,
+        }
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<LockGuard, LockError>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it has returned, as async functions do.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let answer = match &mut self.progress {
+                Progress::Asked {
+                    answer, several, ..
+                } => match Pin::new(answer).poll(cx) {
+                    Poll::Ready(answer) => Some(answer.unwrap_or(Err(LockError::ShutDown))),
+                    Poll::Pending if several.as_mut().is_some_and(|it| it.poll_lost(cx)) => None,
+                    Poll::Pending => return Poll::Pending,
+                },
+                _ => None,
+            };
+            let progress = std::mem::replace(&mut self.progress, Progress::Answered);
+            let next = match (progress, answer) {
+                (
+                    Progress::Asked {
+                        shared,
+                        id,
+                        several: Some(mut several),
+                        ..
+                    },
+                    answer,
+                ) => {
+                    let step = several.step(&shared, id, answer);
+                    step.map(|terms| Progress::ask(shared, &terms, Some(several)))
+                }
+                (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
+                (Progress::Unasked(ask), _) => {
+                    self.span = Traced::wait(&ask.terms, ask.keys());
+                    ask.send()
+                }
+                (Progress::Refused(error), _) => Err(Err(error)),
+                _ => panic!("`Acquire` was polled after it had returned"),
+            };
+            match next {
+                Ok(next) => self.progress = next,
+                Err(answer) => {
+                    match &answer {
+                        Ok(guard) => self.span.granted(guard.fencing_token().get()),
+                        Err(error) => self.span.fails(error),
+                    }
+                    return Poll::Ready(answer);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        // A guard that arrived meanwhile is dropped with the receiver, and so is
+        // its lock released.
+        if let Progress::Asked { shared, id, .. } = &self.progress {
+            shared.mailbox.post(Op::Cancel(*id));
+        }
+    }
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.progress {
+            Progress::Refused(_) => "Acquire(refused)",
+            Progress::Unasked(_) => "Acquire(not asked yet)",
+            Progress::Asked { .. } => "Acquire(asked)",
+            Progress::Answered => "Acquire(answered)",
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! The bounds of durations, checked in constants by the compiler, and at run time.
+
+use std::time::Duration;
+
+use crate::types::error::LockError;
+
+/// The shortest lease.
+pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
+/// The longest lease, `min_hold` and `max_hold`.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The shortest `max_hold`: with less, a request for several keys would begin again
+/// without end.
+pub(crate) const MIN_HOLD: Duration = Duration::from_millis(10);
+
+/// A setting out of bounds, and the rule that it breaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) setting: &'static str,
+    pub(crate) rule: &'static str,
+    /// Both, for errors of the compiler.
+    pub(crate) sentence: &'static str,
+}
+
+macro_rules! fault {
+    ($setting:literal, $rule:literal) => {
+        Err(Fault {
+            setting: $setting,
+            rule: $rule,
+            sentence: concat!("`", $setting, "` ", $rule),
+        })
+    };
+}
+pub(crate) use fault;
+
+pub(crate) const fn check_ttl(ttl: Duration) -> Result<(), Fault> {
+    if longer(MIN_TTL, ttl) {
+        return fault!("ttl", "must be at least 100ms");
+    }
+    if longer(ttl, MAX_TTL) {
+        return fault!("ttl", "must be at most 24h");
+    }
+    Ok(())
+}
+
+/// A server forgets no lease that is longer than its `quarantine` expects.
+pub(crate) fn check_longest(ttl: Duration, longest: Duration) -> Result<(), LockError> {
+    if ttl <= longest {
+        return Ok(());
+    }
+    let reason = format_args!("it is {ttl:?}, and `quarantine` allows {longest:?} at most");
+    Err(LockError::invalid("ttl", reason))
+}
+
+pub(crate) const fn longer(one: Duration, other: Duration) -> bool {
+    one.as_nanos() > other.as_nanos()
+}
+
+impl From<Fault> for LockError {
+    fn from(fault: Fault) -> Self {
+        Self::invalid(fault.setting, format_args!("it {}", fault.rule))
+    }
+}

@@ -1,0 +1,358 @@
+//! The settings of a manager, checked before it connects.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::bounds;
+use crate::backend::Target;
+#[cfg(feature = "tls")]
+use crate::backend::check_tls;
+use crate::backend::setup::Setup;
+use crate::base::clock::Clock;
+use crate::driver::Limits;
+use crate::types::credentials::{Credentials, Provider};
+use crate::types::error::LockError;
+use crate::types::terms::Wait;
+#[cfg(feature = "tls")]
+use crate::types::tls::Tls;
+
+/// How to reach the locks, and the defaults of acquisitions.
+///
+/// The scheme of the URL chooses the backend:
+///
+/// | URL | backend |
+/// |---|---|
+/// | `memory:` | in this process, one store for each manager |
+/// | `memory:NAME` | in this process, shared by the managers of that name |
+/// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
+/// | `rediss://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |
+/// | `redis+sentinel://[user:password@]host[:port],…/SERVICE[/db]` | the master that sentinels name; `sentinel_user` and `sentinel_password` are for them |
+/// | `rediss+sentinel://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+cluster://[user:password@]host[:port],…` | a Redis Cluster, with some of its nodes |
+/// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
+/// | `etcd://[user:password@]host[:port],…` | a cluster of etcd, 3.4 or newer; needs the feature `etcd` |
+/// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
+/// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
+/// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
+/// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
+/// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
+/// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the timestamp protocol; `stamp` and `offset` say how those write times |
+///
+/// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
+/// Every setting can also be given in the URL, named as its setter, and in an
+/// environment variable: `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A
+/// setter overrides a variable, and a variable overrides the URL. Durations are written
+/// as in the attribute.
+///
+/// The setters accept any value: [`connect`](crate::LockManager::connect) and
+/// [`init`](crate::init()) check them with [`validate`](Self::validate) before
+/// they open a connection.
+///
+/// ```
+/// # fn example() -> Result<(), lock_runtime::LockError> {
+/// use std::time::Duration;
+/// use lock_runtime::LockConfig;
+///
+/// let config = LockConfig::new("memory:")?
+///     .prefix("shop")
+///     .ttl(Duration::from_secs(30))
+///     .wait_forever();
+/// config.validate()?;
+/// # Ok(()) }
+/// # example().unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use = "a configuration does nothing before `connect` or `init`"]
+pub struct LockConfig {
+    pub(crate) target: Arc<dyn Target>,
+    pub(crate) prefix: Box<str>,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) unavailable_wait: Wait,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) lazy: bool,
+    pub(crate) shutdown_grace: Duration,
+    pub(crate) pool_size: usize,
+    pub(crate) replicas: usize,
+    pub(crate) quarantine: Option<Duration>,
+    pub(crate) clock: Clock,
+    pub(crate) credentials: Option<Provider>,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
+}
+
+impl LockConfig {
+    /// The default settings for the locks of a store.
+    pub(super) fn at(target: Arc<dyn Target>) -> Self {
+        Self {
+            target,
+            prefix: "lock".into(),
+            ttl: Duration::from_secs(10),
+            wait: Wait::AtMost(Duration::from_secs(5)),
+            unavailable_wait: Wait::AtMost(Duration::from_secs(2)),
+            connect_timeout: Duration::from_secs(5),
+            lazy: false,
+            shutdown_grace: Duration::from_secs(30),
+            pool_size: 1,
+            replicas: 0,
+            quarantine: None,
+            clock: Clock::machine(),
+            credentials: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// What every key on the server begins with, `lock` by default: locks of
+    /// different prefixes are different locks. 1 to 128 bytes, no braces and no
+    /// control characters.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into().into_boxed_str();
+        self
+    }
+
+    /// The lease of acquisitions that set none, 100 ms to 24 h; 10 s by default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long acquisitions wait for a held lock if they do not say; 5 s by
+    /// default, zero tries once.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Wait::AtMost(wait);
+        self
+    }
+
+    /// Acquisitions that do not say how long wait without a limit, while the server
+    /// answers.
+    pub fn wait_forever(mut self) -> Self {
+        self.wait = Wait::Forever;
+        self
+    }
+
+    /// How long acquisitions go on while the server cannot be asked, whatever their
+    /// `wait`; 2 s by default. It counts from when the server stopped answering or from
+    /// the request, whichever is later, and anew after each answer. The time in which the
+    /// process is stopped does not count.
+    pub fn unavailable_wait(mut self, wait: Duration) -> Self {
+        self.unavailable_wait = Wait::AtMost(wait);
+        self
+    }
+
+    /// Acquisitions wait for a server that cannot be asked for as long as for a held
+    /// lock.
+    pub fn unavailable_wait_forever(mut self) -> Self {
+        self.unavailable_wait = Wait::Forever;
+        self
+    }
+
+    /// How long [`LockManager::connect`](crate::LockManager::connect) tries to
+    /// reach the server, more than zero; 5 s by default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects in the background: [`LockManager::connect`](crate::LockManager::connect)
+    /// and [`init`](crate::init()) return at once, even while the server is down. Until
+    /// it is reached, locks are [`Unavailable`](LockError::Unavailable). What the server
+    /// refuses, such as a wrong password, shows with the first lock.
+    pub fn lazy(mut self) -> Self {
+        self.lazy = true;
+        self
+    }
+
+    /// How long locked work may go on after a shutdown has begun; 30 s by
+    /// default. A poll of a body that runs then is waited for, until its lease ends.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
+    }
+
+    /// How many connections the manager keeps, 1 to 64; 1 by default, which is
+    /// the fastest up to about a hundred thousand operations a second. Each key
+    /// is bound to one of them.
+    pub fn pool_size(mut self, connections: usize) -> Self {
+        self.pool_size = connections;
+        self
+    }
+
+    /// How many replicas of a Redis server must have a grant or a renewal before it counts;
+    /// 0 by default, 16 at most. If it is the number of all replicas, no failover undoes a
+    /// grant; with a smaller one, a replica that does not have it may take over. What it
+    /// costs is one more way to the server, and from there to the replicas.
+    ///
+    /// While there are fewer, locks are [`Unavailable`](LockError::Unavailable), and a lock
+    /// that is held is lost when its lease ends.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// A Redis server that has started, and a replica that has become the master, may have
+    /// forgotten locks. With this setting it grants nothing until every lease has ended
+    /// that it may have forgotten, given that none is longer than `longest_ttl`, 100 ms to
+    /// 24 h. Meanwhile leases that it knows are renewed, and acquisitions are
+    /// [`Unavailable`](LockError::Unavailable), or wait if
+    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default, except
+    /// for Redlock, where the [`ttl`](Self::ttl) is taken and zero switches it off.
+    ///
+    /// In a cluster it is the slots of that master which are not granted. It has to be set
+    /// alike for everybody who uses the server. A longer ttl is refused.
+    pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
+        self.quarantine = Some(longest_ttl);
+        self
+    }
+
+    /// The clock that leases are measured with; the machine's by default.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where the user and the password come from, in place of those in the URL. The
+    /// provider is asked before each connection, and before what it gave
+    /// [expires](Credentials::expires_in). If the server does not know the password, it
+    /// is asked once more.
+    ///
+    /// It is polled within a runtime of tokio, and must not block: whatever polls it also
+    /// renews the leases.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    /// use lock_runtime::{Credentials, LockConfig};
+    ///
+    /// # async fn token() -> std::io::Result<String> { Ok(String::new()) }
+    /// let config = LockConfig::new("redis://locks.example")?.credentials(|| async {
+    ///     let token = token().await?;
+    ///     let credentials = Credentials::new("shop", token);
+    ///     std::io::Result::Ok(credentials.expires_in(Duration::from_secs(15 * 60)))
+    /// });
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn credentials<F, E>(mut self, provider: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.credentials = Some(Provider::new(provider));
+        self
+    }
+
+    /// How `rediss://` and `valkeys://` encrypt, in place of what the URL or the
+    /// environment says about it.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Checks the settings without connecting, and reads the files of
+    /// [`tls`](Self::tls) if there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] with the name of the first setting that is
+    /// out of its range, or whose files cannot serve.
+    pub fn validate(&self) -> Result<(), LockError> {
+        let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
+        if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {
+            return Err(LockError::invalid(
+                "prefix",
+                "it must have 1 to 128 bytes, no braces and no control characters",
+            ));
+        }
+        bounds::check_ttl(self.ttl)?;
+        if self.connect_timeout.is_zero() {
+            return Err(LockError::invalid("connect_timeout", "it must not be zero"));
+        }
+        if !(1..=64).contains(&self.pool_size) {
+            return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
+        }
+        if self.replicas > 16 {
+            return Err(LockError::invalid("replicas", "it must be 0 to 16"));
+        }
+        if let Some(longest) = self.longest_ttl() {
+            if bounds::check_ttl(longest).is_err() {
+                return Err(LockError::invalid("quarantine", "it must be 100ms to 24h"));
+            }
+            bounds::check_longest(self.ttl, longest)?;
+        }
+        let (target, can) = (&self.target, self.target.capabilities());
+        if self.replicas > 0 && !target.has_replicas() {
+            return Err(can.lacks("replicas"));
+        }
+        if self.quarantine.is_some() && !target.has_quarantine() {
+            return Err(can.lacks("quarantine"));
+        }
+        #[cfg(feature = "tls")]
+        check_tls(&*self.target, self.tls.as_ref())?;
+        Ok(())
+    }
+
+    /// The longest lease that a server may have forgotten, if it is waited for.
+    pub(crate) fn longest_ttl(&self) -> Option<Duration> {
+        if !self.target.needs_quarantine() {
+            return self.quarantine;
+        }
+        let longest = self.quarantine.unwrap_or(self.ttl);
+        Some(longest).filter(|it| !it.is_zero())
+    }
+
+    /// The part of it that a store needs.
+    pub(crate) fn setup(&self) -> Setup {
+        Setup {
+            prefix: self.prefix.clone(),
+            ttl: self.ttl,
+            connect_timeout: self.connect_timeout,
+            lazy: self.lazy,
+            pool_size: self.pool_size,
+            replicas: self.replicas,
+            quarantine: self.longest_ttl(),
+            clock: self.clock.clone(),
+            credentials: self.credentials.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        }
+    }
+
+    /// The part of it that the driver needs.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            shutdown_grace: self.shutdown_grace,
+            unavailable_wait: self.unavailable_wait,
+        }
+    }
+}
+
+impl fmt::Debug for LockConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("LockConfig");
+        #[cfg(feature = "tls")]
+        text.field("tls", &self.tls);
+        text.field("target", &self.target)
+            .field("prefix", &self.prefix)
+            .field("ttl", &self.ttl)
+            .field("wait", &self.wait)
+            .field("unavailable_wait", &self.unavailable_wait)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("lazy", &self.lazy)
+            .field("shutdown_grace", &self.shutdown_grace)
+            .field("pool_size", &self.pool_size)
+            .field("replicas", &self.replicas)
+            .field("quarantine", &self.quarantine)
+            .field("clock", &self.clock)
+            .field("credentials", &self.credentials)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! The functions that expanded code calls; not part of the public interface.
+
+use std::sync::Arc;
+
+pub use crate::api::site::Site;
+pub use crate::types::key::Keys;
+pub use crate::types::key::writer::{Displayed, KeyValue, KeyWriter, Value};
+
+use crate::api::acquire::Acquire;
+use crate::api::manager::LockManager;
+use crate::types::error::LockError;
+
+/// Takes the lock of an annotated function from the manager of the scope, or
+/// the installed one.
+pub fn acquire(site: &Site, keys: impl Into<Keys>) -> Acquire {
+    match LockManager::current() {
+        Ok(manager) => acquire_with(&manager, site, keys),
+        Err(error) => Acquire::refused(error),
+    }
+}
+
+/// The same from `manager`.
+pub fn acquire_with(manager: &LockManager, site: &Site, keys: impl Into<Keys>) -> Acquire {
+    Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
+}
+
+/// Calls the handler that `on_error` names; from this signature a closure gets the
+/// type of its argument.
+pub fn on_error<T>(error: LockError, handler: impl FnOnce(LockError) -> T) -> T {
+    handler(error)
+}
+
+/// Does nothing, but the compiler warns of it where the output is a stream or a future.
+#[deprecated(
+    note = "the lock is released when this function returns, and the stream or future that it returns runs after that: do the work in the body, or take the lock with `lock(…).acquire()` and keep the guard together with what is returned. If that work needs no lock, write `#[allow(deprecated)]` above the function"
+)]
+pub fn runs_after_the_release() {}
+
+/// Gives the body's block the return type of the function: the block begins with an
+/// early return of this, which is never reached.
+///
+/// # Panics
+///
+/// Always; the expansion calls it behind `if false`.
+pub fn output<T>() -> T {
+    unreachable!("stands behind `if false`")
+}

@@ -1,0 +1,129 @@
+//! The manager that annotated functions use: that of their scope, else the installed one.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use once_cell::sync::OnceCell;
+use pin_project_lite::pin_project;
+
+use crate::api::config::LockConfig;
+use crate::api::manager::LockManager;
+use crate::types::error::LockError;
+
+static INSTALLED: OnceCell<LockManager> = OnceCell::new();
+
+thread_local! {
+    static SCOPE: RefCell<Option<LockManager>> = const { RefCell::new(None) };
+}
+
+impl LockManager {
+    /// Makes this the manager that annotated functions use.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] if one has been installed before.
+    pub fn install(&self) -> Result<(), LockError> {
+        INSTALLED.set(self.clone()).map_err(|_| {
+            LockError::invalid(
+                "manager",
+                "one is installed already; use `scope` or `manager = …` for a second one",
+            )
+        })
+    }
+
+    /// Runs `future` with this manager in place of the installed one. Tasks that the
+    /// future spawns are not affected.
+    pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
+        Scope {
+            manager: self.clone(),
+            future,
+        }
+    }
+
+    /// The manager of the current scope, else the installed one.
+    pub(crate) fn current() -> Result<Self, LockError> {
+        SCOPE
+            .with_borrow(Clone::clone)
+            .or_else(|| INSTALLED.get().cloned())
+            .ok_or(LockError::NotConfigured)
+    }
+}
+
+/// Connects and installs the manager that annotated functions use. Keep what it
+/// returns until the end of `main`: dropping it waits up to a second for
+/// pending releases, so that the last lock of a program does not linger on the
+/// server until its ttl.
+///
+/// # Errors
+///
+/// Those of [`LockManager::connect`] and [`LockManager::install`].
+pub async fn init<C>(config: C) -> Result<Installed, LockError>
+where
+    C: TryInto<LockConfig>,
+    LockError: From<C::Error>,
+{
+    let manager = LockManager::connect(config).await?;
+    manager.install()?;
+    Ok(Installed { manager })
+}
+
+/// Shuts the installed manager down; see [`LockManager::shutdown`]. Without one
+/// it does nothing.
+pub async fn shutdown() {
+    if let Some(manager) = INSTALLED.get() {
+        manager.shutdown().await;
+    }
+}
+
+/// The manager that [`init`] has installed.
+#[must_use = "keep it until the end of `main`: dropping it delivers the last releases"]
+#[derive(Debug)]
+pub struct Installed {
+    manager: LockManager,
+}
+
+impl Deref for Installed {
+    type Target = LockManager;
+
+    fn deref(&self) -> &LockManager {
+        &self.manager
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        self.manager.shared().flush();
+    }
+}
+
+pin_project! {
+    /// The future of [`LockManager::scope`].
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Scope<F> {
+        manager: LockManager,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Scope<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Puts the outer scope back, also when the future panics.
+        struct Restore(Option<LockManager>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.set(self.0.take());
+            }
+        }
+
+        let this = self.project();
+        let _restore = Restore(SCOPE.replace(Some(this.manager.clone())));
+        this.future.poll(cx)
+    }
+}

@@ -1,0 +1,208 @@
+//! A request for a lock, which is configured before the lock is taken.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::acquire::Acquire;
+use crate::api::settings::Settings;
+use crate::api::shared::Shared;
+use crate::held::guard::LockGuard;
+use crate::types::error::LockError;
+use crate::types::holder;
+use crate::types::key::Keys;
+use crate::types::kind::Kind;
+use crate::types::terms::Wait;
+
+/// A request for a lock, with setters for everything that has a default; made by
+/// [`LockManager::lock`](crate::LockManager::lock) and
+/// [`lock_all`](crate::LockManager::lock_all).
+#[must_use = "nothing is locked before `acquire` or `run`"]
+pub struct LockRequest {
+    shared: Arc<Shared>,
+    keys: Option<Keys>,
+    settings: Settings,
+}
+
+impl LockRequest {
+    /// Without a key it is refused.
+    pub(crate) fn new(shared: Arc<Shared>, keys: Option<Keys>) -> Self {
+        Self {
+            shared,
+            keys,
+            settings: Settings::DEFAULT,
+        }
+    }
+
+    /// The lease: how long the lock survives a crash of its holder.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to wait for a held lock; zero tries once. The server's first answer
+    /// may take up to 750 ms longer; without a connection a try fails at once.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = Some(Wait::AtMost(wait));
+        self
+    }
+
+    /// Does not wait for a held lock, as [`wait`](Self::wait) of zero.
+    pub fn try_once(self) -> Self {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits without a limit while the server answers: see
+    /// [`unavailable_wait`](crate::LockConfig::unavailable_wait).
+    pub fn wait_forever(mut self) -> Self {
+        self.settings.wait = Some(Wait::Forever);
+        self
+    }
+
+    /// `false`: the lease is not renewed and ends after its ttl.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.settings.renew = renew;
+        self
+    }
+
+    /// Shares the lock with other readers. Readers and writers are served in the
+    /// order in which they came.
+    pub fn read(mut self) -> Self {
+        self.settings.kind = Kind::Read;
+        self
+    }
+
+    /// Takes the lock alone, which is the default.
+    pub fn write(mut self) -> Self {
+        self.settings.kind = Kind::Exclusive;
+        self
+    }
+
+    /// Shares the lock among up to this many holders. The number counts until
+    /// nobody holds the lock: meanwhile requests with another number are refused
+    /// with [`LockError::InvalidOptions`].
+    pub fn permits(mut self, permits: u32) -> Self {
+        self.settings.kind = Kind::Permits(permits);
+        self
+    }
+
+    /// Joins the lock if the caller already runs under it, instead of failing with
+    /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends
+    /// with the first guard. A reader cannot join as a writer.
+    ///
+    /// A request that joins keeps its own [`max_hold`](Self::max_hold) or fixed
+    /// lease: its guard ends then, and the lock goes on for the work around it. Its
+    /// [`min_hold`](Self::min_hold) and a `ttl` that is renewed are ignored: they
+    /// belong to the request that took the lock.
+    pub fn reentrant(mut self) -> Self {
+        self.settings.reentrant = true;
+        self
+    }
+
+    /// Keeps the lock closed for at least this long after the grant, even if it is
+    /// released before: for work that must not run twice in a row. A lock that is
+    /// released early rests, also when the work has panicked or was dropped
+    /// half-way; the release does not wait for the end of the rest. A crash still
+    /// frees the lock after its ttl, and a lock that was lost does not rest. At
+    /// most 24 h.
+    pub fn min_hold(mut self, time: Duration) -> Self {
+        self.settings.min_hold = Some(time);
+        self
+    }
+
+    /// Ends the lease this long after the grant at the latest, and stops the work
+    /// under it. The lock is free at once, or when the [poll that
+    /// runs](LockGuard::hold) has returned. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
+    /// `on_lost = "notify"` is told instead, and runs on without the lock. 10 ms
+    /// to 24 h. With several keys, the time of each key counts from its own grant, as
+    /// a fixed lease does: choose it longer than the wait for the other keys, since
+    /// the request begins again if a key is lost meanwhile.
+    pub fn max_hold(mut self, time: Duration) -> Self {
+        self.settings.max_hold = Some(time);
+        self
+    }
+
+    /// The function that takes the lock, shown in events and to those who ask who
+    /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
+    /// most 256 bytes without whitespace and control characters. The attribute names
+    /// its function itself.
+    pub fn function(mut self, path: &'static str) -> Self {
+        self.settings.function = Some(path);
+        self
+    }
+
+    /// What the key is made from, for events and metrics: `"stock:{item}"`. Locks of
+    /// one template are counted together. Annotated functions give that of their
+    /// attribute, several keys joined by a comma.
+    pub fn template(mut self, template: &'static str) -> Self {
+        self.settings.template = Some(template);
+        self
+    }
+
+    /// Takes the lock, or several locks all or none. Dropping the future gives the
+    /// acquisition up: no key and no place in a queue are left behind.
+    ///
+    /// Several keys are taken one after the other. If one is lost while the request
+    /// waits for the next, for whatever reason, the request releases the others and
+    /// begins again with the first key, as long as its wait lasts.
+    ///
+    /// Prefer [`wait`](Self::wait) to a timeout around this: it uses the same clock
+    /// as the leases. The paused clock of tokio jumps ahead whenever its runtime is
+    /// idle, as it is while a server works, so that a timeout elapses at once.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Contended`] if the lock stayed held,
+    /// [`LockError::Unavailable`] if the server could not be asked,
+    /// [`LockError::InvalidKey`] and [`LockError::InvalidOptions`] if the
+    /// request makes no sense, [`LockError::AlreadyHeld`] under
+    /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
+    /// shutdown.
+    pub fn acquire(self) -> Acquire {
+        match self.checked() {
+            Ok((shared, settings, keys)) => Acquire::new(shared, &settings, keys),
+            Err(error) => Acquire::refused(error),
+        }
+    }
+
+    /// Takes the lock, runs `body` under it, and releases it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease
+    /// ended while the body ran; the body has been dropped then.
+    pub async fn run<T>(self, body: impl AsyncFnOnce(&LockGuard) -> T) -> Result<T, LockError> {
+        let guard = self.acquire().await?;
+        let output = guard.hold(body(&guard)).await?;
+        guard.release();
+        Ok(output)
+    }
+
+    fn checked(self) -> Result<(Arc<Shared>, Settings, Keys), LockError> {
+        let keys = self.keys.ok_or(LockError::InvalidKey {
+            reason: "there is none: name at least one",
+        })?;
+        self.settings.function.map_or(Ok(()), check_function)?;
+        Ok((self.shared, self.settings, keys))
+    }
+}
+
+fn check_function(path: &str) -> Result<(), LockError> {
+    const MAX_BYTES: usize = 256;
+    if path.len() > MAX_BYTES || !holder::is_one_word(path) {
+        return Err(LockError::invalid(
+            "function",
+            "it must have 1 to 256 bytes, no whitespace and no control characters",
+        ));
+    }
+    Ok(())
+}
+
+impl fmt::Debug for LockRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRequest")
+            .field("keys", &self.keys)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

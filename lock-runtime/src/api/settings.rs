@@ -1,0 +1,178 @@
+//! The settings of one acquisition: the one place where the attribute and requests
+//! get their defaults and checks.
+
+use std::time::Duration;
+
+use crate::api::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fault, longer};
+use crate::api::shared::Shared;
+use crate::backend::capabilities::Capabilities;
+use crate::types::error::LockError;
+use crate::types::key::{Keys, LockKey};
+use crate::types::kind::Kind;
+use crate::types::terms::{Terms, Wait};
+
+/// A setting without a value is taken from the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) renew: bool,
+    pub(crate) kind: Kind,
+    pub(crate) reentrant: bool,
+    pub(crate) min_hold: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) template: Option<&'static str>,
+}
+
+impl Settings {
+    pub(crate) const DEFAULT: Self = Self {
+        ttl: None,
+        wait: None,
+        renew: true,
+        kind: Kind::Exclusive,
+        reentrant: false,
+        min_hold: None,
+        max_hold: None,
+        function: None,
+        template: None,
+    };
+
+    /// Usable in constants, so that the attribute's values are checked by the compiler.
+    pub(crate) const fn check(&self) -> Result<(), Fault> {
+        if let Some(ttl) = self.ttl
+            && let Err(fault) = check_ttl(ttl)
+        {
+            return Err(fault);
+        }
+        if let Kind::Permits(0) = self.kind {
+            return fault!("permits", "must be at least 1");
+        }
+        match self.min_hold {
+            Some(Duration::ZERO) => return fault!("min_hold", "must be more than 0s"),
+            Some(time) if longer(time, MAX_TTL) => {
+                return fault!("min_hold", "must be at most 24h");
+            }
+            _ => {}
+        }
+        match self.max_hold {
+            Some(Duration::ZERO) => return fault!("max_hold", "must be more than 0s"),
+            Some(time) if longer(MIN_HOLD, time) => {
+                return fault!("max_hold", "must be at least 10ms");
+            }
+            Some(time) if longer(time, MAX_TTL) => {
+                return fault!("max_hold", "must be at most 24h");
+            }
+            _ => {}
+        }
+        if let (Some(least), Some(most)) = (self.min_hold, self.max_hold)
+            && longer(least, most)
+        {
+            return fault!("min_hold", "must not be longer than `max_hold`");
+        }
+        Ok(())
+    }
+
+    /// The terms of the first key, and the other keys.
+    pub(crate) fn terms(
+        &self,
+        shared: &Shared,
+        keys: Keys,
+    ) -> Result<(Terms, Vec<LockKey>), LockError> {
+        keys.check()
+            .map_err(|reason| LockError::InvalidKey { reason })?;
+        self.check()?;
+        self.check_against(&shared.capabilities, &keys)?;
+        let config = &shared.config;
+        let ttl = self.ttl.unwrap_or(config.ttl);
+        if let Some(longest) = config.longest_ttl() {
+            check_longest(ttl, longest)?;
+        }
+        let terms = Terms {
+            id: shared.next_id(),
+            key: keys.first,
+            ttl,
+            wait: self.wait.unwrap_or(config.wait),
+            renew: self.renew,
+            kind: self.kind,
+            min_hold: self.min_hold,
+            max_hold: self.max_hold,
+            function: self.function,
+            template: self.template,
+            more_keys: !keys.rest.is_empty(),
+        };
+        Ok((terms, keys.rest))
+    }
+
+    /// Refuses settings that the store does not support.
+    fn check_against(&self, can: &Capabilities, keys: &Keys) -> Result<(), LockError> {
+        let needs = [
+            ("mode", self.kind == Kind::Read, can.read),
+            (
+                "permits",
+                matches!(self.kind, Kind::Permits(_)),
+                can.permits,
+            ),
+            ("min_hold", self.min_hold.is_some(), can.min_hold),
+            ("key", !keys.rest.is_empty(), can.several_keys),
+        ];
+        for (setting, asked, able) in needs {
+            if asked && !able {
+                return Err(can.lacks(setting));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::bounds::MIN_TTL;
+
+    fn keys(names: &[&str]) -> Keys {
+        Keys::several(names.iter().map(LockKey::from)).expect("there are some")
+    }
+
+    #[test]
+    fn a_store_refuses_every_argument_that_it_has_no_capability_for() {
+        let nothing = Capabilities::none("chalkboard");
+        let minute = Some(Duration::from_secs(60));
+        for (setting, kind, min_hold, names) in [
+            ("mode", Kind::Read, None, &["a"][..]),
+            ("permits", Kind::Permits(2), None, &["a"]),
+            ("min_hold", Kind::Exclusive, minute, &["a"]),
+            ("key", Kind::Exclusive, None, &["a", "b"]),
+        ] {
+            let settings = Settings {
+                kind,
+                min_hold,
+                ..Settings::DEFAULT
+            };
+            let refused = settings.check_against(&nothing, &keys(names));
+            let text = refused.expect_err(setting).to_string();
+            assert!(
+                text.contains(setting) && text.contains("chalkboard"),
+                "{text}"
+            );
+            let all = Capabilities::all("cabinet");
+            assert!(settings.check_against(&all, &keys(names)).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_every_store_can_do_needs_no_capability() {
+        let settings = Settings {
+            ttl: Some(MIN_TTL),
+            wait: Some(Wait::Forever),
+            renew: false,
+            reentrant: true,
+            max_hold: Some(MAX_TTL),
+            function: Some("shop::buy"),
+            ..Settings::DEFAULT
+        };
+        let nothing = Capabilities::none("chalkboard");
+        assert!(settings.check().is_ok());
+        assert!(settings.check_against(&nothing, &keys(&["a"])).is_ok());
+    }
+}

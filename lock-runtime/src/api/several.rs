@@ -1,0 +1,200 @@
+//! An acquisition of several keys: which one is asked for next, and when to begin
+//! again from the first.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use crate::api::shared::Shared;
+use crate::base::clock::Moment;
+use crate::driver::Op;
+use crate::held::guard::LockGuard;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::terms::{LeaseId, Terms, Wait};
+
+/// The next key to ask for, or the result.
+type Step = Result<Arc<Terms>, Result<LockGuard, LockError>>;
+
+/// The progress of an acquisition of several keys. Keys that are taken already are
+/// renewed like every lock, and released when this is dropped.
+pub(crate) struct Several {
+    /// The terms of the first key.
+    terms: Arc<Terms>,
+    /// The other keys, the next one last.
+    rest: Vec<LockKey>,
+    /// How many of them have not been asked for.
+    left: usize,
+    taken: Option<LockGuard>,
+    /// Rings when the lease of one of them ends: nobody looks at all of them for each
+    /// key that is added.
+    alarm: Arc<Alarm>,
+    /// Its slot among the watchers of what is taken.
+    slot: Option<u64>,
+    /// When the first key was asked for.
+    started: Moment,
+}
+
+impl Several {
+    pub(crate) fn new(terms: &Arc<Terms>, rest: Vec<LockKey>) -> Self {
+        Self {
+            terms: Arc::clone(terms),
+            left: rest.len(),
+            rest,
+            taken: None,
+            alarm: Arc::default(),
+            slot: None,
+            started: Moment::from_nanos(0),
+        }
+    }
+
+    /// All keys but the first.
+    pub(crate) fn rest(&self) -> &[LockKey] {
+        &self.rest
+    }
+
+    /// The wait for all of them begins.
+    pub(crate) fn begin(&mut self, now: Moment) {
+        self.started = now;
+    }
+
+    /// Whether a key that was taken has been lost while the next is waited for;
+    /// wakes `cx` when that happens.
+    pub(crate) fn poll_lost(&self, cx: &Context<'_>) -> bool {
+        self.alarm.wakes(cx.waker());
+        self.alarm.has_rung()
+    }
+
+    /// What follows from `answer`; without one, the acquisition `id` is cancelled.
+    pub(crate) fn step(
+        &mut self,
+        shared: &Shared,
+        id: LeaseId,
+        answer: Option<Result<LockGuard, LockError>>,
+    ) -> Step {
+        let now = shared.config.clock.now();
+        match answer {
+            Some(Ok(guard)) => self.go_on(shared, now, guard),
+            Some(Err(mut error)) => {
+                if let LockError::Contended { waited, .. } = &mut error {
+                    *waited = now.since(self.started);
+                }
+                Err(Err(error))
+            }
+            None => {
+                shared.mailbox.post(Op::Cancel(id));
+                self.start_over(shared, now)
+            }
+        }
+    }
+
+    /// Adds the key that was taken last to the others; asks for the next one, or
+    /// gives out the guard of all of them.
+    fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
+        let waker = Waker::from(Arc::clone(&self.alarm));
+        guard.lease().watch(&mut self.slot, &waker);
+        let is_held = guard.lease().is_held() && !self.alarm.has_rung();
+        let guard = guard.on_top_of(self.taken.take());
+        let next = self.left.checked_sub(1);
+        // Only at the end the clock is asked about all of them.
+        let is_held = is_held && (next.is_some() || guard.lease().is_held());
+        match next {
+            None if is_held => {
+                guard.lease().unwatch(self.slot);
+                Err(Ok(guard.arrive()))
+            }
+            Some(left) if is_held => {
+                self.taken = Some(guard);
+                self.left = left;
+                Ok(self.ask(shared, now, self.rest[left].clone()))
+            }
+            _ => {
+                self.taken = Some(guard);
+                self.start_over(shared, now)
+            }
+        }
+    }
+
+    /// A key that was taken has been lost: releases the others, and begins with the
+    /// first key again if there is time.
+    fn start_over(&mut self, shared: &Shared, now: Moment) -> Step {
+        let taken = self.take();
+        if self.wait(now).is_try() {
+            let lost = taken.as_ref().and_then(|it| it.lease().first_lost());
+            return Err(Err(LockError::Contended {
+                key: lost.map_or(&self.terms.key, |it| &it.terms.key).clone(),
+                waited: now.since(self.started),
+                holder: None,
+            }));
+        }
+        self.left = self.rest.len();
+        Ok(self.ask(shared, now, self.terms.key.clone()))
+    }
+
+    fn ask(&self, shared: &Shared, now: Moment, key: LockKey) -> Arc<Terms> {
+        Arc::new(Terms {
+            id: shared.next_id(),
+            key,
+            wait: self.wait(now),
+            more_keys: self.left > 0,
+            ..Terms::clone(&self.terms)
+        })
+    }
+
+    /// What remains of the wait for all of them.
+    fn wait(&self, now: Moment) -> Wait {
+        match self.terms.wait {
+            Wait::AtMost(wait) => Wait::AtMost(self.started.after(wait).since(now)),
+            Wait::Forever => Wait::Forever,
+        }
+    }
+
+    /// Gives out what is taken, and stops watching it.
+    fn take(&mut self) -> Option<LockGuard> {
+        let taken = self.taken.take()?;
+        taken.lease().unwatch(self.slot);
+        // The old one may ring yet.
+        self.alarm = Arc::default();
+        Some(taken)
+    }
+}
+
+/// Wakes the caller when a lease ends, and keeps that in mind.
+#[derive(Default)]
+struct Alarm {
+    rung: AtomicBool,
+    caller: Mutex<Option<Waker>>,
+}
+
+impl Alarm {
+    fn has_rung(&self) -> bool {
+        self.rung.load(Ordering::SeqCst)
+    }
+
+    fn wakes(&self, waker: &Waker) {
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *caller {
+            Some(known) => known.clone_from(waker),
+            None => *caller = Some(waker.clone()),
+        }
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::SeqCst);
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let waker = caller.take();
+        // Whoever is woken may poll at once.
+        drop(caller);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Several {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}

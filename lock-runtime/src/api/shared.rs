@@ -1,0 +1,46 @@
+//! The state that all handles to one manager share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::api::config::LockConfig;
+use crate::backend::capabilities::Capabilities;
+use crate::driver::Mailbox;
+use crate::types::terms::LeaseId;
+
+pub(crate) struct Shared {
+    pub(crate) config: LockConfig,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) capabilities: Capabilities,
+    next_id: AtomicU64,
+}
+
+/// How long the last handle, and that which `init` gave out, wait for pending
+/// releases when they are dropped.
+const FLUSH: Duration = Duration::from_secs(1);
+
+impl Shared {
+    pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            capabilities: config.target.capabilities(),
+            config,
+            mailbox,
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> LeaseId {
+        LeaseId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn flush(&self) {
+        self.mailbox.flush(FLUSH);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,124 @@
+//! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a record.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::config::LockConfig;
+use crate::api::manager::LockManager;
+use crate::backend::Backend;
+use crate::backend::memory::Memory;
+use crate::backend::testing::history::{Event, History, Recorded};
+use crate::backend::testing::network::{Network, Remote};
+use crate::base::clock::Clock;
+use crate::driver;
+use crate::held::guard::LockGuard;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+
+/// A lease that outlasts every test.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A [`LockManager`] of a test's own, on a store in memory that the test controls.
+///
+/// See the [module](crate::testing) for what it is good for.
+pub struct Locks {
+    ours: LockManager,
+    /// Somebody else, on the same store.
+    others: LockManager,
+    network: Arc<Network>,
+    history: Arc<History>,
+}
+
+impl Locks {
+    /// Locks on a store of their own, with the settings of [`LockConfig::new`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it needs a runtime around it, as no default does"
+    )]
+    pub fn new() -> Self {
+        let clock = Clock::of_this_runtime();
+        let store = Memory::open(None, clock.clone());
+        let others = manager(Box::new(store.beside()), &clock);
+        let (network, history) = <(Arc<Network>, Arc<History>)>::default();
+        let remote = Remote::new(store, Arc::clone(&network), clock.clone());
+        let recorded = Recorded::new(remote, Arc::clone(&history));
+        Self {
+            ours: manager(Box::new(recorded), &clock),
+            others,
+            network,
+            history,
+        }
+    }
+
+    /// Takes a lock for somebody else, who holds it until the guard is dropped. Waits in
+    /// line where the lock is held.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockRequest::acquire`](crate::LockRequest::acquire).
+    pub async fn hold(&self, key: impl Into<LockKey>) -> Result<LockGuard, LockError> {
+        let request = self.others.lock(key).ttl(DAY).function("somebody_else");
+        request.acquire().await
+    }
+
+    /// Cuts the connection to the store: calls fail with [`LockError::Unavailable`], and
+    /// what is held is lost at the end of its lease unless the connection comes back.
+    /// What [`hold`](Self::hold) has taken stays held.
+    pub fn disconnect(&self) {
+        self.network.set_cut(true);
+    }
+
+    /// Ends what [`disconnect`](Self::disconnect) began.
+    pub fn reconnect(&self) {
+        self.network.set_cut(false);
+    }
+
+    /// From now on each request is on its way to the store for so long.
+    pub fn delay(&self, time: Duration) {
+        self.network.set_delay(time);
+    }
+
+    /// Which locks this manager has taken and let go, in order. A lock that was joined
+    /// counts once; of several keys each counts.
+    pub fn history(&self) -> Vec<Event> {
+        self.ours.shared().flush();
+        self.history.events()
+    }
+
+    /// Whether this manager holds a lock: for a fake that wants to know whether it is
+    /// called under the right one. [`LockManager::status`] tells of everybody.
+    pub fn is_held(&self, key: impl Into<LockKey>) -> bool {
+        self.ours.shared().flush();
+        self.history.is_held(&key.into())
+    }
+}
+
+fn manager(store: Box<dyn Backend>, clock: &Clock) -> LockManager {
+    let config = LockConfig::new("memory:").expect("the URL is valid");
+    let config = config.clock(clock.clone());
+    let mailbox = driver::spawn(store, clock.clone(), config.limits());
+    LockManager::new(config, mailbox)
+}
+
+impl Deref for Locks {
+    type Target = LockManager;
+
+    fn deref(&self) -> &LockManager {
+        &self.ours
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks")
+            .field("network", &self.network)
+            .field("history", &self.history)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,105 @@
+//! Users and passwords that change while the program runs.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::types::error::Cause;
+
+/// A user and a password, as
+/// [`LockConfig::credentials`](crate::LockConfig::credentials) gets them.
+#[derive(Clone)]
+pub struct Credentials {
+    pub(crate) user: Option<String>,
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
+    pub(crate) password: String,
+    pub(crate) expires_in: Option<Duration>,
+}
+
+impl Credentials {
+    /// A user's password or token.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            user: Some(user.into()),
+            ..Self::password(password)
+        }
+    }
+
+    /// The default user's.
+    pub fn password(password: impl Into<String>) -> Self {
+        Self {
+            user: None,
+            password: password.into(),
+            expires_in: None,
+        }
+    }
+
+    /// How long the password is valid from now on. The next one is asked for earlier.
+    pub fn expires_in(mut self, time: Duration) -> Self {
+        self.expires_in = Some(time);
+        self
+    }
+}
+
+/// Names the user and never the password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .field("expires_in", &self.expires_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long new credentials may take: they may come from far away.
+#[cfg_attr(
+    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code)
+)]
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where credentials come from.
+#[derive(Clone)]
+pub(crate) struct Provider(Arc<dyn Fn() -> Asked + Send + Sync>);
+
+/// Credentials that have been asked for.
+pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Credentials, Cause>> + Send>>;
+
+impl Provider {
+    pub(crate) fn new<F, E>(ask: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        Self(Arc::new(move || {
+            let asked = ask();
+            Box::pin(async move { asked.await.map_err(|error| Cause::from(error.into())) })
+        }))
+    }
+
+    /// One that is silent has failed.
+    #[cfg_attr(
+        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+        allow(dead_code)
+    )]
+    pub(crate) fn ask(&self) -> Asked {
+        let asked = (self.0)();
+        Box::pin(async {
+            let answer = tokio::time::timeout(PATIENCE, asked).await;
+            let silent = "the provider of credentials did not answer in time";
+            answer.unwrap_or_else(|_| Err(Cause::from(Box::from(silent))))
+        })
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Provider")
+    }
+}

@@ -1,0 +1,209 @@
+//! The errors: what went wrong, and what to do about it.
+
+mod advice;
+pub(crate) mod conversion;
+#[cfg(feature = "testing")]
+mod testing;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::types::fence::FencingToken;
+use crate::types::holder::Holder;
+use crate::types::key::LockKey;
+
+/// What a store says about a failure; shared, since one broken connection fails
+/// many operations.
+pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
+
+/// Why a lock was not taken, or why the work under it was stopped.
+///
+/// The work has begun only in the case of [`Lost`](Self::Lost).
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// No manager has been installed.
+    #[error(
+        "no lock manager is installed: call lock_runtime::init(url) once at startup, \
+         or name one with `manager = …`"
+    )]
+    NotConfigured,
+
+    /// The lock's name cannot be one.
+    #[error("the lock's key cannot be used: {reason}")]
+    #[non_exhaustive]
+    InvalidKey {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// A setting is out of its range or contradicts another.
+    #[error("invalid {setting}: {reason}")]
+    #[non_exhaustive]
+    InvalidOptions {
+        /// The setting's name.
+        setting: &'static str,
+        /// What is wrong with it and what is valid.
+        reason: Box<str>,
+    },
+
+    /// Somebody else held the lock until the wait ended, or the lock rested.
+    #[error(
+        "lock `{key}` {}{}: try again later, or wait longer with `wait`",
+        closed(holder.as_deref()), within(*waited)
+    )]
+    #[non_exhaustive]
+    Contended {
+        /// The lock's name.
+        key: LockKey,
+        /// How long the caller has waited, for all of several keys together.
+        waited: Duration,
+        /// The holder, as far as the server knows it, or the one whose release left
+        /// the lock [resting](Holder::resting).
+        holder: Option<Box<Holder>>,
+    },
+
+    /// The server did not answer, or answered that it cannot serve.
+    #[error("{server} is unavailable: {cause}")]
+    #[non_exhaustive]
+    Unavailable {
+        /// Which server, without the password: `Redis at 127.0.0.1:6379`.
+        server: Arc<str>,
+        /// What the server or the connection said. It is part of the sentence, and
+        /// therefore not the error's [`source`](Error::source): reports that print
+        /// both would say it twice.
+        cause: Box<dyn Error + Send + Sync>,
+    },
+
+    /// The lease ended while the work was running; the work was stopped.
+    #[error(
+        "lock `{key}` was lost while it was held (fencing token {fence}): the work was stopped, \
+         look at what it had done before running it again"
+    )]
+    #[non_exhaustive]
+    Lost {
+        /// The lock's name.
+        key: LockKey,
+        /// The token of the acquisition that was lost.
+        fence: FencingToken,
+    },
+
+    /// The work that asks for the lock already runs under it, and would wait for
+    /// itself. This is noticed across `join!` and `select!` too; a task that the work
+    /// has spawned is different work, and waits.
+    #[error(
+        "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
+         call the part that needs the lock without taking it again"
+    )]
+    #[non_exhaustive]
+    AlreadyHeld {
+        /// The lock's name.
+        key: LockKey,
+    },
+
+    /// The manager has been shut down.
+    #[error("the lock manager has been shut down and takes no new locks")]
+    ShutDown,
+}
+
+impl LockError {
+    /// The name of the lock, where the error is about one.
+    pub fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Contended { key, .. } | Self::Lost { key, .. } | Self::AlreadyHeld { key } => {
+                Some(key)
+            }
+            _ => None,
+        }
+    }
+
+    /// The kind of error in one word, as events and metrics have it: `contended`,
+    /// `unavailable`, …
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotConfigured => "not_configured",
+            Self::InvalidKey { .. } => "invalid_key",
+            Self::InvalidOptions { .. } => "invalid_options",
+            Self::Contended { .. } => "contended",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Lost { .. } => "lost",
+            Self::AlreadyHeld { .. } => "already_held",
+            Self::ShutDown => "shut_down",
+        }
+    }
+
+    pub(crate) fn invalid(setting: &'static str, reason: impl fmt::Display) -> Self {
+        Self::InvalidOptions {
+            setting,
+            reason: reason.to_string().into_boxed_str(),
+        }
+    }
+
+    pub(crate) fn unavailable_at(
+        server: &Arc<str>,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unavailable {
+            server: Arc::clone(server),
+            cause: cause.into(),
+        }
+    }
+}
+
+/// Shows the message too, since a program prints this if its `main` returns the error.
+impl fmt::Debug for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::NotConfigured => "NotConfigured",
+            Self::InvalidKey { .. } => "InvalidKey",
+            Self::InvalidOptions { .. } => "InvalidOptions",
+            Self::Contended { .. } => "Contended",
+            Self::Unavailable { .. } => "Unavailable",
+            Self::Lost { .. } => "Lost",
+            Self::AlreadyHeld { .. } => "AlreadyHeld",
+            Self::ShutDown => "ShutDown",
+        };
+        write!(f, "{name}: {self}")
+    }
+}
+
+/// Why the lock cannot be taken.
+fn closed(holder: Option<&Holder>) -> String {
+    match holder {
+        None => "is held by somebody else".to_owned(),
+        Some(holder) if holder.resting => {
+            let left = holder.remaining.unwrap_or_default();
+            format!("rests for another {left:.1?} (`min_hold`) after its release by {holder}")
+        }
+        Some(holder) => format!("is held by {holder}"),
+    }
+}
+
+/// A try does not wait.
+fn within(waited: Duration) -> String {
+    match waited.as_millis() {
+        0 => String::new(),
+        ms => format!(" and did not become free within {ms} ms"),
+    }
+}
+
+impl From<Infallible> for LockError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_small_and_crosses_threads() {
+        fn crosses<T: Send + Sync + 'static>() {}
+        crosses::<LockError>();
+        assert!(size_of::<LockError>() <= 48, "{}", size_of::<LockError>());
+    }
+}

@@ -1,0 +1,56 @@
+//! Errors made by hand, for tests of programs that handle them.
+
+use std::time::Duration;
+
+use super::LockError;
+use crate::types::fence::FencingToken;
+use crate::types::holder::Holder;
+use crate::types::key::LockKey;
+
+/// With the feature `testing`. [`NotConfigured`](Self::NotConfigured) and
+/// [`ShutDown`](Self::ShutDown) need no help.
+impl LockError {
+    /// `key` stayed held for five seconds, by a function `holder` in process 1 on the
+    /// host `host`, whose lease has three seconds left.
+    pub fn contended(key: impl Into<LockKey>) -> Self {
+        let holder = Holder {
+            process: Some(1),
+            host: Some("host".into()),
+            function: Some("holder".into()),
+            ..Holder::unknown("0", Some(Duration::from_secs(3)))
+        };
+        Self::Contended {
+            key: key.into(),
+            waited: Duration::from_secs(5),
+            holder: Some(Box::new(holder)),
+        }
+    }
+
+    /// A server named `server` cannot serve, for this reason.
+    pub fn unavailable(reason: impl Into<String>) -> Self {
+        Self::unavailable_at(&"server".into(), reason.into())
+    }
+
+    /// The lease of `key` ended while the work was running.
+    pub fn lost(key: impl Into<LockKey>) -> Self {
+        Self::Lost {
+            key: key.into(),
+            fence: FencingToken::new(1),
+        }
+    }
+
+    /// The work that asks for `key` runs under it already.
+    pub fn already_held(key: impl Into<LockKey>) -> Self {
+        Self::AlreadyHeld { key: key.into() }
+    }
+
+    /// The lock's name cannot be one.
+    pub fn invalid_key(reason: &'static str) -> Self {
+        Self::InvalidKey { reason }
+    }
+
+    /// A setting is out of its range.
+    pub fn invalid_options(setting: &'static str, reason: impl Into<String>) -> Self {
+        Self::invalid(setting, reason.into())
+    }
+}

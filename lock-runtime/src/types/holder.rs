@@ -1,0 +1,250 @@
+//! Who holds a lock and who waits for it, and what is known of them.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use once_cell::sync::Lazy;
+
+use crate::types::crowd::Crowd;
+use crate::types::fence::FencingToken;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::Terms;
+
+/// A holder of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The value that identifies the acquisition on the server: a token, or the
+    /// value that a foreign client wrote.
+    pub id: Box<str>,
+    /// How long the holder's lease lasts without a renewal; `None` if a foreign
+    /// client set no expiry.
+    pub remaining: Option<Duration>,
+    /// The number of its process.
+    pub process: Option<u32>,
+    /// The name of its machine.
+    pub host: Option<Box<str>>,
+    /// Module and name of the annotated function, or the name that
+    /// [`LockRequest::function`](crate::LockRequest::function) was given.
+    pub function: Option<Box<str>>,
+    /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
+    /// holder's process answers and has not released the lock.
+    pub since: Option<SystemTime>,
+    /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
+    /// of the holder's place in the queue, which is smaller than its token if it has waited.
+    pub fence: Option<FencingToken>,
+    /// Whether it has released the lock, which rests until its `min_hold` ends.
+    pub resting: bool,
+    /// How many servers have said that it holds the lock, where a majority of them decides.
+    pub servers: Option<usize>,
+    /// Who waits for its lock; only where that is contended.
+    pub(crate) crowd: Crowd,
+}
+
+/// A waiter in the line for a lock; see [`Status::line`](crate::Status::line).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiter {
+    /// The value that identifies the acquisition on the server.
+    pub id: Box<str>,
+    /// The number of its process.
+    pub process: Option<u32>,
+    /// The name of its machine.
+    pub host: Option<Box<str>>,
+    /// The function that waits, as [`Holder::function`].
+    pub function: Option<Box<str>>,
+    /// How it asks for the lock.
+    pub kind: Kind,
+    /// For how long it has waited, where the store knows.
+    pub waited: Option<Duration>,
+}
+
+/// What is known of a lock; see [`LockManager::status`](crate::LockManager::status).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The lock's name.
+    pub key: LockKey,
+    /// The holders: none, one, or those who share the lock; and those whose release
+    /// left it [resting](Holder::resting).
+    pub holders: Vec<Holder>,
+    /// How many wait for it. Redis leaves out a waiter whose process has been silent
+    /// for three seconds, if it is among the first thousand; it counts those to whom the
+    /// lock is passed on in the holder's process if that answers.
+    pub waiters: usize,
+    /// Those who wait, in the order in which they will be served: the first thousand of
+    /// them, as far as the store knows them. Those to whom the lock is passed on in the
+    /// holder's process are left out.
+    pub line: Vec<Waiter>,
+}
+
+impl Status {
+    /// A lock that nobody holds and nobody waits for.
+    pub(crate) fn free(key: LockKey) -> Self {
+        Self {
+            key,
+            holders: Vec::new(),
+            waiters: 0,
+            line: Vec::new(),
+        }
+    }
+
+    /// Whether somebody holds the lock and may be working under it.
+    pub fn is_held(&self) -> bool {
+        self.holders.iter().any(|holder| !holder.resting)
+    }
+
+    /// Whether nobody holds the lock, but it stays closed until its `min_hold` ends.
+    pub fn is_resting(&self) -> bool {
+        !self.is_held() && !self.holders.is_empty()
+    }
+}
+
+/// A process that can hold locks.
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    /// The name of its machine, in one word.
+    pub(crate) host: String,
+}
+
+/// This process.
+pub(crate) static THIS_PROCESS: Lazy<Process> = Lazy::new(|| Process {
+    id: std::process::id(),
+    host: host().replace(ends_a_word, "-"),
+});
+
+/// Hosts and functions are named by one word, so that stores can write a holder
+/// as words in a line.
+pub(crate) fn is_one_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(ends_a_word)
+}
+
+fn ends_a_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+impl Holder {
+    /// A holder of which nothing is known but its `id`.
+    pub(crate) fn unknown(id: impl Into<Box<str>>, remaining: Option<Duration>) -> Self {
+        Self {
+            id: id.into(),
+            remaining,
+            process: None,
+            host: None,
+            function: None,
+            since: None,
+            fence: None,
+            resting: false,
+            servers: None,
+            crowd: Crowd::default(),
+        }
+    }
+
+    /// A holder in this process.
+    pub(crate) fn here(terms: &Terms, remaining: Duration) -> Self {
+        Self {
+            process: Some(THIS_PROCESS.id),
+            host: Some(THIS_PROCESS.host.as_str().into()),
+            function: terms.function.map(Into::into),
+            ..Self::unknown(terms.id.0.to_string(), Some(remaining))
+        }
+    }
+
+    /// Accounts for the time since it was heard of: a rest is not renewed, and goes on.
+    pub(crate) fn heard_before(&mut self, time: Duration) {
+        if self.resting {
+            self.remaining = self.remaining.map(|it| it.saturating_sub(time));
+        }
+    }
+}
+
+impl Waiter {
+    /// A waiter that a store writes down as it does a holder.
+    pub(crate) fn new(who: Holder, kind: Kind, waited: Option<Duration>) -> Self {
+        Self {
+            id: who.id,
+            process: who.process,
+            host: who.host,
+            function: who.function,
+            kind,
+            waited,
+        }
+    }
+}
+
+/// Where the holder is, in words.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        place(
+            f,
+            self.process,
+            self.host.as_deref(),
+            self.function.as_deref(),
+        )
+    }
+}
+
+/// Where the waiter is, in words.
+impl fmt::Display for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        place(
+            f,
+            self.process,
+            self.host.as_deref(),
+            self.function.as_deref(),
+        )
+    }
+}
+
+fn place(
+    f: &mut fmt::Formatter<'_>,
+    process: Option<u32>,
+    host: Option<&str>,
+    function: Option<&str>,
+) -> fmt::Result {
+    let (Some(process), Some(host)) = (process, host) else {
+        return f.write_str("somebody else");
+    };
+    match function {
+        Some(function) => write!(f, "`{function}` in process {process} on {host}"),
+        None => write!(f, "process {process} on {host}"),
+    }
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "localhost".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::terms::LeaseId;
+
+    #[test]
+    fn a_holder_in_this_process_says_where_and_what_for() {
+        let terms = Terms {
+            function: Some("shop::stock::buy"),
+            ..Terms::of(LeaseId(4), "k", Duration::from_secs(1))
+        };
+        let holder = Holder::here(&terms, Duration::ZERO);
+        assert_eq!((&*holder.id, holder.resting), ("4", false));
+        assert_eq!(holder.process, Some(std::process::id()));
+        assert!(holder.host.as_deref().is_some_and(is_one_word));
+        assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));
+        assert_eq!(
+            Holder::unknown("4", None).to_string(),
+            "somebody else",
+            "nobody else knows"
+        );
+    }
+}

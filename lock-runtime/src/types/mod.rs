@@ -1,0 +1,23 @@
+//! The values that all floors above share: names and kinds of locks, terms, errors.
+
+pub(crate) mod answer;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) mod authority;
+pub(crate) mod credentials;
+pub(crate) mod crowd;
+pub(crate) mod deadline;
+pub(crate) mod duration;
+pub(crate) mod error;
+mod escaped;
+pub(crate) mod fence;
+pub(crate) mod finding;
+pub(crate) mod health;
+pub(crate) mod holder;
+pub(crate) mod key;
+pub(crate) mod kind;
+pub(crate) mod overview;
+pub(crate) mod query;
+pub(crate) mod terms;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+pub(crate) mod url;

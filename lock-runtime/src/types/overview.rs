@@ -1,0 +1,268 @@
+//! What all locks of a store look like at one moment, and what has changed between two.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::types::holder::Holder;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+
+/// How many holders of one shared lock an overview names.
+pub(crate) const MOST_HOLDERS: usize = 100;
+
+/// All locks that match a pattern and are held or waited for; see
+/// [`LockManager::overview`](crate::LockManager::overview).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Overview {
+    /// The locks, in the order of their names.
+    pub locks: Vec<Summary>,
+    taken: Instant,
+    count: Option<Count>,
+}
+
+/// The basic facts about one lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The lock's name.
+    pub key: LockKey,
+    /// How it is held; `None` while it is free or rests, or where the store does not say.
+    pub kind: Option<Kind>,
+    /// The holders, with [`since`](Holder::since) and [`fence`](Holder::fence) only where
+    /// the store itself knows them; of a lock that more than 100 share, some of them.
+    pub holders: Vec<Holder>,
+    /// How many hold it, including those whose release left it resting.
+    pub held_by: usize,
+    /// How many wait for it. Unlike [`Status::waiters`](crate::Status::waiters) this may
+    /// count some whose process is gone.
+    pub waiters: usize,
+    /// For how long the first in line has waited, where the store knows.
+    pub longest_wait: Option<Duration>,
+}
+
+/// The counter of acquisitions at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count {
+    pub(crate) fence: u64,
+    /// A counter below this number was only ever raised by acquisitions.
+    pub(crate) raised_to: u64,
+}
+
+/// What happened to a lock between two overviews; see [`Overview::changes_since`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The lock's name.
+    pub key: LockKey,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Who got it or had it.
+    pub holder: Holder,
+}
+
+/// A kind of [`Change`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// The holder took a lock that was free, or joined those who share it.
+    Granted,
+    /// The holder got the lock after another holder had left it to those who wait.
+    HandedOver,
+    /// The holder let go of it, or it was taken away by force.
+    Released,
+    /// The holder's lease ended without a release.
+    Lost,
+}
+
+impl Overview {
+    pub(crate) fn new(mut locks: Vec<Summary>, count: Option<Count>) -> Self {
+        locks.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Self {
+            locks,
+            taken: Instant::now(),
+            count,
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn count(&self) -> Option<Count> {
+        self.count
+    }
+
+    /// How many acquisitions there were since an `earlier` overview, under the whole
+    /// prefix and with those that were too short to be seen in either. `None` where the
+    /// store does not count them, or has raised the counter for another reason.
+    pub fn grants_since(&self, earlier: &Self) -> Option<u64> {
+        let (now, then) = (self.count?, earlier.count?);
+        let grants = now.fence.checked_sub(then.fence)?;
+        (now.fence < then.raised_to).then_some(grants)
+    }
+
+    /// What has happened since an `earlier` overview of the same locks, in the order of
+    /// their names. A lock that was taken and released between the two is not seen:
+    /// [`grants_since`](Self::grants_since) tells how many these were.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
+        let elapsed = self.taken.saturating_duration_since(earlier.taken);
+        let mut before: HashMap<_, _> = earlier.locks.iter().map(|it| (&it.key, it)).collect();
+        let mut changes = Vec::new();
+        for lock in &self.locks {
+            changes_of(before.remove(&lock.key), Some(lock), elapsed, &mut changes);
+        }
+        let mut gone: Vec<_> = before.into_values().collect();
+        gone.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        for lock in gone {
+            changes_of(Some(lock), None, elapsed, &mut changes);
+        }
+        changes
+    }
+}
+
+fn changes_of(
+    before: Option<&Summary>,
+    after: Option<&Summary>,
+    elapsed: Duration,
+    changes: &mut Vec<Change>,
+) {
+    fn at_work(lock: Option<&Summary>) -> impl Iterator<Item = (&LockKey, &Holder)> + Clone {
+        lock.into_iter().flat_map(|lock| {
+            let holders = lock.holders.iter().filter(|it| !it.resting);
+            holders.map(|holder| (&lock.key, holder))
+        })
+    }
+    let (old, new) = (at_work(before), at_work(after));
+    // Of a lock that many share, only some are named: who is missing has not left.
+    let complete = |lock: Option<&Summary>| lock.is_none_or(|it| it.held_by == it.holders.len());
+    if !complete(before) || !complete(after) {
+        return;
+    }
+    let same = |one: &Holder, other: &Holder| one.id == other.id && one.fence == other.fence;
+    let mut freed = false;
+    for (key, holder) in old.clone() {
+        if new.clone().any(|(_, it)| same(it, holder)) {
+            continue;
+        }
+        freed = true;
+        let rests = after.is_some_and(|it| it.holders.iter().any(|it| it.id == holder.id));
+        let ended = holder.remaining.is_some_and(|left| left < elapsed);
+        let kind = if ended && !rests {
+            ChangeKind::Lost
+        } else {
+            ChangeKind::Released
+        };
+        changes.push(Change::new(key, kind, holder));
+    }
+    let awaited = before.is_some_and(|it| it.waiters > 0);
+    for (key, holder) in new {
+        if old.clone().any(|(_, it)| same(it, holder)) {
+            continue;
+        }
+        let kind = if freed && awaited {
+            ChangeKind::HandedOver
+        } else {
+            ChangeKind::Granted
+        };
+        changes.push(Change::new(key, kind, holder));
+    }
+}
+
+impl Change {
+    fn new(key: &LockKey, kind: ChangeKind, holder: &Holder) -> Self {
+        Self {
+            key: key.clone(),
+            kind,
+            holder: holder.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(key: &str, holders: &[(&str, u64)], waiters: usize) -> Summary {
+        let holder =
+            |(id, left): &(&str, u64)| Holder::unknown(*id, Some(Duration::from_millis(*left)));
+        Summary {
+            key: LockKey::from(key),
+            kind: Some(Kind::Exclusive),
+            holders: holders.iter().map(holder).collect(),
+            held_by: holders.len(),
+            waiters,
+            longest_wait: None,
+        }
+    }
+
+    /// What has changed in a second.
+    fn changes(before: Vec<Summary>, after: Vec<Summary>) -> Vec<(String, ChangeKind, String)> {
+        let before = Overview::new(before, None);
+        let mut after = Overview::new(after, None);
+        after.taken = before.taken + Duration::from_secs(1);
+        let tell = |it: Change| (it.key.to_string(), it.kind, it.holder.id.to_string());
+        after.changes_since(&before).into_iter().map(tell).collect()
+    }
+
+    #[test]
+    fn two_overviews_tell_what_has_happened_between_them() {
+        use ChangeKind::{Granted, HandedOver, Lost, Released};
+        let told = |key: &str, kind, id: &str| (key.to_owned(), kind, id.to_owned());
+        let before = vec![
+            lock("same", &[("1", 9_000)], 3),
+            lock("passed", &[("2", 9_000)], 1),
+            lock("freed", &[("3", 9_000)], 0),
+            lock("lapsed", &[("4", 500)], 0),
+            lock("shared", &[("5", 9_000), ("6", 9_000)], 0),
+        ];
+        let after = vec![
+            lock("same", &[("1", 8_000)], 3),
+            lock("passed", &[("7", 9_000)], 0),
+            lock("shared", &[("6", 9_000), ("8", 9_000)], 0),
+            lock("new", &[("9", 9_000)], 0),
+        ];
+        let expected = [
+            told("new", Granted, "9"),
+            told("passed", Released, "2"),
+            told("passed", HandedOver, "7"),
+            told("shared", Released, "5"),
+            told("shared", Granted, "8"),
+            told("freed", Released, "3"),
+            told("lapsed", Lost, "4"),
+        ];
+        assert_eq!(changes(before, after), expected);
+    }
+
+    #[test]
+    fn a_rest_begins_with_a_release_and_ends_in_silence() {
+        let held = || vec![lock("k", &[("1", 9_000)], 0)];
+        let rests = || {
+            let mut locks = held();
+            locks[0].holders[0].resting = true;
+            locks
+        };
+        let released = ("k".to_owned(), ChangeKind::Released, "1".to_owned());
+        assert_eq!(changes(held(), rests()), [released]);
+        assert_eq!(changes(rests(), vec![]), []);
+    }
+
+    #[test]
+    fn nobody_is_taken_for_gone_where_not_all_are_named() {
+        let crowd = |id| {
+            let mut locks = vec![lock("k", &[(id, 9_000)], 0)];
+            locks[0].held_by = 2;
+            locks
+        };
+        assert_eq!(changes(crowd("1"), crowd("2")), []);
+    }
+
+    #[test]
+    fn grants_are_counted_unless_the_counter_was_raised() {
+        let at = |fence, raised_to| Overview::new(Vec::new(), Some(Count { fence, raised_to }));
+        assert_eq!(at(107, 500).grants_since(&at(100, 400)), Some(7));
+        assert_eq!(at(450, 500).grants_since(&at(100, 400)), None);
+        assert_eq!(at(90, 500).grants_since(&at(100, 400)), None);
+        assert_eq!(
+            at(1, 2).grants_since(&Overview::new(Vec::new(), None)),
+            None
+        );
+    }
+}

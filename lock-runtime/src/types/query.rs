@@ -1,0 +1,102 @@
+//! Queries about locks: their status, which there are, and taking them away.
+
+use crate::types::finding::Finding;
+use crate::types::health::Health;
+use crate::types::holder::Status;
+use crate::types::key::LockKey;
+use crate::types::overview::Overview;
+
+/// Identifies a query within one manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct QueryId(pub(crate) u64);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Query {
+    Status(LockKey),
+    /// The names of the held locks that match a pattern.
+    List(Pattern),
+    /// The basic facts about the locks that match a pattern and are held or waited for.
+    Overview(Pattern),
+    /// Take the lock from its holders.
+    ForceRelease(LockKey),
+    /// Whether the store answers.
+    Health,
+    /// What the promises depend on in this store. One that has nothing to say finds nothing.
+    Diagnose,
+}
+
+/// The answer to the query of the same name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Status(Status),
+    List(Vec<LockKey>),
+    Overview(Overview),
+    /// How many held it.
+    ForceRelease(usize),
+    Health(Health),
+    Diagnose(Vec<Finding>),
+}
+
+/// A pattern for names: `*` stands for any text, `?` for any character.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern(LockKey);
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(LockKey::from(text))
+    }
+
+    /// The pattern, escaped like a name.
+    #[cfg(feature = "redis")]
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    pub(crate) fn matches(&self, key: &LockKey) -> bool {
+        let pattern: Vec<char> = self.0.as_str().chars().collect();
+        let name: Vec<char> = key.as_str().chars().collect();
+        let (mut at, mut to) = (0, 0);
+        // The position of the last `*`, and how far it reaches.
+        let mut star = None;
+        while to < name.len() {
+            match pattern.get(at) {
+                Some('*') => {
+                    star = Some((at, to));
+                    at += 1;
+                }
+                Some(&c) if c == '?' || c == name[to] => {
+                    at += 1;
+                    to += 1;
+                }
+                _ => match star {
+                    Some((place, reach)) => {
+                        star = Some((place, reach + 1));
+                        at = place + 1;
+                        to = reach + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[at..].iter().all(|c| *c == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_text() {
+        let matches = |pattern, name| Pattern::new(pattern).matches(&LockKey::from(name));
+        for pattern in [
+            "*", "stock:7", "stock:?", "st*7", "*:*", "stock:7*", "s*o*k*",
+        ] {
+            assert!(matches(pattern, "stock:7"), "{pattern}");
+        }
+        for pattern in ["", "stock", "?", "stock:??", "*8", "stock:[7]", "ock:7"] {
+            assert!(!matches(pattern, "stock:7"), "{pattern}");
+        }
+        assert!(matches("a*b", "aXbYb") && matches("{*}", "{7}"));
+    }
+}

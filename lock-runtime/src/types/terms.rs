@@ -1,0 +1,95 @@
+//! The terms of an acquisition: everything that is settled when it begins.
+
+use std::time::Duration;
+
+use crate::base::clock::Moment;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+
+/// Identifies an acquisition, and then its lease, within one manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct LeaseId(pub(crate) u64);
+
+/// How long to wait for a held lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Zero tries once.
+    AtMost(Duration),
+    Forever,
+}
+
+impl Wait {
+    pub(crate) fn is_try(self) -> bool {
+        self == Self::AtMost(Duration::ZERO)
+    }
+}
+
+/// Everything that is settled when the acquisition of one key begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) id: LeaseId,
+    pub(crate) key: LockKey,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) renew: bool,
+    pub(crate) kind: Kind,
+    /// The shortest time for which the lock stays closed, from the grant on.
+    pub(crate) min_hold: Option<Duration>,
+    /// The longest time for which it is held, from the grant on.
+    pub(crate) max_hold: Option<Duration>,
+    /// The function that takes the lock, with its module, if it is known.
+    pub(crate) function: Option<&'static str>,
+    /// What the key was made from: the same for all values in it.
+    pub(crate) template: Option<&'static str>,
+    /// Whether more keys are taken after this one; the fence of the last one counts for
+    /// all of them.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    pub(crate) more_keys: bool,
+}
+
+impl Terms {
+    /// An exclusive lock that is waited for and renewed.
+    #[cfg(test)]
+    pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
+        Self {
+            id,
+            key: LockKey::from(key),
+            ttl,
+            wait: Wait::Forever,
+            renew: true,
+            kind: Kind::Exclusive,
+            min_hold: None,
+            max_hold: None,
+            function: None,
+            template: None,
+            more_keys: false,
+        }
+    }
+
+    /// Whether nobody may be given a number together with it: the lock rests after it, or
+    /// its own number is that of a key which is taken later.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.min_hold.is_some() || self.more_keys
+    }
+
+    /// The longest time for which the lease lasts. A fixed one lasts for its ttl, even
+    /// if it was granted in two parts.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        let fixed = (!self.renew).then_some(self.ttl);
+        [self.max_hold, fixed].into_iter().flatten().min()
+    }
+
+    /// How long the lock rests if it is released `now`.
+    pub(crate) fn rest(&self, granted: Moment, now: Moment) -> Duration {
+        let least = self.min_hold.unwrap_or_default();
+        least.saturating_sub(now.since(granted))
+    }
+
+    /// How long the server may leave a call unanswered before the connection counts
+    /// as broken: short enough to renew the lease over a new connection, long enough
+    /// for a busy machine.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    }
+}
