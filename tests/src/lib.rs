@@ -6,14 +6,9 @@
     reason = "a panic is how test support reports"
 )]
 
-/// The scripts of the release before there were chains: its clients take turns with ours
-/// while a service is updated.
-#[path = "../before/mod.rs"]
-mod before;
 mod body;
 mod chains;
 mod compiler;
-mod earlier;
 mod etcd;
 pub mod failovers;
 mod fixtures;

@@ -127,9 +127,6 @@ impl World {
             for client in &mut world.clients {
                 client.crowded = seed % 2 == 1;
             }
-            if seed % 3 == 1 {
-                world.servers[0].plain.insert(0);
-            }
         }
         if store == Store::One && seed % 4 == 1 {
             world.plan_to_take_away();
