@@ -59,6 +59,6 @@ pub use server::{
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
 };
-pub use stores::{Home, Memory, StampServer, Store, Traces};
+pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;
 pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

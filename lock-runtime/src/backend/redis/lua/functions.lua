@@ -58,16 +58,16 @@ end
 
 -- Whether more of a connection wait, as it said when one of them last joined.
 local function has_more(channel)
-  return (redis.call('ZSCORE', SEEN, channel) or 0) % 1 ~= 0
+  return is_marked(redis.call('ZSCORE', SEEN, channel) or 0)
 end
 
 -- Notes that a connection lives, and forgets those that are silent. A connection that
 -- was seen before the clock went back counts as seen now, since it may be gone.
 local function note(channel, now, more)
-  redis.call('ZADD', SEEN, more and digits(now) .. MORE or digits(now), channel)
+  redis.call('ZADD', SEEN, mark(digits(now), more), channel)
   local later = redis.call('ZRANGE', SEEN, digits(now + 1), '+inf', 'BYSCORE', 'WITHSCORES')
   for i = 1, #later, 2 do
-    redis.call('ZADD', SEEN, later[i + 1] % 1 ~= 0 and digits(now) .. MORE or digits(now), later[i])
+    redis.call('ZADD', SEEN, mark(digits(now), is_marked(later[i + 1])), later[i])
   end
   redis.call('ZREMRANGEBYSCORE', SEEN, '0', '(' .. digits(now - SILENCE))
   redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
@@ -86,15 +86,6 @@ local function next_place(now)
     place = last + WINDOW + 1
     redis.call('ZADD', SEEN, digits(now - place), '')
   end
-  return place
-end
-
-local function enqueue(member, place, channel, more, alone)
-  local now = time()
-  place = place or next_place(now)
-  redis.call('ZADD', QUEUE, 'NX', alone and digits(place) .. ALONE or digits(place), member)
-  redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
-  note(channel, now, more)
   return place
 end
 
@@ -228,14 +219,12 @@ local function dispatch(owner, popped, popped_place, deaf)
     end
     if not gone[channel] then
       local fence = next_fence()
-      local count, tokens = 0, ''
-      if kind == 'x' and place % 1 == 0 and has_more(channel) then
-        count, tokens = followers(QUEUE, head, name)
-        -- Each has a number of its own, behind that of the first.
-        if count > 0 then redis.call('INCRBY', FENCE, count) end
+      local tokens = ''
+      if kind == 'x' and not is_marked(place) and has_more(channel) then
+        tokens = followers(QUEUE, head, name)
       end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel .. AT, grant(fence, OWNER, name, tokens)) > 0 then
+      if push(channel, fence, OWNER, name, tokens) then
         granted[name] = fence
         chained = tokens
         if kind == 'x' then
