@@ -106,6 +106,8 @@ mod backend;
 mod base;
 mod driver;
 mod held;
+#[cfg(all(test, feature = "redis"))]
+mod simulation;
 mod telemetry;
 mod types;
 

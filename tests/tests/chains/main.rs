@@ -1,7 +1,6 @@
 //! Promise: a lock passes through a process without the server, and nothing that is promised about locks changes.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod before;
 mod breaks;
 mod counted;
 mod next;

@@ -5,7 +5,7 @@ use std::fmt;
 use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::stamps::Stamps;
+use crate::backend::redis::protocol::setnx::Setnx;
 use crate::types::authority::{Authority, Host, at_port, given};
 use crate::types::error::LockError;
 use crate::types::url::{Url, decode};
@@ -78,7 +78,7 @@ impl Address {
 
     /// The same, and how times are written: `?stamp=ms|s|float&offset=…`.
     pub(crate) fn setnx(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
-        let layout = Layout::Stamps(Stamps::parse(url)?);
+        let layout = Layout::Setnx(Setnx::parse(url)?);
         Self::at_port(url, encrypted, layout)
     }
 

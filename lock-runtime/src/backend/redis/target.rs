@@ -23,7 +23,7 @@ use crate::types::authority::names_if;
 use crate::types::error::LockError;
 use crate::types::url::Url;
 
-/// What the timestamp protocol lacks.
+/// What the setnx protocol lacks.
 const WITHOUT: &str =
     "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
@@ -115,8 +115,8 @@ impl Target for Address {
                 list: false,
                 ..Capabilities::all("Redis with plain keys")
             },
-            Layout::Stamps(_) => Capabilities {
-                store: "Redis with timestamps",
+            Layout::Setnx(_) => Capabilities {
+                store: "Redis with setnx",
                 read: false,
                 permits: false,
                 several_keys: true,

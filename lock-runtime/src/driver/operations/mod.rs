@@ -34,7 +34,7 @@ use crate::types::terms::{LeaseId, Terms};
 use acquiring::{Acquiring, News};
 
 /// The table of operations.
-pub(super) struct Operations {
+pub(crate) struct Operations {
     clock: Clock,
     limits: Limits,
     /// What leases call when they are released; gone when every caller is gone.
@@ -83,7 +83,7 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(
+    pub(crate) fn new(
         clock: Clock,
         limits: Limits,
         home: Weak<dyn Home>,
@@ -112,7 +112,7 @@ impl Operations {
 
     /// Gives the callers their answers, all at once: waking callers together costs less
     /// than waking one after the other.
-    pub(super) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         for answer in self.answers.drain(..) {
             // If nobody takes a guard, its drop releases the lock.
             match answer {
@@ -124,7 +124,7 @@ impl Operations {
     }
 
     /// The requests to the backend.
-    pub(super) fn requests(&mut self) -> Vec<Request> {
+    pub(crate) fn requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
 
@@ -133,7 +133,7 @@ impl Operations {
     }
 
     /// Takes in the operation of a caller.
-    pub(super) fn take(&mut self, now: Moment, op: Op) {
+    pub(crate) fn take(&mut self, now: Moment, op: Op) {
         match op {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
             Op::Cancel(id) => {
@@ -152,7 +152,7 @@ impl Operations {
     }
 
     /// Takes in an outcome of the backend.
-    pub(super) fn settle(&mut self, now: Moment, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, now: Moment, outcome: Outcome) {
         match outcome {
             Outcome::Granted {
                 id,
@@ -223,7 +223,7 @@ impl Operations {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Moment) {
+    pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(&(at, id)) = self.waits.first().filter(|(at, _)| *at <= now) {
             self.waits.remove(&(at, id));
             self.wait_ended(now, id);
@@ -266,7 +266,7 @@ impl Operations {
         }
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let grace = self.shutdown.as_ref().map(|it| it.grace_ends);
         [
             self.waits.first().map(|(at, _)| *at),
@@ -282,7 +282,7 @@ impl Operations {
     }
 
     /// Nothing is held, asked for or being released.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.acquiring.is_empty()
             && self.releasing.is_empty()
             && self.watchdog.is_empty()

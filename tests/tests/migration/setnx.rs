@@ -18,7 +18,7 @@ async fn loops(
 ) -> Vec<Worker> {
     let mut workers = Vec::new();
     for _ in 0..count {
-        let args = ["stamps", url, register.url(), KEY, unit, offset, TTL];
+        let args = ["setnx", url, register.url(), KEY, unit, offset, TTL];
         workers.push(Worker::python_program("plain.py", args).await);
     }
     workers

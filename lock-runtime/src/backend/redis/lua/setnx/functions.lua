@@ -1,4 +1,4 @@
--- The part that the scripts of the timestamp protocol share. Other clients speak it with
+-- The part that the scripts of the setnx protocol share. Other clients speak it with
 -- SETNX, GET, GETSET and DEL, and tell from the time alone whether the lock is held. A
 -- note beside the lock says whether the holder is one of ours; its ttl is the lease.
 --

@@ -1,4 +1,4 @@
-//! How clients of the timestamp protocol write times, as a URL says.
+//! How clients of the setnx protocol write times, as a URL says.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::types::url::Url;
 
 /// How a time is written, and what it means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamps {
+pub(crate) struct Setnx {
     unit: Unit,
     /// From what is written to the end of the holder's time.
     offset: Duration,
@@ -23,7 +23,7 @@ enum Unit {
     Float,
 }
 
-impl Stamps {
+impl Setnx {
     /// Reads `stamp=ms|s|float` and `offset=DURATION`.
     pub(crate) fn parse(url: &mut Url) -> Result<Self, LockError> {
         let unit = match url.take("stamp")?.as_deref() {
@@ -59,8 +59,8 @@ impl Stamps {
 mod tests {
     use super::*;
 
-    fn read(query: &str) -> Result<Stamps, LockError> {
-        Stamps::parse(&mut Url::parse(&format!("redis+setnx://h?{query}"))?)
+    fn read(query: &str) -> Result<Setnx, LockError> {
+        Setnx::parse(&mut Url::parse(&format!("redis+setnx://h?{query}"))?)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Drivers, watchdogs and model servers on one clock, with delays, broken
+//! Drivers and Redis' queues against model servers on one clock, with delays, broken
 //! connections, pauses, crashes and cancellations drawn from a seed: at most one
 //! holder within its deadline, and everybody who lives is served.
 //!
@@ -126,9 +126,6 @@ impl World {
         if store != Store::Majority {
             for client in &mut world.clients {
                 client.crowded = seed % 2 == 1;
-            }
-            if seed % 3 == 1 {
-                world.servers[0].plain.insert(0);
             }
         }
         if store == Store::One && seed % 4 == 1 {

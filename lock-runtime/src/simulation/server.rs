@@ -34,8 +34,6 @@ pub(super) struct Server {
     pub(super) listeners: BTreeSet<usize>,
     /// Messages to be delivered, and to whom.
     pub(super) published: Vec<(usize, Grant)>,
-    /// Clients with the scripts of before, which hand a lock to nobody else with them.
-    pub(super) plain: BTreeSet<usize>,
     /// Until when it does nothing.
     pub(super) paused_until: Moment,
     /// Until when it grants nothing, since it has forgotten locks.
@@ -81,7 +79,6 @@ impl Server {
             locks: BTreeMap::new(),
             listeners: BTreeSet::new(),
             published: Vec::new(),
-            plain: BTreeSet::new(),
             paused_until: now,
             quarantined_until: now,
         }
@@ -117,11 +114,7 @@ impl Server {
                 ticket,
                 place,
                 company,
-            } => {
-                let plain = self.plain.contains(&client);
-                let company = if plain { Company::Unsaid } else { *company };
-                self.acquire(now, client, ticket, *place, company)
-            }
+            } => self.acquire(now, client, ticket, *place, *company),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
             Call::Raise { ticket, fence } => {
@@ -136,17 +129,17 @@ impl Server {
             }
             Call::Release { ticket, rest, .. } => {
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, client, key, ticket.token, *rest))
+                Reply::Ours(self.release(now, key, ticket.token, *rest))
             }
             Call::Leave(ticket) => {
                 let lock = self.lock(now, ticket);
                 lock.queue.retain(|_, it| it.token != ticket.token);
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, client, key, ticket.token, Duration::ZERO))
+                Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
             }
             Call::Disown(grant) => {
                 let key = grant.key().expect("it is one of ours");
-                Reply::Ours(self.release(now, client, &key, grant.token, Duration::ZERO))
+                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
             Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
                 Reply::Raw(redis::Value::Nil)
@@ -185,7 +178,7 @@ impl Server {
                 lock.enqueue(now, client, ticket, place, company);
                 stands = Some(place);
             }
-            self.dispatch(now, client, &terms.key);
+            self.dispatch(now, &terms.key);
         }
         let lock = self.lock(now, ticket);
         if lock.extend(now, ticket) {
@@ -207,7 +200,7 @@ impl Server {
 
     fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
         self.lock(now, &tickets[0]).note(now, client);
-        self.dispatch(now, client, &tickets[0].terms.key);
+        self.dispatch(now, &tickets[0].terms.key);
         let mut standings = Vec::new();
         for ticket in tickets {
             let lock = self.lock(now, ticket);
@@ -227,14 +220,7 @@ impl Server {
         Reply::Asked { line, standings }
     }
 
-    fn release(
-        &mut self,
-        now: Moment,
-        client: usize,
-        key: &LockKey,
-        token: Token,
-        rest: Duration,
-    ) -> bool {
+    fn release(&mut self, now: Moment, key: &LockKey, token: Token, rest: Duration) -> bool {
         let lock = self.locks.entry(key.clone()).or_default();
         lock.sweep(now);
         let place = lock.holders.iter().position(|it| it.token == Some(token));
@@ -246,7 +232,7 @@ impl Server {
                 lock.holders[place].until = now.after(rest);
             }
         }
-        self.dispatch(now, client, key);
+        self.dispatch(now, key);
         place.is_some()
     }
 
@@ -270,7 +256,7 @@ impl Server {
         let lock = self.locks.entry(key.clone()).or_default();
         lock.sweep(now);
         let holders = std::mem::take(&mut lock.holders);
-        self.dispatch(now, usize::MAX, key);
+        self.dispatch(now, key);
         holders.iter().filter_map(|it| it.token).collect()
     }
 
@@ -287,9 +273,7 @@ impl Server {
         grants.any(|it| it.followers.contains(&token))
     }
 
-    /// Hands the lock on, in a call of this client.
-    fn dispatch(&mut self, now: Moment, client: usize, key: &LockKey) {
-        let plain = self.plain.contains(&client);
+    fn dispatch(&mut self, now: Moment, key: &LockKey) {
         let fence = &mut self.fence;
         let Some(lock) = self.locks.get_mut(key) else {
             return;
@@ -317,7 +301,7 @@ impl Server {
             let ttl = member.ttl.min(CLAIM_TTL);
             lock.hold(now, member.client, member.token, kind, ttl);
             let mut followers = Vec::new();
-            if kind == Kind::Exclusive && !plain {
+            if kind == Kind::Exclusive {
                 followers = lock.followers(&member);
                 *fence += followers.len() as u64;
             }

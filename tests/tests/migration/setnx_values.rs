@@ -1,4 +1,4 @@
-//! What is written for a lock of the timestamp protocol, and what others write over it.
+//! What is written for a lock of the setnx protocol, and what others write over it.
 
 use std::time::{Duration, SystemTime};
 
@@ -209,7 +209,7 @@ async fn what_the_protocol_cannot_do_is_refused() {
     let (_server, locks) = start().await;
     let refused = |error: LockError, name: &str| {
         let text = error.to_string();
-        assert!(text.contains(name) && text.contains("timestamps"), "{text}");
+        assert!(text.contains(name) && text.contains("setnx"), "{text}");
     };
     let request = || locks.lock(KEY).ttl(LONG);
     refused(request().read().acquire().await.unwrap_err(), "mode");

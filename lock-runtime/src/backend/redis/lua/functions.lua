@@ -10,8 +10,11 @@
 -- every call as KEYS[3], [4] and [5]:
 --
 -- :q queue:   a sorted set by place (server time in microseconds), members
---             kind:ttl:channel, a new line, name
--- :s seen:    a sorted set, the channels of connections by when they last asked
+--             kind:ttl:channel, a new line, name; half a microsecond more where the
+--             member is granted the lock alone
+-- :s seen:    a sorted set, the channels of connections by when they last asked; half a
+--             microsecond later where several of a connection wait. Below 0, by how much
+--             places are ahead of a clock that has gone back
 -- :h holders: a sorted set, the names of those who share the lock by the ends of
 --             their leases (server time in milliseconds)
 --
@@ -53,19 +56,36 @@ local function is_silent(channel, now)
   return not seen or now - seen > SILENCE
 end
 
--- Notes that a connection lives, and forgets those that are silent.
-local function note(channel, now)
-  redis.call('ZADD', SEEN, digits(now), channel)
-  redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. digits(now - SILENCE))
+-- Whether more of a connection wait, as it said when one of them last joined.
+local function has_more(channel)
+  return is_marked(redis.call('ZSCORE', SEEN, channel) or 0)
+end
+
+-- Notes that a connection lives, and forgets those that are silent. A connection that
+-- was seen before the clock went back counts as seen now, since it may be gone.
+local function note(channel, now, more)
+  redis.call('ZADD', SEEN, mark(digits(now), more), channel)
+  local later = redis.call('ZRANGE', SEEN, digits(now + 1), '+inf', 'BYSCORE', 'WITHSCORES')
+  for i = 1, #later, 2 do
+    redis.call('ZADD', SEEN, mark(digits(now), is_marked(later[i + 1])), later[i])
+  end
+  redis.call('ZREMRANGEBYSCORE', SEEN, '0', '(' .. digits(now - SILENCE))
   redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
 end
 
-local function enqueue(member, place, channel)
-  local now = time()
-  place = place or now
-  redis.call('ZADD', QUEUE, 'NX', digits(place), member)
-  redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
-  note(channel, now)
+-- The place of one who joins now: behind everybody, also where the clock has gone back.
+-- Places stay as far apart as the members joined, since SEEN keeps by how much the clock
+-- is behind them, as the negative score of ''. The first member after such a jump may have
+-- joined long after the last one before it, so that their places are a window apart.
+local function next_place(now)
+  if redis.call('ZCOUNT', QUEUE, digits(now), '+inf') == 0 then return now end
+  local last = math.floor(redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2])
+  if last - now < WINDOW then return last + 1 end
+  local place = now - (redis.call('ZSCORE', SEEN, '') or 0)
+  if place <= last then
+    place = last + WINDOW + 1
+    redis.call('ZADD', SEEN, digits(now - place), '')
+  end
   return place
 end
 
@@ -158,27 +178,33 @@ end
 local function crowd(own)
   local waiters = math.max(redis.call('ZCARD', QUEUE) - own, 0)
   if waiters == 0 then return 0, 0 end
-  return waiters, (time() - redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')[2]) / 1000
+  local first = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')[2]
+  return waiters, math.max(time() - first, 0) / 1000
 end
 
 -- Hands the lock, given its owner, to the head of the line as long as it may run.
--- Returns its owner then, and the fences of those whom it granted, by their names.
+-- Returns its owner then, the fences of those whom it granted, by their names, and the
+-- tokens of those who follow them.
 -- The order of the writes matters: removals pass when memory is full, and what
 -- follows a write in the same script passes with it. A member that was taken out
 -- of the line before is served first; a channel that has proved deaf before is
 -- not tried again.
-local function dispatch(owner, popped, deaf)
-  local granted = {}
-  if owner and not shared(owner) then return owner, granted end
+local function dispatch(owner, popped, popped_place, deaf)
+  local granted, chained = {}, ''
+  if owner and not shared(owner) then return owner, granted, chained end
   local now
   local gone = {}
   if deaf then gone[deaf] = true end
   for _ = 1, MOST do
-    local head
+    local head, place
     if owner then
       head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
     else
-      head = popped or redis.call('ZPOPMIN', QUEUE)[1]
+      head, place = popped, popped_place
+      if not head then
+        local found = redis.call('ZPOPMIN', QUEUE)
+        head, place = found[1], found[2]
+      end
       popped = nil
     end
     if not head then break end
@@ -193,9 +219,14 @@ local function dispatch(owner, popped, deaf)
     end
     if not gone[channel] then
       local fence = next_fence()
+      local tokens = ''
+      if kind == 'x' and not is_marked(place) and has_more(channel) then
+        tokens = followers(QUEUE, head, name)
+      end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))
-      if redis.call('PUBLISH', channel .. AT, fence .. '\n' .. OWNER .. '\n' .. name) > 0 then
+      if push(channel, fence, OWNER, name, tokens) then
         granted[name] = fence
+        chained = tokens
         if kind == 'x' then
           owner = name
           break
@@ -213,5 +244,5 @@ local function dispatch(owner, popped, deaf)
     end
   end
   if now then tidy() end
-  return owner, granted
+  return owner, granted, chained
 end
