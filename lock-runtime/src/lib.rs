@@ -32,6 +32,7 @@
 //! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
 //!   a holder that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
+//! - [`inspect`] has the answers to questions: who holds a lock, who waits, how the server is.
 //! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
 //! The documents are in `docs/` of the repository, whose `README.md` lists them all:
@@ -83,7 +84,7 @@
 //! | `redis` | yes | Redis and Valkey; `memory:` is always there |
 //! | `etcd` | no | locks in a cluster of etcd |
 //! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
-//! | `serde` | no | [`LockConfig`] as a part of a program's configuration |
+//! | `serde` | no | [`LockConfig`] as a part of a program's configuration; the answers of [`inspect`] for others to read |
 //! | `testing` | no | locks, and errors made by hand, for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
@@ -115,14 +116,38 @@ pub use types::credentials::Credentials;
 pub use types::error::LockError;
 pub use types::error::conversion::FromLockError;
 pub use types::fence::FencingToken;
-pub use types::finding::{Finding, Severity};
-pub use types::health::{Health, LastError};
-pub use types::holder::{Holder, Status, Waiter};
 pub use types::key::LockKey;
-pub use types::kind::Kind;
-pub use types::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;
+
+/// Answers about locks and their store: who holds a lock and who waits for it, what changes, and
+/// what a server may break.
+///
+/// | from | comes |
+/// |---|---|
+/// | [`LockManager::status`] | a [`Status`](inspect::Status): the holders of one lock, and its waiters |
+/// | [`LockManager::overview`] | an [`Overview`](inspect::Overview): all locks, and each [`Change`](inspect::Change) since another overview |
+/// | [`LockManager::diagnose`] | each [`Finding`](inspect::Finding) about the server |
+/// | [`LockManager::health`] | the [`Health`](inspect::Health) of the connection |
+/// | [`LockError::Contended`] | the [`Holder`](inspect::Holder) in the way |
+///
+/// With the feature `serde` all of them implement `Serialize`. Fields keep their names, except that
+/// times name their unit:
+///
+/// | field ends in | value |
+/// |---|---|
+/// | `_ms`, `_us` | a duration in whole milliseconds or microseconds: `remaining_ms`, `round_trip_us` |
+/// | `_unix_ms` | a moment in whole milliseconds since 1970, UTC: `since_unix_ms` |
+///
+/// Keys and kinds are texts, as `Display` writes them, and fencing tokens are numbers. Unknown
+/// values are `None`.
+pub mod inspect {
+    pub use crate::types::finding::{Finding, Severity};
+    pub use crate::types::health::{Health, LastError};
+    pub use crate::types::holder::{Holder, Status, Waiter};
+    pub use crate::types::kind::Kind;
+    pub use crate::types::overview::{Change, ChangeKind, Overview, Summary};
+}
 
 /// Locks for the tests of programs, with the feature `testing`.
 ///

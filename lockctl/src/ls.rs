@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use lock_runtime::{Kind, Summary};
+use lock_runtime::inspect::{Kind, Summary};
 
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, Write as _};
 
-use lock_runtime::Status;
+use lock_runtime::inspect::Status;
 
 use crate::cli::{ReleaseArgs, StoreArgs};
 use crate::exit::{Done, Exit, Failure};
@@ -23,7 +23,7 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
     let released = locks.force_release(&key).await?;
     if output.is_json() {
         output::object(&record::Release {
-            key: key.as_str(),
+            key: &key,
             released,
             holders: status.holders.iter().map(Into::into).collect(),
             waiters: status.waiters,

@@ -1,6 +1,6 @@
 //! `lockctl status`: who holds a lock, and who waits for it.
 
-use lock_runtime::{Holder, Status, Waiter};
+use lock_runtime::inspect::{Holder, Status, Waiter};
 
 use crate::cli::{StatusArgs, StoreArgs};
 use crate::duration::short;

@@ -10,9 +10,12 @@ use crate::types::fence::FencingToken;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::Terms;
+#[cfg(feature = "serde")]
+use crate::types::units;
 
 /// A holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// The value that identifies the acquisition on the server: a token, or the
@@ -20,6 +23,10 @@ pub struct Holder {
     pub id: Box<str>,
     /// How long the holder's lease lasts without a renewal; `None` if a foreign
     /// client set no expiry.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "remaining_ms", serialize_with = "units::millis")
+    )]
     pub remaining: Option<Duration>,
     /// The number of its process.
     pub process: Option<u32>,
@@ -30,6 +37,10 @@ pub struct Holder {
     pub function: Option<Box<str>>,
     /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
     /// holder's process answers and has not released the lock.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "since_unix_ms", serialize_with = "units::unix_millis")
+    )]
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
     /// of the holder's place in the queue, which is smaller than its token if it has waited.
@@ -39,11 +50,13 @@ pub struct Holder {
     /// How many servers have said that it holds the lock, where a majority of them decides.
     pub servers: Option<usize>,
     /// Who waits for its lock; only where that is contended.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowd: Crowd,
 }
 
-/// A waiter in the line for a lock; see [`Status::line`](crate::Status::line).
+/// A waiter in the line for a lock; see [`Status::line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Waiter {
     /// The value that identifies the acquisition on the server.
@@ -57,11 +70,16 @@ pub struct Waiter {
     /// How it asks for the lock.
     pub kind: Kind,
     /// For how long it has waited, where the store knows.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "waited_ms", serialize_with = "units::millis")
+    )]
     pub waited: Option<Duration>,
 }
 
 /// What is known of a lock; see [`LockManager::status`](crate::LockManager::status).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Status {
     /// The lock's name.

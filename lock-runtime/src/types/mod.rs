@@ -17,7 +17,11 @@ pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod overview;
 pub(crate) mod query;
+#[cfg(feature = "serde")]
+mod serialized;
 pub(crate) mod terms;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+#[cfg(feature = "serde")]
+pub(crate) mod units;
 pub(crate) mod url;

@@ -1,11 +1,14 @@
 //! What all locks of a store look like at one moment, and what has changed between two.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+#[cfg(feature = "serde")]
+use crate::types::units;
 
 /// How many holders of one shared lock an overview names.
 pub(crate) const MOST_HOLDERS: usize = 100;
@@ -13,16 +16,20 @@ pub(crate) const MOST_HOLDERS: usize = 100;
 /// All locks that match a pattern and are held or waited for; see
 /// [`LockManager::overview`](crate::LockManager::overview).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Overview {
     /// The locks, in the order of their names.
     pub locks: Vec<Summary>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     taken: Instant,
+    #[cfg_attr(feature = "serde", serde(skip))]
     count: Option<Count>,
 }
 
 /// The basic facts about one lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Summary {
     /// The lock's name.
@@ -34,10 +41,14 @@ pub struct Summary {
     pub holders: Vec<Holder>,
     /// How many hold it, including those whose release left it resting.
     pub held_by: usize,
-    /// How many wait for it. Unlike [`Status::waiters`](crate::Status::waiters) this may
+    /// How many wait for it. Unlike [`Status::waiters`](crate::inspect::Status::waiters) this may
     /// count some whose process is gone.
     pub waiters: usize,
     /// For how long the first in line has waited, where the store knows.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_wait_ms", serialize_with = "units::millis")
+    )]
     pub longest_wait: Option<Duration>,
 }
 
@@ -51,6 +62,7 @@ pub(crate) struct Count {
 
 /// What happened to a lock between two overviews; see [`Overview::changes_since`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
     /// The lock's name.
@@ -73,6 +85,18 @@ pub enum ChangeKind {
     Released,
     /// The holder's lease ended without a release.
     Lost,
+}
+
+/// `granted`, `handed over`, `released` or `lost`.
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Granted => "granted",
+            Self::HandedOver => "handed over",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        })
+    }
 }
 
 impl Overview {

@@ -176,7 +176,7 @@ async fn acquire(
         }
     };
     let waited = begun.elapsed();
-    let fence = guard.fencing_token().get();
+    let fence = guard.fencing_token();
     let event = Occurrence {
         event: "granted",
         fence: Some(fence),

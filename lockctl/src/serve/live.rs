@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt as _, stream};
-use lock_runtime::{Change, LockKey};
+use lock_runtime::LockKey;
+use lock_runtime::inspect::{Change, ChangeKind};
 use serde::Serialize;
 
 use crate::key::key;
 use crate::serve::{One, Search, Seen, Site, page};
 use crate::status::whereabouts;
-use crate::watch;
 use crate::words::tame;
 
 type Events = Sse<
@@ -21,7 +21,7 @@ type Events = Sse<
 /// A line of a lock's history.
 #[derive(Debug, Serialize)]
 struct Line {
-    event: &'static str,
+    event: ChangeKind,
     who: String,
 }
 
@@ -83,7 +83,7 @@ fn line(change: &Change) -> Option<Event> {
     let place = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
     let function = tame(holder.function.as_deref().unwrap_or_default()).into_owned();
     let line = Line {
-        event: watch::name(change.kind),
+        event: change.kind,
         who: format!("{place} {function}"),
     };
     let json = serde_json::to_string(&line).ok()?;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lock_runtime::{LockError, LockKey, Status};
+use lock_runtime::inspect::Status;
+use lock_runtime::{LockError, LockKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::ls;

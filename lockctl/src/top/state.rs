@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{ChangeKind, LockError, LockKey, Overview, Status, Summary};
+use lock_runtime::inspect::{ChangeKind, Overview, Status, Summary};
+use lock_runtime::{LockError, LockKey};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::Status;
+use lock_runtime::inspect::Status;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize as _};

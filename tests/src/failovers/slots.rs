@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockError, LockGuard, LockManager, Status};
+use lock_runtime::inspect::Status;
+use lock_runtime::{LockError, LockGuard, LockManager};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},

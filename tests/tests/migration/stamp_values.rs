@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{LockError, LockGuard, LockManager, Severity};
+use lock_runtime::inspect::Severity;
+use lock_runtime::{LockError, LockGuard, LockManager};
 use redis::Value;
 use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
 use tokio::task::JoinSet;

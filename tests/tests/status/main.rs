@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{Holder, LockError, LockKey, LockManager, Status, distributed_lock};
+use lock_runtime::inspect::{Holder, Status};
+use lock_runtime::{LockError, LockKey, LockManager, distributed_lock};
 use tests::{
     LONG, PATIENCE, RedisServer, Store, connect, in_line, kinds::Kind, on_every_store, poll_once,
     release, settled, take_turn, within,
@@ -14,6 +15,7 @@ mod force_release;
 mod list;
 mod overview;
 mod redis_server;
+mod serialized;
 
 on_every_store! {
     nobody_holds_a_free_lock,

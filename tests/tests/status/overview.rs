@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Change, ChangeKind, Kind, LockManager, Overview};
+use lock_runtime::LockManager;
+use lock_runtime::inspect::{Change, ChangeKind, Kind, Overview};
 use tests::{
     LONG, Memory, PATIENCE, RedisServer, Store, connect, eventually, in_line, kinds,
     on_every_store, release, take, take_turn, within,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Holder, LockError, LockManager};
+use lock_runtime::inspect::Holder;
+use lock_runtime::{LockError, LockManager};
 use tests::{
     LONG, PATIENCE, Proxy, RedisServer, Worker, connect, eventually, in_line, release, take, within,
 };
