@@ -28,7 +28,7 @@ fn f<'life0, 'async_trait>(
                     )
                     .template("{self.shop}:{a}:{item.id}")
             },
-            lock_key,
+            [lock_key],
         );
         let lock_error = 'locked: {
             let lock_guard = match lock_request.await {

@@ -15,7 +15,7 @@ async fn print() -> io::Result<()> {
                 .permits(limits::PRINTERS);
             LOCK_SITE
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

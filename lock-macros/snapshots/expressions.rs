@@ -29,7 +29,7 @@ async fn print(
             .with_wait(budget)
             .with_max_hold(self.most)
             .with_permits(count),
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

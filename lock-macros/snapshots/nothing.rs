@@ -12,7 +12,7 @@ async fn nightly() {
                 .template("nightly")
                 .wait(Self::WAIT)
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -10,7 +10,7 @@ async fn count(id: u32) -> Result<u32, ShopError> {
                 )
                 .template("stock:{id}")
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -10,7 +10,7 @@ async fn lead() -> ! {
                 )
                 .template("leader")
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

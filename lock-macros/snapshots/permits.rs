@@ -11,7 +11,7 @@ async fn print() -> io::Result<()> {
                 .template("printer")
                 .permits(4)
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -19,7 +19,7 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
                 )
                 .template("{SHOP}:{id}:{r#type:04}:{type}")
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

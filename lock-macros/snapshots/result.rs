@@ -12,7 +12,7 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
                 .ttl_ms(10000)
                 .wait_ms(5000)
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -14,7 +14,7 @@ async fn report() -> io::Result<()> {
                 .read()
                 .reentrant()
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

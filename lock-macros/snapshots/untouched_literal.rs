@@ -17,7 +17,7 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
                 )
                 .template("{{\"{id}\"}}:{type:?}:{id}:{misspelt}")
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -116,6 +116,7 @@ pub use types::credentials::Credentials;
 pub use types::error::LockError;
 pub use types::error::conversion::FromLockError;
 pub use types::fence::FencingToken;
+pub use types::into_key::IntoKey;
 pub use types::key::LockKey;
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;
@@ -178,7 +179,7 @@ pub mod inspect {
 /// # async fn main() -> Result<(), LockError> {
 /// let locks = Locks::new();
 /// locks.scope(buy("lamp")).await?;
-/// let (taken, freed) = (Event::Acquired("stock:lamp".into()), Event::Released("stock:lamp".into()));
+/// let (taken, freed) = (Event::Acquired("stock:lamp".parse()?), Event::Released("stock:lamp".parse()?));
 /// assert_eq!(locks.history(), [taken, freed]);
 /// # Ok(()) }
 /// # main().unwrap() }
@@ -192,13 +193,22 @@ pub mod testing {
 }
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
-/// does from the arguments of its function.
+/// does from the arguments of its function: a `Result<LockKey, LockError>`, which also
+/// [names a lock](IntoKey).
+///
+/// # Errors
+///
+/// [`LockError::InvalidKey`] if the key is empty or longer than 1024 bytes, or a value could not be
+/// formatted.
 ///
 /// ```
+/// # fn example() -> Result<(), lock_runtime::LockError> {
 /// use lock_runtime::key;
 ///
 /// let (shop, item) = ("north:1", 7);
-/// assert_eq!(key!("stock:{shop}:{item:03}").as_str(), "stock:north%3A1:007");
+/// assert_eq!(key!("stock:{shop}:{item:03}")?, "stock:north%3A1:007");
+/// # Ok(()) }
+/// # example().unwrap();
 /// ```
 #[cfg(feature = "macros")]
 pub use lock_macros::key;

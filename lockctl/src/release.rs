@@ -15,7 +15,7 @@ use crate::words::{count, tame};
 
 pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
-    let key = key(&args.key);
+    let key = key(&args.key)?;
     let status = locks.status(&key).await?;
     if !status.holders.is_empty() && !args.yes {
         confirm(&status)?;

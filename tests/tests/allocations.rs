@@ -15,7 +15,7 @@ async fn annotated(locks: &LockManager, item: &str, count: u32) -> Result<u32, L
 /// What the expansion asks of the runtime, with a key that is there already.
 async fn calls(locks: &LockManager, key: LockKey, count: u32) -> Result<u32, LockError> {
     use lock_runtime::__private::{Site, acquire_with};
-    let guard = acquire_with(locks, const { &Site::new("tests::calls") }, key).await?;
+    let guard = acquire_with(locks, const { &Site::new("tests::calls") }, [Ok(key)]).await?;
     let body = async move {
         std::future::ready(()).await;
         Ok(count)
@@ -68,7 +68,7 @@ fn allocates_the_key_and_nothing_else() {
         })
     });
     let bare = usual(|| {
-        let key = key!("stock:{item}:{count:04}");
+        let key = key!("stock:{item}:{count:04}").unwrap();
         allocations(|| {
             block_on(pin!(calls(&locks, key, count)));
         })

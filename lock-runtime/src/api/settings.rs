@@ -7,7 +7,8 @@ use crate::api::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fau
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
 use crate::types::error::LockError;
-use crate::types::key::{Keys, LockKey};
+use crate::types::key::LockKey;
+use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::{Terms, Wait};
 
@@ -79,8 +80,6 @@ impl Settings {
         shared: &Shared,
         keys: Keys,
     ) -> Result<(Terms, Vec<LockKey>), LockError> {
-        keys.check()
-            .map_err(|reason| LockError::InvalidKey { reason })?;
         self.check()?;
         self.check_against(&shared.capabilities, &keys)?;
         let config = &shared.config;
@@ -131,7 +130,7 @@ mod tests {
     use crate::api::bounds::MIN_TTL;
 
     fn keys(names: &[&str]) -> Keys {
-        Keys::several(names.iter().map(LockKey::from)).expect("there are some")
+        Keys::new(names.iter().map(|name| Ok(LockKey::of(name)))).expect("there are some")
     }
 
     #[test]

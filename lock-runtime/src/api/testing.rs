@@ -15,7 +15,7 @@ use crate::base::clock::Clock;
 use crate::driver;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
-use crate::types::key::LockKey;
+use crate::types::into_key::IntoKey;
 
 /// A lease that outlasts every test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -62,7 +62,7 @@ impl Locks {
     /// # Errors
     ///
     /// Those of [`LockRequest::acquire`](crate::LockRequest::acquire).
-    pub async fn hold(&self, key: impl Into<LockKey>) -> Result<LockGuard, LockError> {
+    pub async fn hold(&self, key: impl IntoKey) -> Result<LockGuard, LockError> {
         let request = self.others.lock(key).ttl(DAY).function("somebody_else");
         request.acquire().await
     }
@@ -93,9 +93,10 @@ impl Locks {
 
     /// Whether this manager holds a lock: for a fake that wants to know whether it is
     /// called under the right one. [`LockManager::status`] tells of everybody.
-    pub fn is_held(&self, key: impl Into<LockKey>) -> bool {
+    pub fn is_held(&self, key: impl IntoKey) -> bool {
         self.ours.shared().flush();
-        self.history.is_held(&key.into())
+        let key = key.into_key();
+        key.is_ok_and(|key| self.history.is_held(&key))
     }
 }
 

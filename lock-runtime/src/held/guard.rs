@@ -12,6 +12,7 @@ use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::lease::Lease;
 use crate::types::error::LockError;
 use crate::types::fence::FencingToken;
+use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
 
 /// A lock that is held, and renewed in the background, until this is dropped or
@@ -94,8 +95,8 @@ impl LockGuard {
 
     /// The fencing token of one of its keys, which is larger than all earlier tokens of
     /// that key; `None` if the guard does not hold it.
-    pub fn fence_of(&self, key: impl Into<LockKey>) -> Option<FencingToken> {
-        let key = key.into();
+    pub fn fence_of(&self, key: impl IntoKey) -> Option<FencingToken> {
+        let key = key.into_key().ok()?;
         let mut locks = self.lease.each_lock();
         let lease = locks.find(|lease| lease.terms.key == key)?;
         Some(FencingToken::new(lease.fence))

@@ -208,7 +208,7 @@ mod tests {
         let holder =
             |(id, left): &(&str, u64)| Holder::unknown(*id, Some(Duration::from_millis(*left)));
         Summary {
-            key: LockKey::from(key),
+            key: LockKey::of(key),
             kind: Some(Kind::Exclusive),
             holders: holders.iter().map(holder).collect(),
             held_by: holders.len(),

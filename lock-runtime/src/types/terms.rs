@@ -53,7 +53,7 @@ impl Terms {
     pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
         Self {
             id,
-            key: LockKey::from(key),
+            key: LockKey::of(key),
             ttl,
             wait: Wait::Forever,
             renew: true,

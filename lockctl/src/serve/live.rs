@@ -9,8 +9,7 @@ use lock_runtime::LockKey;
 use lock_runtime::inspect::{Change, ChangeKind};
 use serde::Serialize;
 
-use crate::key::key;
-use crate::serve::{One, Search, Seen, Site, page};
+use crate::serve::{One, Refused, Search, Seen, Site, named, page};
 use crate::status::whereabouts;
 use crate::words::tame;
 
@@ -31,9 +30,12 @@ pub(super) async fn list(State(site): State<Site>, Query(search): Query<Search>)
 }
 
 /// One lock with its line, and what has happened to it.
-pub(super) async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Events {
-    let key = key(&one.key);
-    events(looks(site).then(move |(site, seen, before)| {
+pub(super) async fn lock(
+    State(site): State<Site>,
+    Query(one): Query<One>,
+) -> Result<Events, Refused> {
+    let key = named(&one.key)?;
+    Ok(events(looks(site).then(move |(site, seen, before)| {
         let key = key.clone();
         async move {
             let mut events = history(&key, &seen, &before);
@@ -41,7 +43,7 @@ pub(super) async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Ev
             events.push(part(&page::details(&status)));
             events
         }
-    }))
+    })))
 }
 
 /// Each look from now on, with the one before it.

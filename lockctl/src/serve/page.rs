@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_name_is_no_part_of_the_page() {
         let wild = r#"<script>alert('1')</script>" onmouseover="x&y"#;
-        let key = LockKey::from(wild);
+        let key = LockKey::new(wild).expect("a name");
         let text = "<b>\u{1b}";
         for html in [
             lock(&key, &Err(LockError::ShutDown), true),

@@ -86,7 +86,7 @@ async fn a_template_names_the_same_key_as_text() {
     let item = "a:b {c}";
     for (name, key) in [
         (lock_runtime::key!("stock:{item}"), "stock:a:b {c}"),
-        ("50%".into(), "50%"),
+        ("50%".parse(), "50%"),
     ] {
         let request = locks.lock(name).ttl(LONG);
         let guard = within(PATIENCE, request.acquire()).await.unwrap();

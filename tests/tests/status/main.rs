@@ -90,8 +90,8 @@ async fn one_holder_is_described(store: Store) {
 
 #[distributed_lock(key = ["named:{name}", "also:{name}"], ttl = "60s")]
 async fn named(name: &str, others: &LockManager) -> Result<Vec<Status>, LockError> {
-    let first = others.status(LockKey::from(format!("named:{name}"))).await;
-    let second = others.status(LockKey::from(format!("also:{name}"))).await;
+    let first = others.status(format!("named:{name}")).await;
+    let second = others.status(format!("also:{name}")).await;
     Ok(vec![first?, second?])
 }
 

@@ -4,11 +4,11 @@ use lock_runtime::testing::{Event, Locks};
 use lock_runtime::{LockError, LockManager};
 
 fn acquired(key: &str) -> Event {
-    Event::Acquired(key.into())
+    Event::Acquired(key.parse().unwrap())
 }
 
 fn released(key: &str) -> Event {
-    Event::Released(key.into())
+    Event::Released(key.parse().unwrap())
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,7 +73,7 @@ async fn the_account_is_locked_before_the_stock() -> Result<(), LockError> {
     assert!(locks.is_held("account:ann"));
     account.release();
 
-    let taken = |key: &str| Event::Acquired(key.into());
+    let taken = |key: &str| Event::Acquired(key.parse().unwrap());
     let order = [taken("account:ann"), taken("stock:lamp")];
     assert_eq!(locks.history()[..2], order);
     Ok(())

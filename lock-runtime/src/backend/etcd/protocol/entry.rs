@@ -107,7 +107,7 @@ mod tests {
     fn entry(keys: &Keys, kind: Kind, created: i64) -> KeyValue {
         let token = Token::new().expect("random numbers");
         KeyValue {
-            key: keys.entry(&LockKey::from("k"), kind, token),
+            key: keys.entry(&LockKey::of("k"), kind, token),
             create_revision: created,
             mod_revision: created,
             value: value(

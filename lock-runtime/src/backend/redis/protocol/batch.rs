@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use crate::backend::token::Token;
     use crate::base::clock::Moment;
+    use crate::types::key::LockKey;
     use crate::types::terms::{LeaseId, Terms, Wait};
 
     fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
@@ -231,7 +232,7 @@ mod tests {
         let calls = [
             common(),
             common(),
-            acquire(ticket(1, |it| it.key = "other".into()), None),
+            acquire(ticket(1, |it| it.key = LockKey::of("other")), None),
             common(),
             renewal(1),
             common(),
