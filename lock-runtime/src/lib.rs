@@ -152,7 +152,7 @@ pub mod inspect {
 
 /// Locks for the tests of programs, with the feature `testing`.
 ///
-/// [`Locks`](testing::Locks) is a [`LockManager`] on a store in memory that the test controls.
+/// [`Locks`](testing::Locks) has a [`LockManager`] on a store in memory that the test controls.
 /// It keeps to the clock of the test's tokio runtime: with
 /// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
 ///
@@ -161,7 +161,7 @@ pub mod inspect {
 /// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
 /// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
 /// | a slow server | `locks.delay(Duration::from_millis(300));` |
-/// | a lock that is taken away | `locks.force_release("stock:lamp").await?;` |
+/// | a lock that is taken away | `locks.manager().force_release("stock:lamp").await?;` |
 /// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
 /// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
 ///
@@ -230,7 +230,7 @@ pub use lock_macros::key;
 /// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
-/// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
+/// | `manager` | an expression over the arguments, a [`LockManager`], or what derefs to one, as `Arc<LockManager>` | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
 ///
 /// A constant, whose name is in capitals, is checked by the compiler, as texts are.

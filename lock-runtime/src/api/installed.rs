@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -85,10 +84,15 @@ pub struct Installed {
     manager: LockManager,
 }
 
-impl Deref for Installed {
-    type Target = LockManager;
+impl Installed {
+    /// The manager itself; a clone of it outlives this value.
+    pub fn manager(&self) -> &LockManager {
+        &self.manager
+    }
+}
 
-    fn deref(&self) -> &LockManager {
+impl AsRef<LockManager> for Installed {
+    fn as_ref(&self) -> &LockManager {
         &self.manager
     }
 }

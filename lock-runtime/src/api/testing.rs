@@ -1,11 +1,12 @@
 //! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a record.
 
 use std::fmt;
-use std::ops::Deref;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::config::LockConfig;
+use crate::api::installed::Scope;
 use crate::api::manager::LockManager;
 use crate::backend::Backend;
 use crate::backend::memory::Memory;
@@ -20,7 +21,7 @@ use crate::types::into_key::IntoKey;
 /// A lease that outlasts every test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A [`LockManager`] of a test's own, on a store in memory that the test controls.
+/// A test's own locks: a [`manager`](Self::manager) on a store in memory that the test controls.
 ///
 /// See the [module](crate::testing) for what it is good for.
 pub struct Locks {
@@ -54,6 +55,17 @@ impl Locks {
             network,
             history,
         }
+    }
+
+    /// The manager, for the code under test; clone it where that keeps one.
+    pub fn manager(&self) -> &LockManager {
+        &self.ours
+    }
+
+    /// Runs `future` with [`manager`](Self::manager) in place of the installed one:
+    /// [`LockManager::scope`].
+    pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
+        self.ours.scope(future)
     }
 
     /// Takes a lock for somebody else, who holds it until the guard is dropped. Waits in
@@ -107,10 +119,8 @@ fn manager(store: Box<dyn Backend>, clock: &Clock) -> LockManager {
     LockManager::new(config, mailbox)
 }
 
-impl Deref for Locks {
-    type Target = LockManager;
-
-    fn deref(&self) -> &LockManager {
+impl AsRef<LockManager> for Locks {
+    fn as_ref(&self) -> &LockManager {
         &self.ours
     }
 }
