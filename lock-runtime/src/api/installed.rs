@@ -23,14 +23,10 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] if one has been installed before.
+    /// [`LockError::AlreadyInstalled`] if one has been installed before.
     pub fn install(&self) -> Result<(), LockError> {
-        INSTALLED.set(self.clone()).map_err(|_| {
-            LockError::invalid(
-                "manager",
-                "one is installed already; use `scope` or `manager = …` for a second one",
-            )
-        })
+        let installed = INSTALLED.set(self.clone());
+        installed.map_err(|_| LockError::AlreadyInstalled)
     }
 
     /// Runs `future` with this manager in place of the installed one. Tasks that the

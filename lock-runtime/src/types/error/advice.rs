@@ -67,7 +67,10 @@ impl LockError {
                 "the work was interrupted and may have been done in part: \
                  look at its result before trying again"
             }
-            Self::NotConfigured | Self::InvalidOptions { .. } | Self::AlreadyHeld { .. } => {
+            Self::NotConfigured
+            | Self::AlreadyInstalled
+            | Self::InvalidOptions { .. }
+            | Self::AlreadyHeld { .. } => {
                 "the service has made a mistake: trying again does not help"
             }
         }

@@ -8,8 +8,8 @@ use crate::types::holder::Holder;
 use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
 
-/// With the feature `testing`. [`NotConfigured`](Self::NotConfigured) and
-/// [`ShutDown`](Self::ShutDown) need no help.
+/// With the feature `testing`. [`NotConfigured`](Self::NotConfigured),
+/// [`AlreadyInstalled`](Self::AlreadyInstalled) and [`ShutDown`](Self::ShutDown) need no help.
 impl LockError {
     /// `key` stayed held for five seconds, by a function `holder` in process 1 on the
     /// host `host`, whose lease has three seconds left.
