@@ -52,16 +52,16 @@
 //! |---|---|---|---|
 //! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
 //! | `wait` | debug | `key` `function` `template` | somebody else holds it |
-//! | `grant` | debug | `key` `function` `template` `fence` `waited_ms` | it is ours |
+//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | it is ours |
 //! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
 //! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
 //! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
 //! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
 //! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
-//! | `limit` | info | `key` `function` `template` `fence` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
-//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
-//! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
+//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease has ended while it was held |
+//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
+//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
+//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished in a turn that outlasted the lease |
 //! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
 //! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |

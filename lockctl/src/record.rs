@@ -31,7 +31,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
             function: it.function.as_deref(),
             since: it.since.map(timestamp),
             held_ms: held.map(millis),
-            fence: it.fence,
+            fence: it.fencing_token,
             left_ms: it.remaining.map(millis),
             resting: it.resting,
         }

@@ -81,7 +81,8 @@ pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
             Some(held) => short(held),
             None => "no answer".to_owned(),
         },
-        it.fence.map_or_else(dash, |it| it.get().to_string()),
+        it.fencing_token
+            .map_or_else(dash, |it| it.get().to_string()),
         it.remaining.map_or_else(|| "no end".to_owned(), short),
     ]
 }

@@ -217,7 +217,12 @@ async fn the_loss_of_one_stops_the_body(store: Store) {
         within(PATIENCE, pulse.reaches(3)).await;
         assert_eq!(others.force_release(lost).await.unwrap(), 1);
         let Err(error) = within(PATIENCE, body).await.unwrap();
-        let LockError::Lost { key, fence: of, .. } = error else {
+        let LockError::Lost {
+            key,
+            fencing_token: of,
+            ..
+        } = error
+        else {
             panic!("{error}");
         };
         assert_eq!((key.as_str(), of), (lost, fence));

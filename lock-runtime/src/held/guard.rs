@@ -88,14 +88,14 @@ impl LockGuard {
     /// its key. With several keys it is the token of the last key, and larger than all
     /// earlier tokens of each of them. On Redis Cluster, Redlock and with
     /// `?layout=declared`, tokens of different keys do not compare: compare those of each
-    /// key there, [`fence_of`](Self::fence_of).
+    /// key there, [`fencing_token_of`](Self::fencing_token_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
 
     /// The fencing token of one of its keys, which is larger than all earlier tokens of
     /// that key; `None` if the guard does not hold it.
-    pub fn fence_of(&self, key: impl IntoKey) -> Option<FencingToken> {
+    pub fn fencing_token_of(&self, key: impl IntoKey) -> Option<FencingToken> {
         let key = key.into_key().ok()?;
         let mut locks = self.lease.each_lock();
         let lease = locks.find(|lease| lease.terms.key == key)?;

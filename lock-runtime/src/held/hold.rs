@@ -78,7 +78,7 @@ impl<F> Parts<'_, '_, F> {
         let lost = self.lease.first_lost().unwrap_or(self.lease);
         let error = LockError::Lost {
             key: lost.terms.key.clone(),
-            fence: FencingToken::new(self.lease.fence),
+            fencing_token: FencingToken::new(self.lease.fence),
         };
         self.span.fails(&error);
         error

@@ -27,7 +27,7 @@ macro_rules! span {
             $name,
             lock.key = names($keys),
             lock.template = $terms.template,
-            lock.fence = field::Empty,
+            lock.fencing_token = field::Empty,
             lock.outcome = field::Empty,
             code.function.name = $terms.function,
             error.type = field::Empty,
@@ -68,7 +68,7 @@ impl Traced {
 
     fn has(&self, fence: u64) {
         if let Some(open) = &self.0 {
-            open.span.record("lock.fence", fence);
+            open.span.record("lock.fencing_token", fence);
         }
     }
 

@@ -44,7 +44,7 @@ pub struct Holder {
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
     /// of the holder's place in the queue, which is smaller than its token if it has waited.
-    pub fence: Option<FencingToken>,
+    pub fencing_token: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
     /// How many servers have said that it holds the lock, where a majority of them decides.
@@ -152,7 +152,7 @@ impl Holder {
             host: None,
             function: None,
             since: None,
-            fence: None,
+            fencing_token: None,
             resting: false,
             servers: None,
             crowd: Crowd::default(),

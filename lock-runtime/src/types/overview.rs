@@ -36,7 +36,7 @@ pub struct Summary {
     pub key: LockKey,
     /// How it is held; `None` while it is free or rests, or where the store does not say.
     pub kind: Option<Kind>,
-    /// The holders, with [`since`](Holder::since) and [`fence`](Holder::fence) only where
+    /// The holders, with [`since`](Holder::since) and [`fencing_token`](Holder::fencing_token) only where
     /// the store itself knows them; of a lock that more than 100 share, some of them.
     pub holders: Vec<Holder>,
     /// How many hold it, including those whose release left it resting.
@@ -160,7 +160,9 @@ fn changes_of(
     if !complete(before) || !complete(after) {
         return;
     }
-    let same = |one: &Holder, other: &Holder| one.id == other.id && one.fence == other.fence;
+    let same = |one: &Holder, other: &Holder| {
+        one.id == other.id && one.fencing_token == other.fencing_token
+    };
     let mut freed = false;
     for (key, holder) in old.clone() {
         if new.clone().any(|(_, it)| same(it, holder)) {

@@ -144,7 +144,7 @@ async fn a_status_names_who_holds_it_now() {
         let holder = &status.holders[0];
         assert_eq!(holder.process, Some(std::process::id()));
         // Nobody has told about it in time, perhaps.
-        let (Some(since), Some(fence)) = (holder.since, holder.fence) else {
+        let (Some(since), Some(fence)) = (holder.since, holder.fencing_token) else {
             return false;
         };
         let held = since.elapsed().unwrap_or_default();

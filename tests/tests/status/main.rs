@@ -48,7 +48,7 @@ fn assert_described(holder: &Holder, fence: u64) {
     let since = holder.since.expect("its process answers").elapsed();
     let since = since.unwrap_or_default();
     assert!(since < PATIENCE, "{holder:?}");
-    assert_eq!(holder.fence.expect("the same").get(), fence);
+    assert_eq!(holder.fencing_token.expect("the same").get(), fence);
     let remaining = holder.remaining.expect("a lease");
     assert!(remaining <= LONG && remaining > LONG / 2, "{holder:?}");
     assert!(!holder.resting && !holder.id.is_empty(), "{holder:?}");
@@ -172,7 +172,7 @@ async fn all_who_share_are_named(store: Store) {
         for guard in &guards {
             let fence = guard.fencing_token();
             let mut holders = held.holders.iter();
-            let holder = holders.find(|it| it.fence == Some(fence));
+            let holder = holders.find(|it| it.fencing_token == Some(fence));
             assert_described(holder.expect("all are named"), fence.get());
         }
         for (left, guard) in guards.into_iter().enumerate() {
@@ -247,7 +247,7 @@ async fn a_lock_that_rests_is_closed_and_not_held(store: Store) {
             let closed = status(locks, "key").await;
             assert!(!closed.is_held() && closed.is_resting(), "{closed:?}");
             let holder = &closed.holders[0];
-            assert!(holder.resting && holder.since.is_none() && holder.fence.is_none());
+            assert!(holder.resting && holder.since.is_none() && holder.fencing_token.is_none());
             assert_eq!(holder.process, Some(std::process::id()));
             assert_eq!(list(locks, "*").await, ["key"]);
             let error = locks.lock("key").wait(Duration::ZERO).acquire().await;

@@ -35,7 +35,7 @@ async fn times_name_their_unit_and_words_are_texts() {
         "key": "50%25",
         "holders": [{
             "id": "1", "process": here, "host": host, "function": null,
-            "fence": 1, "resting": false, "servers": null,
+            "fencing_token": 1, "resting": false, "servers": null,
         }],
         "waiters": 1,
         "line": [{

@@ -36,7 +36,7 @@ async fn a_call_is_in_two_spans_of_its_caller(store: Store) {
         let span = only(&key, name);
         assert_eq!(span.parent.as_deref(), Some("order"));
         assert_eq!(span.fields.get("lock.outcome"), Some(outcome));
-        assert_eq!(span.fields.number("lock.fence"), fence);
+        assert_eq!(span.fields.number("lock.fencing_token"), fence);
         assert_eq!(span.fields.get("lock.template"), Some("{name}"));
         let function = span.fields.get("code.function.name");
         assert_eq!(function, Some("watching::spans::sell"));

@@ -339,7 +339,7 @@ impl Owner {
         if !self.resting {
             let held: Duration = now.since(self.since);
             holder.since = SystemTime::now().checked_sub(held);
-            holder.fence = Some(FencingToken::new(self.fence));
+            holder.fencing_token = Some(FencingToken::new(self.fence));
         }
         holder
     }

@@ -274,7 +274,7 @@ impl Seen {
         } else {
             let since = u64::try_from(self.stat.created).unwrap_or(0);
             holder.since = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since));
-            holder.fence = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
+            holder.fencing_token = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
         }
         holder
     }

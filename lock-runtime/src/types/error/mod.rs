@@ -87,7 +87,7 @@ pub enum LockError {
 
     /// The lease ended while the work was running; the work was stopped.
     #[error(
-        "lock `{key}` was lost while it was held (fencing token {fence}): the work was stopped, \
+        "lock `{key}` was lost while it was held (fencing token {fencing_token}): the work was stopped, \
          look at what it had done before running it again"
     )]
     #[non_exhaustive]
@@ -95,7 +95,7 @@ pub enum LockError {
         /// The lock's name.
         key: LockKey,
         /// The token of the acquisition that was lost.
-        fence: FencingToken,
+        fencing_token: FencingToken,
     },
 
     /// The work that asks for the lock already runs under it, and would wait for

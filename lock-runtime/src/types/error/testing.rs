@@ -44,7 +44,7 @@ impl LockError {
     pub fn lost(key: impl IntoKey) -> Self {
         Self::Lost {
             key: named(key),
-            fence: FencingToken::new(1),
+            fencing_token: FencingToken::new(1),
         }
     }
 

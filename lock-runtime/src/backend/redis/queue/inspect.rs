@@ -324,7 +324,7 @@ mod tests {
         else {
             panic!("no status: {answer:?}");
         };
-        assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
+        assert_eq!(status.holders[0].fencing_token, Some(FencingToken::new(9)));
         assert!(
             inspections.next_answer().is_none(),
             "nobody has answered it"

@@ -73,11 +73,11 @@ impl Reporting {
                 // They are out of the line that the server keeps.
                 status.waiters += followers;
                 holder.since = since;
-                holder.fence = Some(FencingToken::new(fence));
+                holder.fencing_token = Some(FencingToken::new(fence));
             }
         }
         let mut holders = status.holders.iter();
-        holders.all(|it| it.resting || it.fence.is_some())
+        holders.all(|it| it.resting || it.fencing_token.is_some())
     }
 }
 

@@ -174,7 +174,7 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
     Holder {
         remaining,
         since: group.iter().filter_map(|it| it.since).max(),
-        fence: group.iter().find_map(|it| it.fence),
+        fencing_token: group.iter().find_map(|it| it.fencing_token),
         servers: Some(group.len()),
         ..group[0].clone()
     }
