@@ -58,12 +58,12 @@ pub(crate) struct Status<'a> {
 
 impl<'a> From<&'a inspect::Status> for Status<'a> {
     fn from(it: &'a inspect::Status) -> Self {
-        let line = it.line.iter().enumerate();
+        let line = it.waiters.iter().enumerate();
         Self {
             key: &it.key,
             state: state(it.is_held(), it.is_resting()),
             holders: it.holders.iter().map(Into::into).collect(),
-            waiters: it.waiters,
+            waiters: it.waiting,
             line: line
                 .map(|(at, waiter)| Waiter {
                     place: at + 1,
@@ -95,7 +95,7 @@ impl<'a> From<&'a inspect::Summary> for Lock<'a> {
             kind: it.kind,
             held_by: it.held_by,
             holders: it.holders.iter().map(Into::into).collect(),
-            waiters: it.waiters,
+            waiters: it.waiting,
             longest_wait_ms: it.longest_wait.map(millis),
         }
     }

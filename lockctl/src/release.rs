@@ -26,7 +26,7 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
             key: &key,
             released,
             holders: status.holders.iter().map(Into::into).collect(),
-            waiters: status.waiters,
+            waiters: status.waiting,
         })?;
     } else {
         tell(&status, released)?;
@@ -83,7 +83,7 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
             ),
         })?;
     }
-    match status.waiters {
+    match status.waiting {
         0 => output::line("nobody waited for it"),
         waiters => output::line(format!(
             "it went to the first of {}",

@@ -54,7 +54,7 @@ pub struct Holder {
     pub(crate) crowd: Crowd,
 }
 
-/// A waiter in the line for a lock; see [`Status::line`].
+/// A waiter in the line for a lock; see [`Status::waiters`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -90,11 +90,11 @@ pub struct Status {
     /// How many wait for it. Redis leaves out a waiter whose process has been silent
     /// for three seconds, if it is among the first thousand; it counts those to whom the
     /// lock is passed on in the holder's process if that answers.
-    pub waiters: usize,
+    pub waiting: usize,
     /// Those who wait, in the order in which they will be served: the first thousand of
     /// them, as far as the store knows them. Those to whom the lock is passed on in the
     /// holder's process are left out.
-    pub line: Vec<Waiter>,
+    pub waiters: Vec<Waiter>,
 }
 
 impl Status {
@@ -103,8 +103,8 @@ impl Status {
         Self {
             key,
             holders: Vec::new(),
-            waiters: 0,
-            line: Vec::new(),
+            waiting: 0,
+            waiters: Vec::new(),
         }
     }
 

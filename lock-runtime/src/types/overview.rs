@@ -41,9 +41,9 @@ pub struct Summary {
     pub holders: Vec<Holder>,
     /// How many hold it, including those whose release left it resting.
     pub held_by: usize,
-    /// How many wait for it. Unlike [`Status::waiters`](crate::inspect::Status::waiters) this may
+    /// How many wait for it. Unlike [`Status::waiting`](crate::inspect::Status::waiting) this may
     /// count some whose process is gone.
-    pub waiters: usize,
+    pub waiting: usize,
     /// For how long the first in line has waited, where the store knows.
     #[cfg_attr(
         feature = "serde",
@@ -178,7 +178,7 @@ fn changes_of(
         };
         changes.push(Change::new(key, kind, holder));
     }
-    let awaited = before.is_some_and(|it| it.waiters > 0);
+    let awaited = before.is_some_and(|it| it.waiting > 0);
     for (key, holder) in new {
         if old.clone().any(|(_, it)| same(it, holder)) {
             continue;
@@ -206,7 +206,7 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn lock(key: &str, holders: &[(&str, u64)], waiters: usize) -> Summary {
+    fn lock(key: &str, holders: &[(&str, u64)], waiting: usize) -> Summary {
         let holder =
             |(id, left): &(&str, u64)| Holder::unknown(*id, Some(Duration::from_millis(*left)));
         Summary {
@@ -214,7 +214,7 @@ mod tests {
             kind: Some(Kind::Exclusive),
             holders: holders.iter().map(holder).collect(),
             held_by: holders.len(),
-            waiters,
+            waiting,
             longest_wait: None,
         }
     }

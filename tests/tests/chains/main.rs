@@ -152,7 +152,7 @@ async fn a_status_names_who_holds_it_now() {
             held < passed_on.elapsed() + Duration::from_millis(50),
             "it counts from its own entry"
         );
-        assert_eq!(status.waiters, 3, "two of the chain, and one in line");
+        assert_eq!(status.waiting, 3, "two of the chain, and one in line");
         fence.get() == line.had.lock().unwrap()[1].1
     })
     .await;

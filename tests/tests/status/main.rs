@@ -60,7 +60,7 @@ async fn nobody_holds_a_free_lock(store: Store) {
         let free = status(&locks, "key").await;
         assert_eq!(free.key.as_str(), "key");
         assert!(free.holders.is_empty() && !free.is_held(), "{free:?}");
-        assert_eq!(free.waiters, 0);
+        assert_eq!(free.waiting, 0);
         take_turn(&locks, "key").await;
     }
 }
@@ -70,7 +70,7 @@ async fn one_holder_is_described(store: Store) {
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     for locks in [&locks, &others] {
         let held = status(locks, "key").await;
-        assert!(held.is_held() && held.waiters == 0, "{held:?}");
+        assert!(held.is_held() && held.waiting == 0, "{held:?}");
         let [holder] = &held.holders[..] else {
             panic!("{held:?}");
         };
@@ -188,16 +188,16 @@ async fn those_who_wait_are_counted(store: Store) {
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut waiters = Vec::new();
     for number in 0..5 {
-        assert_eq!(status(&locks, "key").await.waiters, number);
+        assert_eq!(status(&locks, "key").await.waiting, number);
         let kind = [Kind::Exclusive, Kind::Reader][number % 2];
         let request = kind.request(&others, "key").wait_forever();
         waiters.push(in_line(&others, request).await);
     }
-    assert_eq!(status(&others, "key").await.waiters, 5);
+    assert_eq!(status(&others, "key").await.waiting, 5);
     for left in (0..5).rev() {
         drop(waiters.pop());
         settled(&others).await;
-        assert_eq!(status(&locks, "key").await.waiters, left);
+        assert_eq!(status(&locks, "key").await.waiting, left);
     }
 }
 
@@ -208,7 +208,7 @@ async fn questions_disturb_nobody(store: Store) {
     for _ in 0..20 {
         let (held, listed) = (status(&others, "key"), list(&locks, "k*"));
         let (held, listed) = tokio::join!(held, listed);
-        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        assert_eq!((held.holders.len(), held.waiting), (1, 1), "{held:?}");
         assert_eq!(listed, ["key"]);
     }
     assert!(poll_once(&mut waiter).await.is_pending());

@@ -60,7 +60,7 @@ async fn a_foreign_client_is_shown_and_removed() {
         }
         let waiter = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
         let held = status(&locks, "key").await;
-        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        assert_eq!((held.holders.len(), held.waiting), (1, 1), "{held:?}");
         let holder = &held.holders[0];
         assert_eq!(&*holder.id, value);
         assert_eq!(holder.remaining.is_some(), ttl, "{holder:?}");

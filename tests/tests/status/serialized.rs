@@ -28,7 +28,7 @@ async fn times_name_their_unit_and_words_are_texts() {
     assert!(of_a_lease(number(holder, "remaining_ms")));
     let since = UNIX_EPOCH + Duration::from_millis(number(holder, "since_unix_ms"));
     assert!(SystemTime::now().duration_since(since).unwrap() < LONG);
-    let waiter = &mut status["line"][0];
+    let waiter = &mut status["waiters"][0];
     assert!(number(waiter, "waited_ms") < 60_000);
     let (here, host) = (std::process::id(), waiter["host"].clone());
     let expected = json!({
@@ -37,8 +37,8 @@ async fn times_name_their_unit_and_words_are_texts() {
             "id": "1", "process": here, "host": host, "function": null,
             "fencing_token": 1, "resting": false, "servers": null,
         }],
-        "waiters": 1,
-        "line": [{
+        "waiting": 1,
+        "waiters": [{
             "id": "2", "process": here, "host": host, "function": "shop::count",
             "kind": "4 permits",
         }],

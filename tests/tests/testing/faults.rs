@@ -63,7 +63,7 @@ async fn a_call_that_waits_goes_on_when_the_connection_is_back() -> Result<(), L
     };
     let (guard, ()) = join!(locks.manager().lock("k").acquire(), repair);
     assert!(guard?.is_held());
-    assert_eq!(locks.manager().status("k").await?.waiters, 0);
+    assert_eq!(locks.manager().status("k").await?.waiting, 0);
     Ok(())
 }
 

@@ -72,8 +72,8 @@ impl Inspector {
         Ok(Status {
             key,
             holders: holding.iter().map(|it| it.holder(time)).collect(),
-            waiters: waiting.len(),
-            line: first.iter().map(|it| it.waiter(time)).collect(),
+            waiting: waiting.len(),
+            waiters: first.iter().map(|it| it.waiter(time)).collect(),
         })
     }
 
@@ -108,7 +108,7 @@ impl Inspector {
             kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
-            waiters: waiting.len(),
+            waiting: waiting.len(),
             longest_wait: first.first().map(|it| it.age(time)),
         }))
     }
