@@ -128,8 +128,8 @@ impl AsRef<LockManager> for Locks {
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks")
-            .field("network", &self.network)
-            .field("history", &self.history)
+            .field("manager", &self.ours)
+            .field("history", &self.history.events())
             .finish_non_exhaustive()
     }
 }

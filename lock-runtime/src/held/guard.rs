@@ -1,5 +1,6 @@
 //! The guard of a lock, by which its holder keeps and releases it.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +22,6 @@ use crate::types::key::LockKey;
 /// May be dropped anywhere: on another thread, outside every runtime, while
 /// unwinding. The release then happens in the background.
 #[must_use = "the lock is released as soon as its guard is dropped"]
-#[derive(Debug)]
 pub struct LockGuard {
     lease: Arc<Lease>,
     /// How many leases this guard releases, from the top one down.
@@ -201,9 +201,14 @@ impl Drop for LockGuard {
     }
 }
 
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lease.describe(f, "LockGuard")
+    }
+}
+
 /// The future of [`LockGuard::lost`].
 #[must_use = "futures do nothing unless polled"]
-#[derive(Debug)]
 pub struct Lost<'g> {
     lease: &'g Lease,
     slot: Option<u64>,
@@ -221,6 +226,12 @@ impl Future for Lost<'_> {
         } else {
             Poll::Ready(())
         }
+    }
+}
+
+impl fmt::Debug for Lost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lease.describe(f, "Lost")
     }
 }
 

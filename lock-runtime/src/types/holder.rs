@@ -14,7 +14,7 @@ use crate::types::terms::Terms;
 use crate::types::units;
 
 /// A holder of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
@@ -188,6 +188,22 @@ impl Waiter {
             kind,
             waited,
         }
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holder")
+            .field("id", &self.id)
+            .field("remaining", &self.remaining)
+            .field("process", &self.process)
+            .field("host", &self.host)
+            .field("function", &self.function)
+            .field("since", &self.since)
+            .field("fencing_token", &self.fencing_token)
+            .field("resting", &self.resting)
+            .field("servers", &self.servers)
+            .finish()
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) const MOST_HOLDERS: usize = 100;
 
 /// All locks that match a pattern and are held or waited for; see
 /// [`LockManager::overview`](crate::LockManager::overview).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Overview {
@@ -85,6 +85,14 @@ pub enum ChangeKind {
     Released,
     /// The holder's lease ended without a release.
     Lost,
+}
+
+impl fmt::Debug for Overview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overview")
+            .field("locks", &self.locks)
+            .finish_non_exhaustive()
+    }
 }
 
 /// `granted`, `handed over`, `released` or `lost`.

@@ -1,5 +1,6 @@
 //! The terms of an acquisition: everything that is settled when it begins.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -11,7 +12,7 @@ use crate::types::kind::Kind;
 pub(crate) struct LeaseId(pub(crate) u64);
 
 /// How long to wait for a held lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Zero tries once.
     AtMost(Duration),
@@ -21,6 +22,16 @@ pub(crate) enum Wait {
 impl Wait {
     pub(crate) fn is_try(self) -> bool {
         self == Self::AtMost(Duration::ZERO)
+    }
+}
+
+/// As settings write it.
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(wait) => wait.fmt(f),
+            Self::Forever => f.write_str("forever"),
+        }
     }
 }
 
