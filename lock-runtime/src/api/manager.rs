@@ -62,6 +62,7 @@ impl LockManager {
     }
 
     /// A request for the lock named `key`.
+    #[track_caller]
     pub fn lock(&self, key: impl IntoKey) -> LockRequest {
         self.lock_all([key])
     }
@@ -69,6 +70,7 @@ impl LockManager {
     /// A request for several locks, all or none. They are taken in the order of
     /// their names, whatever the order here, so that two requests never wait for
     /// each other; a name that is given twice counts once.
+    #[track_caller]
     pub fn lock_all<K: IntoKey>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
         let keys = Keys::new(keys.into_iter().map(IntoKey::into_key));
         LockRequest::new(Arc::clone(&self.shared), keys)

@@ -1,6 +1,7 @@
 //! A request for a lock, which is configured before the lock is taken.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +26,15 @@ pub struct LockRequest {
 }
 
 impl LockRequest {
+    #[track_caller]
     pub(crate) fn new(shared: Arc<Shared>, keys: Result<Keys, LockError>) -> Self {
         Self {
             shared,
             keys,
-            settings: Settings::DEFAULT,
+            settings: Settings {
+                asked_at: Some(Location::caller()),
+                ..Settings::DEFAULT
+            },
         }
     }
 

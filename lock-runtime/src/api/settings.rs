@@ -1,6 +1,7 @@
 //! The settings of one acquisition: the one place where the attribute and requests
 //! get their defaults and checks.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::api::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fault, longer};
@@ -24,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) function: Option<&'static str>,
     pub(crate) template: Option<&'static str>,
+    pub(crate) asked_at: Option<&'static Location<'static>>,
 }
 
 impl Settings {
@@ -37,6 +39,7 @@ impl Settings {
         max_hold: None,
         function: None,
         template: None,
+        asked_at: None,
     };
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
@@ -98,6 +101,7 @@ impl Settings {
             max_hold: self.max_hold,
             function: self.function,
             template: self.template,
+            asked_at: self.asked_at,
             more_keys: !keys.rest.is_empty(),
         };
         Ok((terms, keys.rest))

@@ -1,6 +1,7 @@
 //! The terms of an acquisition: everything that is settled when it begins.
 
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -52,6 +53,8 @@ pub(crate) struct Terms {
     pub(crate) function: Option<&'static str>,
     /// What the key was made from: the same for all values in it.
     pub(crate) template: Option<&'static str>,
+    /// Where the program asks for the lock.
+    pub(crate) asked_at: Option<&'static Location<'static>>,
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
@@ -73,6 +76,7 @@ impl Terms {
             max_hold: None,
             function: None,
             template: None,
+            asked_at: None,
             more_keys: false,
         }
     }
