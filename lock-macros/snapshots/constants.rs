@@ -5,15 +5,20 @@ async fn print() -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         {
-            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::print"),
-                )
+            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
                 .template("printer")
                 .ttl(TTL)
                 .min_hold(limits::MIN_HOLD)
                 .max_hold(limits::MAX_HOLD)
                 .permits(limits::PRINTERS);
             LOCK_SITE
+        },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::print"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         [lock_key],
     );

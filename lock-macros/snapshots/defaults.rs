@@ -4,11 +4,13 @@ async fn report() -> io::Result<()> {
         key_writer.write(::core::format_args!("report"))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::report"),
-                )
-                .template("report")
+        const { &::lock_runtime::__private::Site::new().template("report") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::report"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         [lock_key],
     );

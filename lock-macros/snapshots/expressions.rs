@@ -18,9 +18,7 @@ async fn print(
     };
     let lock_request = ::lock_runtime::__private::acquire(
         &{
-            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::print"),
-                )
+            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
                 .template("printer:{id}:{id:?}:{name:>4}")
                 .min_hold(limits::MIN_HOLD);
             LOCK_SITE
@@ -29,6 +27,13 @@ async fn print(
             .with_wait(budget)
             .with_max_hold(self.most)
             .with_permits(count),
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::print"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
         [lock_key],
     );
     let lock_error = 'locked: {

@@ -6,11 +6,14 @@ async fn nightly() {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::nightly"),
-                )
-                .template("nightly")
-                .wait(Self::WAIT)
+            &::lock_runtime::__private::Site::new().template("nightly").wait(Self::WAIT)
+        },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::nightly"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         [lock_key],
     );

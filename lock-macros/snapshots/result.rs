@@ -5,12 +5,17 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::buy"),
-                )
+            &::lock_runtime::__private::Site::new()
                 .template("stock:{item.id}")
                 .ttl_ms(10000)
                 .wait_ms(5000)
+        },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::buy"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         [lock_key],
     );

@@ -14,8 +14,9 @@ async fn annotated(locks: &LockManager, item: &str, count: u32) -> Result<u32, L
 
 /// What the expansion asks of the runtime, with a key that is there already.
 async fn calls(locks: &LockManager, key: LockKey, count: u32) -> Result<u32, LockError> {
-    use lock_runtime::__private::{Site, acquire_with};
-    let guard = acquire_with(locks, const { &Site::new("tests::calls") }, [Ok(key)]).await?;
+    use lock_runtime::__private::{Function, Site, acquire_with};
+    static LOCK_FUNCTION: Function = Function::new("tests::calls", || {});
+    let guard = acquire_with(locks, const { &Site::new() }, &LOCK_FUNCTION, [Ok(key)]).await?;
     let body = async move {
         std::future::ready(()).await;
         Ok(count)

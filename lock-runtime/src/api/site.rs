@@ -12,12 +12,12 @@ use crate::types::terms::Wait;
 pub struct Site(pub(crate) Settings);
 
 impl Site {
-    /// A function, with its module, that takes every setting from the configuration. It is
-    /// called where the attribute stands.
+    /// A function that takes every setting from the configuration. It is called where the
+    /// attribute stands.
     #[track_caller]
-    pub const fn new(function: &'static str) -> Self {
+    #[expect(clippy::new_without_default, reason = "it depends on the caller")]
+    pub const fn new() -> Self {
         Self(Settings {
-            function: Some(function),
             asked_at: Some(Location::caller()),
             ..Settings::DEFAULT
         })

@@ -32,7 +32,7 @@ pub struct Holder {
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module and name of the annotated function, or the name that
+    /// Module, type and name of the annotated function, or the name that
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
     /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
