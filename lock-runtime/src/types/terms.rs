@@ -57,7 +57,6 @@ pub(crate) struct Terms {
     pub(crate) asked_at: Option<&'static Location<'static>>,
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) more_keys: bool,
 }
 
