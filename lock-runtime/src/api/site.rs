@@ -15,7 +15,7 @@ impl Site {
     /// A function that takes every setting from the configuration. It is called where the
     /// attribute stands.
     #[track_caller]
-    #[expect(clippy::new_without_default, reason = "it depends on the caller")]
+    #[allow(clippy::new_without_default, reason = "it depends on the caller")]
     pub const fn new() -> Self {
         Self(Settings {
             asked_at: Some(Location::caller()),
