@@ -229,7 +229,7 @@ async fn its_lease_is_renewed_and_can_be_taken_away() {
             panic!("{status:?}");
         };
         assert_eq!(holder.process, Some(theirs.pid()));
-        holder.fence.is_some_and(|it| it.get() == fence)
+        holder.fencing_token.is_some_and(|it| it.get() == fence)
     };
     eventually(PATIENCE, told).await;
     assert_eq!(locks.force_release(KEY).await.unwrap(), 1);

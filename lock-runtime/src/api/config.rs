@@ -337,7 +337,7 @@ impl fmt::Debug for LockConfig {
         let mut text = f.debug_struct("LockConfig");
         #[cfg(feature = "tls")]
         text.field("tls", &self.tls);
-        text.field("target", &self.target)
+        text.field("store", &format_args!("{}", self.target))
             .field("prefix", &self.prefix)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)

@@ -40,7 +40,7 @@ impl World {
         let now = self.now;
         let mut messages = Vec::new();
         for key in ["a", "b"].into_iter().filter(|key| all || *key == pick) {
-            let key = LockKey::from(key);
+            let key = LockKey::of(key);
             self.say(|| format!("{key} is {}", if all { "forgotten" } else { "forced" }));
             let server = &mut self.servers[0];
             self.disputes.push(Dispute {

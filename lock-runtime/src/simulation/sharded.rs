@@ -53,7 +53,7 @@ impl Stage {
 
 impl Shards {
     pub(super) fn new(clients: usize, now: Moment) -> Self {
-        let homes: BTreeMap<_, _> = KEYS.map(|key| (LockKey::from(key), 0)).into();
+        let homes: BTreeMap<_, _> = KEYS.map(|key| (LockKey::of(key), 0)).into();
         let seeds: Vec<_> = (0..NODES).map(host).collect();
         let belief = |_| {
             let mut routes = Routes::new(&seeds, now);
@@ -278,7 +278,7 @@ impl World {
 
     /// A lock begins to move, unless it does already.
     pub(super) fn begin_move(&mut self) {
-        let key = LockKey::from(KEYS[self.rng.usize(..KEYS.len())]);
+        let key = LockKey::of(KEYS[self.rng.usize(..KEYS.len())]);
         let idle = |shards: &Shards| !shards.moves.contains_key(&key);
         if self.shards.as_ref().is_some_and(idle) {
             self.move_on(key);

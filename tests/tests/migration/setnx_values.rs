@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{LockError, LockGuard, LockManager, Severity};
+use lock_runtime::inspect::Severity;
+use lock_runtime::{LockError, LockGuard, LockManager};
 use redis::Value;
 use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
 use tokio::task::JoinSet;
@@ -85,7 +86,7 @@ async fn a_template_names_the_same_key_as_text() {
     let item = "a:b {c}";
     for (name, key) in [
         (lock_runtime::key!("stock:{item}"), "stock:a:b {c}"),
-        ("50%".into(), "50%"),
+        ("50%".parse(), "50%"),
     ] {
         let request = locks.lock(name).ttl(LONG);
         let guard = within(PATIENCE, request.acquire()).await.unwrap();

@@ -200,9 +200,9 @@ impl Store {
         if let Some(slot) = self.slots.get_mut(key) {
             slot.sweep(now);
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
-            status.waiters = slot.queue.len();
+            status.waiting = slot.queue.len();
             let first = slot.queue.iter().take(MOST_IN_LINE);
-            status.line = first.map(|it| it.describe(now)).collect();
+            status.waiters = first.map(|it| it.describe(now)).collect();
         }
         status
     }
@@ -265,7 +265,7 @@ impl Slot {
         let others = self.queue.len().saturating_sub(1);
         let first = self.queue.front().filter(|_| others > 0);
         Crowd {
-            waiters: u32::try_from(others).unwrap_or(u32::MAX),
+            waiting: u32::try_from(others).unwrap_or(u32::MAX),
             longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
         }
     }
@@ -278,7 +278,7 @@ impl Slot {
             kind: working.map(|it| it.terms.kind),
             holders: named.map(|it| it.report(now)).collect(),
             held_by: self.holders.len(),
-            waiters: self.queue.len(),
+            waiting: self.queue.len(),
             longest_wait: self.queue.front().map(|it| now.since(it.since)),
         }
     }
@@ -339,7 +339,7 @@ impl Owner {
         if !self.resting {
             let held: Duration = now.since(self.since);
             holder.since = SystemTime::now().checked_sub(held);
-            holder.fence = Some(FencingToken::new(self.fence));
+            holder.fencing_token = Some(FencingToken::new(self.fence));
         }
         holder
     }

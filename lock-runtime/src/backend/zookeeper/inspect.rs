@@ -72,8 +72,8 @@ impl Inspector {
         Ok(Status {
             key,
             holders: holding.iter().map(|it| it.holder(time)).collect(),
-            waiters: waiting.len(),
-            line: first.iter().map(|it| it.waiter(time)).collect(),
+            waiting: waiting.len(),
+            waiters: first.iter().map(|it| it.waiter(time)).collect(),
         })
     }
 
@@ -108,7 +108,7 @@ impl Inspector {
             kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
-            waiters: waiting.len(),
+            waiting: waiting.len(),
             longest_wait: first.first().map(|it| it.age(time)),
         }))
     }
@@ -274,7 +274,7 @@ impl Seen {
         } else {
             let since = u64::try_from(self.stat.created).unwrap_or(0);
             holder.since = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since));
-            holder.fence = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
+            holder.fencing_token = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
         }
         holder
     }

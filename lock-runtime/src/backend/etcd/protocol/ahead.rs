@@ -203,11 +203,11 @@ impl Front {
         let waiters = self.count.saturating_sub(held + asking);
         match self.entries.get(held) {
             Some(first) if waiters > 0 => Crowd {
-                waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+                waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
                 longest: first.age(),
             },
             _ => Crowd {
-                waiters: 0,
+                waiting: 0,
                 longest: Duration::ZERO,
             },
         }

@@ -143,8 +143,8 @@ impl Inspection {
                 let named = waiters.iter().take(MOST_IN_LINE);
                 Next::Answer(Found::Status(Status {
                     holders: holders.iter().map(Entry::holder).collect(),
-                    waiters: waiters.len(),
-                    line: named.map(Entry::waiter).collect(),
+                    waiting: waiters.len(),
+                    waiters: named.map(Entry::waiter).collect(),
                     ..Status::free(key.clone())
                 }))
             }
@@ -225,7 +225,7 @@ fn summary(key: LockKey, line: &[Entry]) -> Summary {
         kind: working.map(|at| held[at].kind),
         held_by: holders.len(),
         holders: holders.into_iter().take(MOST_HOLDERS).collect(),
-        waiters: waiting.len(),
+        waiting: waiting.len(),
         longest_wait: waiting.first().map(Entry::age),
     }
 }

@@ -230,7 +230,7 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
     KeyValue {
-        key: keys.entry(&LockKey::from("k"), kind, token),
+        key: keys.entry(&LockKey::of("k"), kind, token),
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),

@@ -100,7 +100,7 @@ mod tests {
     use crate::types::key::LockKey;
 
     fn answered(id: QueryId, names: &[&str]) -> Outcome {
-        let found = names.iter().map(|name| LockKey::from(*name)).collect();
+        let found = names.iter().map(|name| LockKey::of(name)).collect();
         let result = Ok(Found::List(found));
         Outcome::Answered { id, result }
     }

@@ -89,7 +89,7 @@ impl Gathering {
         for (key, facts) in keys.iter().zip(facts) {
             let summary = summary(key, facts)?;
             // It may have been released since it was found.
-            if summary.held_by > 0 || summary.waiters > 0 {
+            if summary.held_by > 0 || summary.waiting > 0 {
                 self.locks.push(summary);
             }
         }
@@ -145,7 +145,7 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let Value::Array(facts) = facts else {
         return None;
     };
-    let [value, left, sharing, waiters, waited, names @ ..] = &facts[..] else {
+    let [value, left, sharing, waiting, waited, names @ ..] = &facts[..] else {
         return None;
     };
     let value = text(value)?;
@@ -163,14 +163,14 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
         Some(code) if sharing > 0 => kind::parse(code),
         _ => Some(Kind::Exclusive),
     };
-    let waiters = usize::try_from(number(waiters)?).ok()?;
+    let waiting = usize::try_from(number(waiting)?).ok()?;
     Some(Summary {
         key: key.clone(),
         kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.resting)),
         held_by: sharing.max(holders.len()),
         holders,
-        waiters,
-        longest_wait: (waiters > 0).then_some(Duration::from_micros(number(waited)?)),
+        waiting,
+        longest_wait: (waiting > 0).then_some(Duration::from_micros(number(waited)?)),
     })
 }
 

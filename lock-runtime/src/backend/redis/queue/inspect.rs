@@ -302,7 +302,7 @@ mod tests {
         let mut inspections = Inspections::new(Layout::Shared);
         let now = Moment::from_nanos(1);
         for id in [1, 2] {
-            inspections.begin(now, QueryId(id), Query::Status(LockKey::from("k")));
+            inspections.begin(now, QueryId(id), Query::Status(LockKey::of("k")));
         }
         let token = Token::parse(&"7".repeat(32)).expect("a token");
         let name = format!("{token} 1@host");
@@ -312,7 +312,7 @@ mod tests {
             Value::BulkString(name.into_bytes()),
             Value::Int(900),
         ];
-        let step = Inspect::Status(LockKey::from("k"));
+        let step = Inspect::Status(LockKey::of("k"));
         let reply = Ok(Reply::Raw(Value::Array(holder.into())));
         assert!(!inspections.replied(now, QueryId(1), step, reply).is_empty());
         inspections.told(token, 9, Duration::ZERO, 0);
@@ -324,7 +324,7 @@ mod tests {
         else {
             panic!("no status: {answer:?}");
         };
-        assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
+        assert_eq!(status.holders[0].fencing_token, Some(FencingToken::new(9)));
         assert!(
             inspections.next_answer().is_none(),
             "nobody has answered it"

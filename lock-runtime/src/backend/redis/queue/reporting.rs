@@ -71,13 +71,13 @@ impl Reporting {
         for holder in &mut status.holders {
             if Token::parse(&holder.id) == Some(token) {
                 // They are out of the line that the server keeps.
-                status.waiters += followers;
+                status.waiting += followers;
                 holder.since = since;
-                holder.fence = Some(FencingToken::new(fence));
+                holder.fencing_token = Some(FencingToken::new(fence));
             }
         }
         let mut holders = status.holders.iter();
-        holders.all(|it| it.resting || it.fence.is_some())
+        holders.all(|it| it.resting || it.fencing_token.is_some())
     }
 }
 
@@ -86,11 +86,11 @@ fn read(value: Option<Value>, status: &mut Status) -> Option<Vec<Token>> {
     let Some(Value::Array(items)) = value else {
         return None;
     };
-    let [waiters, Value::Array(line), holders @ ..] = &*items else {
+    let [waiting, Value::Array(waiters), holders @ ..] = &*items else {
         return None;
     };
-    status.waiters = usize::try_from(number(waiters)?).ok()?;
-    status.line = line
+    status.waiting = usize::try_from(number(waiting)?).ok()?;
+    status.waiters = waiters
         .chunks_exact(3)
         .map(read_waiter)
         .collect::<Option<_>>()?;

@@ -26,7 +26,7 @@ pub(super) struct Line<'a> {
 fn crowd(line: &[Entry], ours: usize) -> Crowd {
     let waiters = line.len().saturating_sub(holders(line) + ours);
     Crowd {
-        waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+        waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
         longest: Duration::ZERO,
     }
 }

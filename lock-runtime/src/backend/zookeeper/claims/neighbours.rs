@@ -125,7 +125,7 @@ impl Claims {
         let crowd = holder.as_ref().map(|it| it.crowd);
         if let (Some(crowd), Some(claim)) = (crowd, self.table.get_mut(&id)) {
             claim.crowd = crowd;
-            claim.crowd.waiters += 1;
+            claim.crowd.waiting += 1;
         }
         self.tell_waiter(id, holder);
     }

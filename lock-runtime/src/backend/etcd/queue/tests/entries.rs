@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
     let mut story = Story::with_session(1);
-    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
     let key = story.enter(Err(unknown()));
     assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
@@ -407,7 +407,7 @@ fn a_permit_whose_entry_was_found_later_is_announced() {
 fn a_waiter_that_is_gone_leaves_no_pause_behind() {
     let mut story = Story::with_session(1);
     for id in [1, 2] {
-        story.acquire(id, |terms| terms.key = LockKey::from("other"));
+        story.acquire(id, |terms| terms.key = LockKey::of("other"));
     }
     story.enter(Err(Trouble::said("no room")));
     story.submit(Request::Abandon(LeaseId(1)));
