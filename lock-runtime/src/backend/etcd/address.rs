@@ -14,7 +14,6 @@ const DEFAULT_PORT: u16 = 2379;
 pub(crate) struct Address {
     pub(crate) hosts: Vec<Host>,
     pub(crate) login: Option<Credentials>,
-    #[cfg(feature = "tls")]
     pub(crate) encrypted: bool,
 }
 
@@ -34,7 +33,6 @@ impl Address {
         Ok(Self {
             hosts: authority.hosts,
             login,
-            #[cfg(feature = "tls")]
             encrypted: false,
         })
     }

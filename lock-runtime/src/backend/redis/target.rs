@@ -7,17 +7,17 @@ use redis::RedisConnectionInfo;
 
 use super::Redis;
 use super::address::Address;
-#[cfg(feature = "tls")]
-use super::address::Place;
 use super::cluster::{Cluster, ClusterAddress};
 use super::protocol::names::Layout;
 use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
-use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::endpoint::Endpoint;
+use crate::backend::transport::endpoint::Route;
 use crate::backend::{Backend, Connecting, Target};
 use crate::telemetry::events;
 #[cfg(feature = "tls")]
@@ -153,8 +153,8 @@ impl Target for Address {
 
     #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        match &self.place {
-            Place::Tls { host, .. } => vec![host],
+        match &self.endpoint {
+            Endpoint::Tls(host) => vec![&host.name],
             _ => Vec::new(),
         }
     }
@@ -172,7 +172,7 @@ impl Target for Address {
         if self.layout.is_polled() {
             events::weak_store(&name, WITHOUT);
         }
-        let way = Way::Known(Route::new(&self.place, setup));
+        let way = Way::Known(Route::new(self.endpoint.clone(), setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }
 }
@@ -247,8 +247,8 @@ impl Target for Servers {
 
     #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        let hosts = self.places().filter_map(|place| match place {
-            Place::Tls { host, .. } => Some(host.as_str()),
+        let hosts = self.endpoints().filter_map(|endpoint| match endpoint {
+            Endpoint::Tls(host) => Some(host.name.as_str()),
             _ => None,
         });
         hosts.collect()

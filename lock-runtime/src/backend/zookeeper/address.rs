@@ -14,7 +14,6 @@ const DEFAULT_PORT: u16 = 2181;
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(super) hosts: Vec<Host>,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(super) encrypted: bool,
     /// Empty, or the path of a node.
     pub(super) chroot: String,

@@ -12,12 +12,12 @@ use tokio::time::{self, timeout_at};
 use super::question::{Master, Sentinel};
 use super::service::Service;
 use super::words::Words;
-use crate::backend::redis::address::Place;
-use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
-use crate::backend::redis::transport::stream::Route;
 #[cfg(feature = "tls")]
-use crate::backend::redis::transport::stream::distrust;
+use crate::backend::redis::opening::distrust;
+use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
 use crate::backend::setup::Setup;
+use crate::backend::transport::backoff::first_attempt;
+use crate::backend::transport::endpoint::{Endpoint, Route};
 use crate::types::authority::Host;
 
 /// How long the others have, once one sentinel has named a master: the first may be the
@@ -37,7 +37,7 @@ impl Sentinels {
     pub(crate) fn new(service: &Service, setup: &Setup) -> Self {
         let sentinel = |host: &Host| Sentinel {
             host: host.clone(),
-            route: Route::new(&Place::at(host.clone(), service.encrypted), setup),
+            route: Route::new(Endpoint::at(host.clone(), service.encrypted), setup),
             login: service.sentinel_login.to(0),
         };
         Self {
@@ -45,7 +45,7 @@ impl Sentinels {
             all: service.sentinels.iter().map(sentinel).collect(),
             words: Mutex::new(Words::new(Instant::now(), service.sentinels.len())),
             // The other half is for the master.
-            timeout: setup.connect_timeout / 10,
+            timeout: first_attempt(setup.connect_timeout) / 2,
         }
     }
 
@@ -82,14 +82,14 @@ impl Sentinels {
         }
         let mut refusals: Vec<_> = self.all.iter().map(|_| Refusal::Silent).collect();
         let mut is_named = false;
-        let mut patience = time::Instant::now() + self.timeout;
-        while let Ok(Some(answered)) = timeout_at(patience, asked.join_next()).await {
+        let mut answer_by = time::Instant::now() + self.timeout;
+        while let Ok(Some(answered)) = timeout_at(answer_by, asked.join_next()).await {
             let Ok((number, answer)) = answered else {
                 continue;
             };
             match answer {
                 Ok(Some(master)) => {
-                    patience = patience.min(time::Instant::now() + LINGER);
+                    answer_by = answer_by.min(time::Instant::now() + LINGER);
                     self.said(number, Some(master));
                     is_named = true;
                 }

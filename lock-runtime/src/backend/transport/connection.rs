@@ -1,0 +1,187 @@
+//! A connection that is up, or the attempts to open one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::backoff::Backoff;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+use super::probe;
+use super::silence::Silence;
+use crate::base::clock::Moment;
+use crate::telemetry::events;
+use crate::types::error::Cause;
+use crate::types::health::LastError;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+use crate::types::query::Found;
+
+/// Keeps a connection up: `O` is what an attempt results in, and `U` what is open.
+pub(crate) struct Connection<O, U> {
+    /// Its number among those of the manager, for events.
+    number: usize,
+    state: State<O, U>,
+    backoff: Backoff,
+    silence: Silence,
+    /// When this one, or the last one, was opened.
+    opened: Moment,
+    last_error: Option<LastError>,
+}
+
+enum State<O, U> {
+    Down { until: Moment },
+    Opening(Pin<Box<dyn Future<Output = O> + Send>>),
+    Up(U),
+}
+
+impl<O, U> Connection<O, U> {
+    /// Not open yet; to one of so many servers, which are tried in turn.
+    pub(crate) fn new(number: usize, servers: usize, now: Moment) -> Self {
+        Self {
+            number,
+            state: State::Down { until: now },
+            backoff: Backoff::new(servers),
+            silence: Silence::since(now),
+            opened: now,
+            last_error: None,
+        }
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn up(&self) -> Option<&U> {
+        match &self.state {
+            State::Up(up) => Some(up),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn up_mut(&mut self) -> Option<&mut U> {
+        match &mut self.state {
+            State::Up(up) => Some(up),
+            _ => None,
+        }
+    }
+
+    /// Begins an attempt with `open` when one is due; its result, once it has ended.
+    pub(crate) fn poll_attempt<F>(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Moment,
+        open: impl FnOnce(&Backoff) -> F,
+    ) -> Option<O>
+    where
+        F: Future<Output = O> + Send + 'static,
+    {
+        if let State::Down { until } = self.state
+            && until <= now
+        {
+            self.state = State::Opening(Box::pin(open(&self.backoff)));
+        }
+        let State::Opening(opening) = &mut self.state else {
+            return None;
+        };
+        let Poll::Ready(result) = opening.as_mut().poll(cx) else {
+            return None;
+        };
+        self.dial_at(now);
+        Some(result)
+    }
+
+    /// The attempt has succeeded.
+    pub(crate) fn opened(&mut self, now: Moment, up: U) {
+        events::connected(self.number);
+        self.state = State::Up(up);
+        self.opened = now;
+        self.heard(now);
+    }
+
+    /// The attempt has failed, or the connection was of no use.
+    pub(crate) fn failed(&mut self, now: Moment, cause: &Cause) {
+        let pause = self.backoff.failed();
+        self.down(now, pause, cause);
+    }
+
+    /// The server answers, and does not serve.
+    #[cfg(feature = "redis")]
+    pub(crate) fn refused(&mut self, now: Moment, cause: &Cause) {
+        let pause = self.backoff.refused();
+        self.down(now, pause, cause);
+    }
+
+    /// The connection has ended, or is dropped.
+    pub(crate) fn broken(&mut self, now: Moment, cause: &Cause) {
+        let pause = self.backoff.broken(now.since(self.opened));
+        self.down(now, pause, cause);
+    }
+
+    fn down(&mut self, now: Moment, pause: Duration, cause: &Cause) {
+        if self.is_up() {
+            events::disconnected(self.number, cause);
+        }
+        self.note(cause);
+        self.dial_at(now.after(pause));
+    }
+
+    /// Begins the next attempt then, whatever is being tried now.
+    pub(crate) fn dial_at(&mut self, until: Moment) {
+        self.state = State::Down { until };
+    }
+
+    /// An answer has come in.
+    pub(crate) fn heard(&mut self, now: Moment) {
+        self.silence = Silence::since(now);
+    }
+
+    /// Something that was asked has been done.
+    pub(crate) fn worked(&mut self) {
+        self.backoff.worked();
+    }
+
+    /// A time limit that doubles each time that all servers have failed.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn stretched(&self, limit: Duration) -> Duration {
+        self.backoff.stretched(limit)
+    }
+
+    /// Until when the server may leave unanswered what was `sent`.
+    pub(crate) fn limit(&self, sent: Moment, call_timeout: Duration) -> Moment {
+        self.silence.limit(sent, call_timeout)
+    }
+
+    /// Whether nothing has come in by the earliest `limit`, and the connection counts as broken.
+    pub(crate) fn is_silent(&mut self, now: Moment, limit: Option<Moment>) -> bool {
+        self.is_up() && self.silence.is_over(now, limit)
+    }
+
+    /// When something is due that no event announces.
+    pub(crate) fn next_wakeup(&self, limit: Option<Moment>) -> Option<Moment> {
+        match self.state {
+            State::Down { until } => Some(until),
+            State::Opening(_) => None,
+            State::Up(_) => self.silence.ends(limit),
+        }
+    }
+
+    /// Something went wrong.
+    pub(crate) fn note(&mut self, cause: &Cause) {
+        self.last_error = Some(LastError::now(cause));
+    }
+
+    pub(crate) fn last_error(&self) -> Option<&LastError> {
+        self.last_error.as_ref()
+    }
+
+    /// Adds to the answer of a probe what the connection knows.
+    #[cfg(any(feature = "redis", feature = "zookeeper"))]
+    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
+        probe::complete(result, self.is_up(), self.last_error.clone());
+    }
+}

@@ -1,0 +1,38 @@
+//! Whether a store is connected in time when a manager is made, and why it is not.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::transport::tls::Distrust;
+use crate::types::error::{Cause, LockError};
+
+/// Awaits `up` for as long as the configuration allows, or not at all if the store connects in
+/// the background. `None`: it was not ready then.
+pub(crate) async fn in_time<E>(
+    setup: &Setup,
+    up: impl Future<Output = Result<(), E>>,
+) -> Result<(), Option<E>> {
+    if setup.lazy {
+        return Ok(());
+    }
+    match tokio::time::timeout(setup.connect_timeout, up).await {
+        Ok(result) => result.map_err(Some),
+        Err(_) => Err(None),
+    }
+}
+
+/// The time was over, and nothing had said why.
+pub(crate) fn late(setup: &Setup) -> String {
+    format!("no connection within {:?}", setup.connect_timeout)
+}
+
+/// Why a manager cannot connect: because of the certificates, or of the server.
+pub(crate) fn connect_failed(server: &Arc<str>, cause: Cause) -> LockError {
+    #[cfg(feature = "tls")]
+    if cause.is::<Distrust>() {
+        return LockError::invalid("tls", cause);
+    }
+    LockError::unavailable_at(server, cause)
+}
