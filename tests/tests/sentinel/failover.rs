@@ -123,5 +123,6 @@ async fn fences_grow_over_failovers() {
 /// The counter that fencing tokens are taken from, as far as a server knows it.
 async fn counter(server: &RedisServer) -> u64 {
     let counter = server.cmd(&["GET", RedisServer::FENCE_KEY]).await;
-    redis::from_redis_value(counter).expect("a number")
+    let counter: Option<u64> = redis::from_redis_value(counter).expect("a number, or none yet");
+    counter.unwrap_or_default()
 }

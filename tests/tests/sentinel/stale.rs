@@ -77,8 +77,11 @@ async fn a_service_that_is_watched_anew_at_another_address_is_followed_there() {
     let first = &fleet.nodes()[fleet.master().await];
     let other = RedisServer::start().await;
     let port = other.port().to_string();
+    // One that still watches the old service would tell the others of it.
     for sentinel in fleet.sentinels() {
         sentinel.cmd(&["SENTINEL", "REMOVE", "locks"]).await;
+    }
+    for sentinel in fleet.sentinels() {
         let monitor = ["SENTINEL", "MONITOR", "locks", "127.0.0.1", &port, "2"];
         sentinel.cmd(&monitor).await;
     }

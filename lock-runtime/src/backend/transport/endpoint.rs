@@ -36,6 +36,16 @@ impl Endpoint {
         }
         Self::Tcp(host)
     }
+
+    /// The host, if the connection to it is encrypted.
+    #[cfg(feature = "redis")]
+    pub(crate) fn encrypted_host(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(host) => Some(&host.name),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Endpoint {
