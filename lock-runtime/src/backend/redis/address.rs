@@ -51,7 +51,7 @@ impl Address {
             ));
         };
         Ok(Self {
-            endpoint: Endpoint::at(host, encrypted),
+            endpoint: Endpoint::Tcp { host, encrypted },
             login: Login {
                 user: authority.user,
                 password: authority.password,

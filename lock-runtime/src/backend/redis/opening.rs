@@ -1,6 +1,5 @@
 //! Opens a connection of the client library, in which nothing waits or times out by itself.
 
-#[cfg(feature = "tls")]
 use std::error::Error as _;
 use std::future::Future;
 use std::io;
@@ -9,10 +8,8 @@ use std::pin::Pin;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError, RedisResult};
 
+use crate::backend::transport::distrust::Distrust;
 use crate::backend::transport::endpoint::{Route, StreamOptions};
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
-#[cfg(feature = "tls")]
 use crate::types::error::Cause;
 
 /// Reads and writes while it is polled; ends with the connection.
@@ -42,7 +39,6 @@ pub(crate) fn closed() -> RedisError {
 }
 
 /// Why client and server do not trust each other, if that is what went wrong.
-#[cfg(feature = "tls")]
 pub(crate) fn distrust(error: &RedisError) -> Option<Distrust> {
     // The client library hands out the pointer in which it keeps the error.
     let error = error.source()?.downcast_ref::<Cause>()?;

@@ -24,8 +24,7 @@ pub(crate) struct Backoff {
     /// How many servers are tried in turn.
     servers: usize,
     /// The number of the next one.
-    #[cfg(feature = "zookeeper")]
-    server: usize,
+    pub(crate) server: usize,
     failures: usize,
     /// The next pause, before it is varied.
     pause: Duration,
@@ -35,17 +34,10 @@ impl Backoff {
     pub(crate) fn new(servers: usize) -> Self {
         Self {
             servers,
-            #[cfg(feature = "zookeeper")]
             server: 0,
             failures: 0,
             pause: FIRST,
         }
-    }
-
-    /// The number of the server to connect to.
-    #[cfg(feature = "zookeeper")]
-    pub(crate) fn server(&self) -> usize {
-        self.server
     }
 
     /// How long to wait after an attempt that failed.
@@ -54,7 +46,6 @@ impl Backoff {
     }
 
     /// How long to wait for a server that answers, and does not serve.
-    #[cfg(feature = "redis")]
     pub(crate) fn refused(&mut self) -> Duration {
         self.next(Duration::ZERO, LONGEST_IF_ANSWERED)
     }
@@ -72,10 +63,7 @@ impl Backoff {
     }
 
     fn next(&mut self, passed: Duration, longest: Duration) -> Duration {
-        #[cfg(feature = "zookeeper")]
-        {
-            self.server = (self.server + 1) % self.servers;
-        }
+        self.server = (self.server + 1) % self.servers;
         // Varied, so that clients do not all come back at once.
         let pause = self.pause.mul_f64(0.5 + fastrand::f64());
         let left = pause.saturating_sub(passed);
@@ -138,7 +126,6 @@ mod tests {
         about(backoff.failed(), 100);
     }
 
-    #[cfg(feature = "redis")]
     #[test]
     fn a_server_that_answers_is_tried_again_soon() {
         let mut backoff = Backoff::new(1);
@@ -151,13 +138,12 @@ mod tests {
         about(backoff.failed(), 200);
     }
 
-    #[cfg(feature = "zookeeper")]
     #[test]
     fn all_servers_are_tried_before_a_pause() {
         let mut backoff = Backoff::new(3);
         for millis in [20, 40, 80] {
             for server in 0..2 {
-                assert_eq!(backoff.server(), server);
+                assert_eq!(backoff.server, server);
                 assert_eq!(backoff.failed(), Duration::ZERO);
             }
             about(backoff.failed(), millis);

@@ -6,26 +6,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
-use super::probe;
 use super::silence::Silence;
 use crate::base::clock::Moment;
 use crate::telemetry::events;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
-use crate::types::query::Found;
 
 /// Keeps a connection up: `O` is what an attempt results in, and `U` what is open.
 pub(crate) struct Connection<O, U> {
     /// Its number among those of the manager, for events.
-    number: usize,
+    pub(crate) number: usize,
     state: State<O, U>,
-    backoff: Backoff,
-    silence: Silence,
+    pub(crate) backoff: Backoff,
+    pub(crate) silence: Silence,
     /// When this one, or the last one, was opened.
     opened: Moment,
-    last_error: Option<LastError>,
+    pub(crate) last_error: Option<LastError>,
 }
 
 enum State<O, U> {
@@ -47,15 +43,10 @@ impl<O, U> Connection<O, U> {
         }
     }
 
-    pub(crate) fn number(&self) -> usize {
-        self.number
-    }
-
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn up(&self) -> Option<&U> {
         match &self.state {
             State::Up(up) => Some(up),
@@ -100,7 +91,7 @@ impl<O, U> Connection<O, U> {
         events::connected(self.number);
         self.state = State::Up(up);
         self.opened = now;
-        self.heard(now);
+        self.silence.heard(now);
     }
 
     /// The attempt has failed, or the connection was of no use.
@@ -110,7 +101,6 @@ impl<O, U> Connection<O, U> {
     }
 
     /// The server answers, and does not serve.
-    #[cfg(feature = "redis")]
     pub(crate) fn refused(&mut self, now: Moment, cause: &Cause) {
         let pause = self.backoff.refused();
         self.down(now, pause, cause);
@@ -135,32 +125,6 @@ impl<O, U> Connection<O, U> {
         self.state = State::Down { until };
     }
 
-    /// An answer has come in.
-    pub(crate) fn heard(&mut self, now: Moment) {
-        self.silence = Silence::since(now);
-    }
-
-    /// Something that was asked has been done.
-    pub(crate) fn worked(&mut self) {
-        self.backoff.worked();
-    }
-
-    /// A time limit that doubles each time that all servers have failed.
-    #[cfg(feature = "zookeeper")]
-    pub(crate) fn stretched(&self, limit: Duration) -> Duration {
-        self.backoff.stretched(limit)
-    }
-
-    /// Until when the server may leave unanswered what was `sent`.
-    pub(crate) fn limit(&self, sent: Moment, call_timeout: Duration) -> Moment {
-        self.silence.limit(sent, call_timeout)
-    }
-
-    /// Whether nothing has come in by the earliest `limit`, and the connection counts as broken.
-    pub(crate) fn is_silent(&mut self, now: Moment, limit: Option<Moment>) -> bool {
-        self.is_up() && self.silence.is_over(now, limit)
-    }
-
     /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self, limit: Option<Moment>) -> Option<Moment> {
         match self.state {
@@ -173,15 +137,5 @@ impl<O, U> Connection<O, U> {
     /// Something went wrong.
     pub(crate) fn note(&mut self, cause: &Cause) {
         self.last_error = Some(LastError::now(cause));
-    }
-
-    pub(crate) fn last_error(&self) -> Option<&LastError> {
-        self.last_error.as_ref()
-    }
-
-    /// Adds to the answer of a probe what the connection knows.
-    #[cfg(any(feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        probe::complete(result, self.is_up(), self.last_error.clone());
     }
 }

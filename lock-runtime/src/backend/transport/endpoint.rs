@@ -16,34 +16,21 @@ use crate::types::tls::Tls;
 /// What a connection is made to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    Tcp(Host),
-    #[cfg(feature = "tls")]
-    Tls(Host),
-    #[cfg(all(unix, feature = "redis"))]
+    Tcp {
+        host: Host,
+        encrypted: bool,
+    },
+    #[cfg(unix)]
     Unix(String),
 }
 
 impl Endpoint {
-    /// A port of a host.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(unused_variables, reason = "nothing is encrypted")
-    )]
-    pub(crate) fn at(host: Host, encrypted: bool) -> Self {
-        #[cfg(feature = "tls")]
-        if encrypted {
-            return Self::Tls(host);
-        }
-        Self::Tcp(host)
-    }
-
     /// The host, if the connection to it is encrypted.
-    #[cfg(feature = "redis")]
     pub(crate) fn encrypted_host(&self) -> Option<&str> {
         match self {
-            #[cfg(feature = "tls")]
-            Self::Tls(host) => Some(&host.name),
-            _ => None,
+            Self::Tcp { host, encrypted } => encrypted.then_some(&host.name),
+            #[cfg(unix)]
+            Self::Unix(_) => None,
         }
     }
 }
@@ -51,10 +38,8 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(host) => host.fmt(f),
-            #[cfg(feature = "tls")]
-            Self::Tls(host) => host.fmt(f),
-            #[cfg(all(unix, feature = "redis"))]
+            Self::Tcp { host, .. } => host.fmt(f),
+            #[cfg(unix)]
             Self::Unix(path) => f.write_str(path),
         }
     }
@@ -63,7 +48,7 @@ impl fmt::Display for Endpoint {
 /// An endpoint, and what a connection to it needs.
 #[derive(Clone)]
 pub(crate) struct Route {
-    endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint,
     timeout: Duration,
     #[cfg(feature = "tls")]
     tls: Tls,
@@ -73,7 +58,6 @@ pub(crate) struct Route {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StreamOptions {
     /// How TLS names the protocol, where servers ask for that.
-    #[cfg_attr(not(feature = "tls"), allow(dead_code))]
     pub(crate) alpn: Option<&'static str>,
     /// Whether a dropped stream discards what it has not sent. Elsewhere that may be a farewell,
     /// which is to arrive.
@@ -90,36 +74,37 @@ impl Route {
         }
     }
 
+    /// To a port of a host.
+    pub(crate) fn tcp(host: &Host, encrypted: bool, setup: &Setup) -> Self {
+        let host = host.clone();
+        Self::new(Endpoint::Tcp { host, encrypted }, setup)
+    }
+
     /// The same way to another host.
-    #[cfg(feature = "redis")]
-    pub(crate) fn to(&self, host: &Host) -> Self {
+    pub(crate) fn to(&self, host: Host) -> Self {
+        let encrypted = self.is_encrypted();
         Self {
-            endpoint: Endpoint::at(host.clone(), self.is_encrypted()),
+            endpoint: Endpoint::Tcp { host, encrypted },
             ..self.clone()
         }
     }
 
-    #[cfg(any(feature = "etcd", feature = "redis"))]
     pub(crate) fn is_encrypted(&self) -> bool {
-        #[cfg(feature = "tls")]
-        return matches!(self.endpoint, Endpoint::Tls(_));
-        #[cfg(not(feature = "tls"))]
-        false
+        self.endpoint.encrypted_host().is_some()
     }
 
     pub(crate) async fn open(&self, options: StreamOptions) -> io::Result<Box<dyn Stream>> {
         let host = match &self.endpoint {
-            Endpoint::Tcp(host) => host,
-            #[cfg(feature = "tls")]
-            Endpoint::Tls(host) => host,
-            #[cfg(all(unix, feature = "redis"))]
+            Endpoint::Tcp { host, .. } => host,
+            #[cfg(unix)]
             Endpoint::Unix(path) => {
                 return Ok(Box::new(tokio::net::UnixStream::connect(path).await?));
             }
         };
         // Not more, however long the attempt may take: the name may lead elsewhere by now.
         let socket = tokio::time::timeout(self.timeout, tcp(host)).await;
-        let socket = socket.map_err(|_| silent())??;
+        let socket =
+            socket.map_err(|_| io::Error::other("the server did not answer in time"))??;
         if options.discards_unsent {
             socket.set_zero_linger()?;
         }
@@ -133,16 +118,10 @@ impl Route {
 
     /// What to say of a server that does not answer.
     pub(crate) fn silence(&self) -> &'static str {
-        match self.endpoint {
-            #[cfg(feature = "tls")]
-            Endpoint::Tls(_) => {
-                "the server did not answer in time: perhaps it does not encrypt on this port"
-            }
-            _ => "the server did not answer in time",
+        if self.is_encrypted() {
+            "the server did not answer in time: perhaps it does not encrypt on this port"
+        } else {
+            "the server did not answer in time"
         }
     }
-}
-
-fn silent() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time")
 }

@@ -1,9 +1,7 @@
 //! Who logs in at a server.
 
 use crate::backend::setup::Setup;
-#[cfg(feature = "redis")]
-use crate::types::credentials::Asked;
-use crate::types::credentials::{Credentials, Provider};
+use crate::types::credentials::{Asked, Credentials, Provider};
 use crate::types::error::Cause;
 
 /// The user whom a URL names, or a provider that names one for each connection.
@@ -30,19 +28,16 @@ impl Logins {
     }
 
     /// Asks the provider, if there is one.
-    #[cfg(feature = "redis")]
     pub(crate) fn ask(&self) -> Option<Asked> {
         self.provider.as_ref().map(Provider::ask)
     }
 
     /// Whether a password may change while the program runs.
-    #[cfg(feature = "redis")]
     pub(crate) fn may_change(&self) -> bool {
         self.provider.is_some()
     }
 
     /// Whether nobody logs in.
-    #[cfg(feature = "zookeeper")]
     pub(crate) fn is_empty(&self) -> bool {
         self.of_url.is_none() && self.provider.is_none()
     }

@@ -4,8 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::distrust::Distrust;
 use crate::types::error::{Cause, LockError};
 
 /// Awaits `up` for as long as the configuration allows, or not at all if the store connects in
@@ -30,7 +29,6 @@ pub(crate) fn late(setup: &Setup) -> String {
 
 /// Why a manager cannot connect: because of the certificates, or of the server.
 pub(crate) fn connect_failed(server: &Arc<str>, cause: Cause) -> LockError {
-    #[cfg(feature = "tls")]
     if cause.is::<Distrust>() {
         return LockError::invalid("tls", cause);
     }

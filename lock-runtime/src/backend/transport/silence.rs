@@ -9,32 +9,36 @@ use crate::base::clock::Moment;
 const GRACE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
-pub(super) struct Silence {
+pub(crate) struct Silence {
     /// When the last answer came in.
     heard: Moment,
     grace: Option<Moment>,
 }
 
 impl Silence {
-    /// An answer has come in, or the connection was opened.
-    pub(super) fn since(heard: Moment) -> Self {
+    pub(crate) fn since(heard: Moment) -> Self {
         Self { heard, grace: None }
+    }
+
+    /// An answer has come in.
+    pub(crate) fn heard(&mut self, now: Moment) {
+        *self = Self::since(now);
     }
 
     /// Until when a server may leave unanswered what was `sent`. One that still answers earlier
     /// calls is slow, not silent.
-    pub(super) fn limit(&self, sent: Moment, call_timeout: Duration) -> Moment {
+    pub(crate) fn limit(&self, sent: Moment, call_timeout: Duration) -> Moment {
         sent.max(self.heard).after(call_timeout)
     }
 
     /// When the silence has lasted too long; `limit` is the earliest one.
-    pub(super) fn ends(&self, limit: Option<Moment>) -> Option<Moment> {
+    pub(crate) fn ends(&self, limit: Option<Moment>) -> Option<Moment> {
         let limit = limit?;
         Some(self.grace.unwrap_or(limit))
     }
 
     /// Whether it has lasted too long, also after the last chance.
-    pub(super) fn is_over(&mut self, now: Moment, limit: Option<Moment>) -> bool {
+    pub(crate) fn is_over(&mut self, now: Moment, limit: Option<Moment>) -> bool {
         if self.ends(limit).is_none_or(|at| now < at) {
             return false;
         }

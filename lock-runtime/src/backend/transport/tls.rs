@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use crate::types::error::LockError;
 use crate::types::tls::{Pem, Roots, Tls};
@@ -19,11 +19,6 @@ pub(crate) struct Encryption {
     connector: TlsConnector,
     server: ServerName<'static>,
 }
-
-/// Why the server and this client do not trust each other. It does not go away by itself.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Distrust(String);
 
 /// Checks that the certificates can be read and used for these servers.
 pub(crate) fn check(tls: &Tls, hosts: &[&str]) -> Result<(), LockError> {
@@ -78,26 +73,6 @@ impl Encryption {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.connector.connect(self.server.clone(), stream).await
-    }
-}
-
-impl Distrust {
-    /// Whether this is why a connection could not be opened.
-    pub(crate) fn find(error: &io::Error) -> Option<Self> {
-        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
-        Some(Self(match error {
-            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                "the server's certificate is from an unknown authority: name the right one with `ca`".into()
-            }
-            rustls::Error::InvalidCertificate(why) => {
-                format!("the server's certificate is not accepted: {why}")
-            }
-            rustls::Error::AlertReceived(why) => format!(
-                "the server refuses the encrypted connection ({why:?}): it may want a client's certificate \
-                 that it knows, with `cert` and `key`"
-            ),
-            other => other.to_string(),
-        }))
     }
 }
 

@@ -20,9 +20,8 @@ use std::task::{Context, Poll};
 use crate::backend::capabilities::Capabilities;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
+use crate::backend::transport::distrust::Distrust;
 use crate::backend::transport::ready::{connect_failed, in_time, late};
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::authority::names_if;
@@ -152,7 +151,6 @@ impl ZooKeeper {
         match news {
             News::Opened(opened) => self.opened(now, opened),
             News::Failed(cause) => {
-                #[cfg(feature = "tls")]
                 if cause.is::<Distrust>() {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }

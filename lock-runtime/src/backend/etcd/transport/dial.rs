@@ -2,9 +2,7 @@
 //! cluster.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +16,9 @@ use crate::backend::etcd::protocol::messages::{
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::etcd::queue::Quorum;
 use crate::backend::setup::Setup;
-use crate::backend::transport::endpoint::{Endpoint, Route, StreamOptions};
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::endpoint::{Route, StreamOptions};
 use crate::backend::transport::logins::Logins;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
 use crate::types::authority::Host;
 use crate::types::credentials::Credentials;
 use crate::types::error::Cause;
@@ -124,18 +121,15 @@ pub(crate) struct Version(pub(crate) [u32; 3]);
 /// The way to one member.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    pub(crate) host: Host,
-    route: Route,
+    pub(crate) route: Route,
     logins: Logins,
     pub(crate) connect_timeout: Duration,
 }
 
 impl Dialer {
     pub(crate) fn new(address: &Address, host: &Host, setup: &Setup) -> Self {
-        let endpoint = Endpoint::at(host.clone(), address.encrypted);
         Self {
-            host: host.clone(),
-            route: Route::new(endpoint, setup),
+            route: Route::tcp(host, address.encrypted, setup),
             logins: Logins::new(address.login.clone(), setup),
             connect_timeout: setup.connect_timeout,
         }
@@ -144,8 +138,8 @@ impl Dialer {
     /// Opens a connection; the handshake may take so long.
     pub(crate) async fn open(self, timeout: Duration) -> Result<Opened, Trouble> {
         let login = self.logins.latest().await.map_err(Trouble::NotNow)?;
-        let silence = self.route.silence();
-        in_time(timeout, silence, self.open_unbounded(login)).await?
+        let opened = tokio::time::timeout(timeout, self.open_unbounded(login)).await;
+        opened.unwrap_or_else(|_| Err(Trouble::said(self.route.silence())))
     }
 
     async fn open_unbounded(&self, login: Option<Credentials>) -> Result<Opened, Trouble> {
@@ -157,7 +151,7 @@ impl Dialer {
         let stream = opening.await.map_err(|error| trouble(&error))?;
         let failed = |error: h2::Error| Trouble::unknown(error.to_string());
         let encrypted = if self.route.is_encrypted() { "s" } else { "" };
-        let uri = format!("http{encrypted}://{}", self.host);
+        let uri = format!("http{encrypted}://{}", self.route.endpoint);
         let mut channel = Channel::open(stream, uri).await.map_err(failed)?;
         if let Some(login) = login {
             channel.token = authenticate(&mut channel, login).await?;
@@ -233,17 +227,7 @@ fn told<T>(answer: Result<T, Trouble>) -> Result<Told<T>, Trouble> {
     }
 }
 
-pub(crate) async fn in_time<T>(
-    limit: Duration,
-    silence: &str,
-    does: impl Future<Output = T>,
-) -> Result<T, Trouble> {
-    let done = tokio::time::timeout(limit, does).await;
-    done.map_err(|_| Trouble::said(silence))
-}
-
 fn trouble(error: &io::Error) -> Trouble {
-    #[cfg(feature = "tls")]
     if let Some(distrust) = Distrust::find(error) {
         return Trouble::Never(Arc::new(distrust));
     }

@@ -79,7 +79,7 @@ impl Link {
     }
 
     pub(crate) fn last_error(&self) -> Option<&LastError> {
-        self.connection.last_error()
+        self.connection.last_error.as_ref()
     }
 
     /// When something is due that no event announces.
@@ -114,7 +114,7 @@ impl Link {
             self.broken(now, &trouble, reports);
         } else if let Some(trouble) = broken {
             self.broken(now, &trouble, reports);
-        } else if self.connection.is_silent(now, answer_by) {
+        } else if self.connection.silence.is_over(now, answer_by) {
             let trouble = Trouble::unknown("the member does not answer");
             self.broken(now, &trouble, reports);
         }
@@ -180,10 +180,10 @@ impl Link {
                 Err(trouble @ (Trouble::Unknown(_) | Trouble::LoggedOut(_))) => {
                     broken = Some(trouble.clone());
                 }
-                _ => self.connection.worked(),
+                _ => self.connection.backoff.worked(),
             }
             let sent = self.in_flight.remove(at).sent;
-            self.connection.heard(now);
+            self.connection.silence.heard(now);
             reports.push(Report::Answer(sent, result));
         }
         while let Some(watching) = &mut self.watching {
@@ -243,7 +243,7 @@ impl Link {
     fn answer_by(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
         // While there is no room at all, nothing is in flight.
-        let since = |sent: &Sent<About>| self.connection.limit(sent.at, sent.patience);
+        let since = |sent: &Sent<About>| self.connection.silence.limit(sent.at, sent.patience);
         let unsent = self.unsent.iter().map(since);
         in_flight.min().or_else(|| unsent.min())
     }
@@ -338,7 +338,7 @@ fn watch(number: i64) -> u64 {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("number", &self.connection.number())
+            .field("number", &self.connection.number)
             .field("up", &self.is_up())
             .field("in_flight", &self.in_flight.len())
             .finish_non_exhaustive()

@@ -101,7 +101,7 @@ impl Cluster {
     }
 
     fn dialer(&self, host: &Host) -> Dialer {
-        let route = Route::new(self.address.endpoint(host.clone()), &self.setup);
+        let route = Route::tcp(host, self.address.encrypted, &self.setup);
         let login = self.address.login.to(0);
         let sender = self.sender.clone();
         Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster()

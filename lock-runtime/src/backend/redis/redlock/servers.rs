@@ -31,7 +31,7 @@ impl Servers {
         let database = database(path).map_err(|wrong| url.broken(wrong))?;
         let hosts = authority.hosts.into_iter();
         let servers = hosts.map(|host| Address {
-            endpoint: Endpoint::at(host, encrypted),
+            endpoint: Endpoint::Tcp { host, encrypted },
             login: login.clone(),
             database,
             layout: Layout::Shared,

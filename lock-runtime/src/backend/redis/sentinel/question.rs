@@ -23,7 +23,6 @@ pub(crate) struct Master {
 
 /// One sentinel, and how to reach it.
 pub(super) struct Sentinel {
-    pub(super) host: Host,
     pub(super) route: Route,
     pub(super) login: RedisConnectionInfo,
 }

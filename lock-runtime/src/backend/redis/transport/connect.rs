@@ -14,9 +14,7 @@ use super::prepare::{Identity, demand_master, demand_same, node, prepare};
 use super::quarantine::{self, Standing};
 use super::replicas;
 use super::way::Way;
-#[cfg(feature = "tls")]
-use crate::backend::redis::opening::distrust;
-use crate::backend::redis::opening::{self, Io, closed};
+use crate::backend::redis::opening::{self, Io, closed, distrust};
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
@@ -272,7 +270,6 @@ fn is_wrong_password(cause: &Cause) -> bool {
 }
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
-    #[cfg(feature = "tls")]
     if let Some(distrust) = distrust(&error) {
         return Trouble::Never(Arc::new(distrust));
     }

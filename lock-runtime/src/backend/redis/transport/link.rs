@@ -28,6 +28,7 @@ use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::transport::connection::Connection;
+use crate::backend::transport::probe;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
 use crate::types::error::Cause;
@@ -134,7 +135,8 @@ impl<D: CallSource> Link<D> {
 
     /// Adds to the answer of a probe what the queue does not know.
     pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        self.connection.complete(result);
+        let known = self.connection.last_error.clone();
+        probe::complete(result, self.is_up(), known);
     }
 
     /// Writes what was sent and reads what has come in.
@@ -193,7 +195,7 @@ impl<D: CallSource> Link<D> {
     /// Until when an answer must come in.
     fn answer_by(&self) -> Option<Moment> {
         // Answers come in order: one that is late holds up all that follow.
-        let due = |it: &InFlight| self.connection.limit(it.at, it.timeout);
+        let due = |it: &InFlight| self.connection.silence.limit(it.at, it.timeout);
         let server = self.in_flight.iter().map(due).min();
         let replicas = self.connection.up().and_then(|up| up.replicas.as_ref());
         let replicas = replicas.and_then(Replicas::silent_at);
@@ -211,7 +213,7 @@ impl<D: CallSource> Link<D> {
 impl<D: CallSource> fmt::Debug for Link<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("number", &self.connection.number())
+            .field("number", &self.connection.number)
             .field("generation", &self.generation)
             .field("up", &self.is_up())
             .field("queue", &self.queue)

@@ -10,17 +10,15 @@ use super::logins::AllLogins;
 use super::wire::Wire;
 use crate::backend::setup::Setup;
 use crate::backend::transport::backoff::first_attempt;
-use crate::backend::transport::endpoint::{Endpoint, Route, StreamOptions};
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::endpoint::{Route, StreamOptions};
 use crate::backend::transport::logins::Logins;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
 use crate::backend::zookeeper::address::Address;
 use crate::backend::zookeeper::protocol::connect::{
     Identity, Welcome, hello, logged_in, login, welcome,
 };
 use crate::backend::zookeeper::protocol::op::Access;
 use crate::base::clock::{Clock, Moment};
-use crate::types::authority::Host;
 use crate::types::credentials::Credentials;
 use crate::types::error::Cause;
 
@@ -28,7 +26,7 @@ use crate::types::error::Cause;
 #[derive(Clone)]
 pub(crate) struct Dialer {
     /// In an order of this manager's own, so that not all ask the same server.
-    servers: Vec<(Host, Route)>,
+    servers: Vec<Route>,
     logins: AllLogins,
     /// What is asked for.
     session_timeout: Duration,
@@ -46,10 +44,7 @@ pub(crate) struct Opened {
 
 impl Dialer {
     pub(crate) fn new(address: &Address, setup: &Setup) -> Self {
-        let server = |host: &Host| {
-            let endpoint = Endpoint::at(host.clone(), address.encrypted);
-            (host.clone(), Route::new(endpoint, setup))
-        };
+        let server = |host| Route::tcp(host, address.encrypted, setup);
         let mut servers: Vec<_> = address.hosts.iter().map(server).collect();
         fastrand::shuffle(&mut servers);
         Self {
@@ -72,21 +67,21 @@ impl Dialer {
     }
 
     /// What each server answers to a word of four letters, which needs no session.
-    pub(crate) async fn say(&self, word: &str) -> Vec<(Host, io::Result<String>)> {
+    pub(crate) async fn say(&self, word: &str) -> Vec<(String, io::Result<String>)> {
         let mut answers = Vec::new();
         let timeout = first_attempt(self.connect_timeout);
-        for (host, route) in &self.servers {
+        for route in &self.servers {
             let said = tokio::time::timeout(timeout, say(route, word)).await;
             let silent = |_| Err(io::Error::other(route.silence()));
-            answers.push((host.clone(), said.unwrap_or_else(silent)));
+            answers.push((route.endpoint.to_string(), said.unwrap_or_else(silent)));
         }
-        answers.sort_by_key(|(host, _)| host.to_string());
+        answers.sort_by(|(a, _), (b, _)| a.cmp(b));
         answers
     }
 
     /// Whom the nodes let in that this manager creates.
     pub(crate) fn access(&self) -> Access {
-        if self.logins.is_empty() {
+        if self.logins.latest.is_empty() {
             Access::Everybody
         } else {
             Access::Creator
@@ -102,7 +97,7 @@ impl Dialer {
         timeout: Duration,
     ) -> Result<Opened, Cause> {
         let logins = self.logins.all(timeout).await?;
-        let (host, route) = &self.servers[number];
+        let route = &self.servers[number];
         let opening = self.open_unbounded(route, &logins, session, seen);
         let opened = tokio::time::timeout(timeout, opening).await;
         let error = match opened {
@@ -110,13 +105,12 @@ impl Dialer {
             Ok(Err(error)) => error,
             Err(_) => io::Error::other(route.silence()),
         };
-        #[cfg(feature = "tls")]
         if let Some(distrust) = Distrust::find(&error) {
             return Err(Arc::new(distrust));
         }
         Err(Arc::new(io::Error::new(
             error.kind(),
-            format!("{host}: {error}"),
+            format!("{}: {error}", route.endpoint),
         )))
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::connect::{Dialer, Opened};
 use super::wire::Wire;
 use crate::backend::transport::connection::Connection;
+use crate::backend::transport::probe;
 use crate::backend::zookeeper::call::{Call, To};
 use crate::backend::zookeeper::protocol::connect::Identity;
 use crate::backend::zookeeper::protocol::op::Op;
@@ -82,12 +83,13 @@ impl Link {
     }
 
     pub(crate) fn last_error(&self) -> Option<&LastError> {
-        self.connection.last_error()
+        self.connection.last_error.as_ref()
     }
 
     /// Adds to the answer of a probe what the connection knows.
     pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        self.connection.complete(result);
+        let known = self.connection.last_error.clone();
+        probe::complete(result, self.is_up(), known);
     }
 
     /// Connects if there is no connection, asking for `session` to go on; writes what was
@@ -103,7 +105,7 @@ impl Link {
             // The session does not wait for longer.
             let timeout = backoff.stretched(self.call_timeout);
             let timeout = timeout.min(backoff.attempt(dialer.connect_timeout));
-            dialer.open(backoff.server(), session.cloned(), self.seen, timeout)
+            dialer.open(backoff.server, session.cloned(), self.seen, timeout)
         });
         match opened {
             Some(Ok(opened)) => return Some(News::Opened(opened)),
@@ -124,7 +126,7 @@ impl Link {
         let answer_by = self.answer_by();
         match news {
             Ok(Some(news)) => Some(news),
-            Ok(None) if self.connection.is_silent(now, answer_by) => {
+            Ok(None) if self.connection.silence.is_over(now, answer_by) => {
                 let silence = io::Error::other("the server does not answer");
                 Some(self.broken(now, Arc::new(silence)))
             }
@@ -165,7 +167,7 @@ impl Link {
     /// attempt that failed, so that servers that are slow get more time.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> News {
         if self.is_of_use {
-            self.connection.worked();
+            self.connection.backoff.worked();
             self.connection.broken(now, &cause);
         } else {
             self.connection.failed(now, &cause);
@@ -201,12 +203,12 @@ impl Link {
     /// time.
     fn answer_by(&self) -> Option<Moment> {
         let oldest = self.in_flight.front()?;
-        let call_timeout = self.connection.stretched(self.call_timeout);
-        Some(self.connection.limit(oldest.at, call_timeout))
+        let call_timeout = self.connection.backoff.stretched(self.call_timeout);
+        Some(self.connection.silence.limit(oldest.at, call_timeout))
     }
 
     fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<News>> {
-        self.connection.heard(now);
+        self.connection.silence.heard(now);
         match read(packet).map_err(io::Error::other)? {
             Packet::Message(message) => Ok(Some(News::Message(message))),
             Packet::Answer(answer) => self.answered(&answer).map(Some),

@@ -16,7 +16,7 @@ const MOST: usize = 8;
 /// Who logs in, now and before.
 #[derive(Clone)]
 pub(super) struct AllLogins {
-    latest: Logins,
+    pub(super) latest: Logins,
     /// The same for all clones.
     known: Arc<Mutex<Vec<Credentials>>>,
 }
@@ -27,11 +27,6 @@ impl AllLogins {
             latest,
             known: Arc::default(),
         }
-    }
-
-    /// Whether nobody logs in.
-    pub(super) fn is_empty(&self) -> bool {
-        self.latest.is_empty()
     }
 
     /// Those to log in with. If some are known, the latest ones have to come in time: servers

@@ -41,7 +41,7 @@ impl<D: CallSource> Link<D> {
 
     /// Gives each call of a pipeline its reply.
     pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
-        self.connection.heard(now);
+        self.connection.silence.heard(now);
         let Answered {
             sent,
             together,
@@ -87,7 +87,7 @@ impl<D: CallSource> Link<D> {
                 }
                 // No replica says so.
                 if reply.as_ref().is_ok_and(|it| call.call.is_held_by(it)) {
-                    self.connection.worked();
+                    self.connection.backoff.worked();
                 }
                 self.queue.replied(now, call, reply);
             }

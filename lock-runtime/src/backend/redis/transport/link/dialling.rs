@@ -27,7 +27,7 @@ impl<D: CallSource> Link<D> {
         now: Moment,
     ) -> Result<(), Trouble> {
         let answer_by = self.answer_by();
-        if self.connection.is_silent(now, answer_by) {
+        if self.connection.silence.is_over(now, answer_by) {
             let cause = ServerSaid("the server does not answer".into());
             self.broken(now, Arc::new(cause));
         }
@@ -42,7 +42,7 @@ impl<D: CallSource> Link<D> {
         if let Some(up) = self.connection.up()
             && let Err(cause) = self.login.poll(cx, now, &up.wire)
         {
-            events::login_failed(self.connection.number(), &cause);
+            events::login_failed(self.connection.number, &cause);
             self.connection.note(&cause);
         }
         Ok(())
@@ -53,7 +53,7 @@ impl<D: CallSource> Link<D> {
         cx: &mut Context<'_>,
         now: Moment,
     ) -> Option<Result<Opened, Trouble>> {
-        let number = self.connection.number();
+        let number = self.connection.number;
         self.connection.poll_attempt(cx, now, |backoff| {
             self.generation += 1;
             self.ended = false;

@@ -19,7 +19,7 @@ impl<D: CallSource> Link<D> {
         match replicas.and_then(Replicas::answer) {
             Some(Err(Trouble::Unknown(cause))) => self.broken(now, cause),
             Some(answer) => {
-                self.connection.heard(now);
+                self.connection.silence.heard(now);
                 self.queue.replicas_answered(now, &answer);
             }
             None => {}
