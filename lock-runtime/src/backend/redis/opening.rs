@@ -1,4 +1,4 @@
-//! Opens a connection of the client library, in which nothing waits or times out by itself.
+//! Opens a connection of the client library, without time limits of its own.
 
 use std::error::Error as _;
 use std::future::Future;

@@ -1,5 +1,4 @@
-//! The pauses between attempts to connect, which server is next, and how long an attempt may
-//! take.
+//! The pauses between attempts to connect, the next server, and the time limit of an attempt.
 
 use std::time::Duration;
 
@@ -16,9 +15,8 @@ pub(crate) fn first_attempt(connect_timeout: Duration) -> Duration {
     connect_timeout / 5
 }
 
-/// What follows from attempts and connections that failed in a row. Only [work](Self::worked)
-/// that succeeds ends the row: a server may accept connections, and refuse all that is asked
-/// on them.
+/// Counts attempts and connections that failed in a row. Only a call that [worked](Self::worked)
+/// ends the row: a server may accept connections, and refuse every call.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     /// How many servers are tried in turn.
@@ -56,7 +54,7 @@ impl Backoff {
         self.next(open_for, LONGEST_IF_ANSWERED)
     }
 
-    /// Something that was asked has been done.
+    /// The server has done what a call asked for.
     pub(crate) fn worked(&mut self) {
         self.failures = 0;
         self.pause = FIRST;

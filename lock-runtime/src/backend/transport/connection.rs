@@ -134,7 +134,7 @@ impl<O, U> Connection<O, U> {
         }
     }
 
-    /// Something went wrong.
+    /// Keeps an error for probes.
     pub(crate) fn note(&mut self, cause: &Cause) {
         self.last_error = Some(LastError::now(cause));
     }

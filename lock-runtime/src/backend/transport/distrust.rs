@@ -1,4 +1,4 @@
-//! Why a server and this client do not trust each other.
+//! A lack of trust between client and server.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Where a server is, and how a stream to it is opened.
+//! The address of a server, and the stream to it.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use crate::types::authority::Host;
 #[cfg(feature = "tls")]
 use crate::types::tls::Tls;
 
-/// What a connection is made to.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Tcp {
@@ -45,7 +45,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// An endpoint, and what a connection to it needs.
+/// An endpoint with the settings of its connections.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) endpoint: Endpoint,
@@ -54,13 +54,13 @@ pub(crate) struct Route {
     tls: Tls,
 }
 
-/// What a protocol wants of its streams.
+/// The options of a stream, which depend on the protocol.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StreamOptions {
     /// How TLS names the protocol, where servers ask for that.
     pub(crate) alpn: Option<&'static str>,
-    /// Whether a dropped stream discards what it has not sent. Elsewhere that may be a farewell,
-    /// which is to arrive.
+    /// Whether a dropped stream discards unsent bytes. It must not if they may be a farewell
+    /// that ends a session.
     pub(crate) discards_unsent: bool,
 }
 
@@ -101,7 +101,8 @@ impl Route {
                 return Ok(Box::new(tokio::net::UnixStream::connect(path).await?));
             }
         };
-        // Not more, however long the attempt may take: the name may lead elsewhere by now.
+        // This limit does not grow with that of the attempt: by the next one, the name may lead
+        // to another server.
         let socket = tokio::time::timeout(self.timeout, tcp(host)).await;
         let socket =
             socket.map_err(|_| io::Error::other("the server did not answer in time"))??;
@@ -116,7 +117,7 @@ impl Route {
         Ok(Box::new(socket))
     }
 
-    /// What to say of a server that does not answer.
+    /// The error text for a server that does not answer.
     pub(crate) fn silence(&self) -> &'static str {
         if self.is_encrypted() {
             "the server did not answer in time: perhaps it does not encrypt on this port"

@@ -1,11 +1,11 @@
-//! What a connection adds to the answer of a probe.
+//! Completes the answer of a probe with the last error of its connection.
 
 use crate::types::error::Cause;
 use crate::types::health::{Health, LastError};
 use crate::types::query::Found;
 
-/// `known` is what went wrong last. Where the connection is up again that is over, and the probe
-/// failed for a reason of its own.
+/// `known` is the last error. If the connection is up again, that error is over, and a failed
+/// probe has a reason of its own.
 pub(crate) fn complete(result: &mut Result<Found, Cause>, is_up: bool, known: Option<LastError>) {
     match result {
         Ok(Found::Health(health)) => health.last_error = known,

@@ -1,4 +1,4 @@
-//! Whether a store is connected in time when a manager is made, and why it is not.
+//! The first connection of a manager: the wait for it, and the error if it fails.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub(crate) async fn in_time<E>(
     }
 }
 
-/// The time was over, and nothing had said why.
+/// The error text if nothing else says why there is no connection.
 pub(crate) fn late(setup: &Setup) -> String {
     format!("no connection within {:?}", setup.connect_timeout)
 }
 
-/// Why a manager cannot connect: because of the certificates, or of the server.
+/// The error of a manager that cannot connect: its certificates or the server are the reason.
 pub(crate) fn connect_failed(server: &Arc<str>, cause: Cause) -> LockError {
     if cause.is::<Distrust>() {
         return LockError::invalid("tls", cause);

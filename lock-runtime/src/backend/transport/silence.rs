@@ -1,4 +1,4 @@
-//! When a connection counts as broken since nothing comes in.
+//! How long a server may be silent before its connection counts as broken.
 
 use std::time::Duration;
 
