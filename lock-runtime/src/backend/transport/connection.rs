@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 use super::silence::Silence;
@@ -19,8 +19,9 @@ pub(crate) struct Connection<O, U> {
     state: State<O, U>,
     pub(crate) backoff: Backoff,
     pub(crate) silence: Silence,
-    /// When this one, or the last one, was opened.
-    opened: Moment,
+    /// When this one, or the last one, was opened; not by the clock of leases, which may stand
+    /// still in tests.
+    opened: Instant,
     pub(crate) last_error: Option<LastError>,
 }
 
@@ -38,7 +39,7 @@ impl<O, U> Connection<O, U> {
             state: State::Down { until: now },
             backoff: Backoff::new(servers),
             silence: Silence::since(now),
-            opened: now,
+            opened: Instant::now(),
             last_error: None,
         }
     }
@@ -90,7 +91,7 @@ impl<O, U> Connection<O, U> {
     pub(crate) fn opened(&mut self, now: Moment, up: U) {
         events::connected(self.number);
         self.state = State::Up(up);
-        self.opened = now;
+        self.opened = Instant::now();
         self.silence.heard(now);
     }
 
@@ -108,7 +109,7 @@ impl<O, U> Connection<O, U> {
 
     /// The connection has ended, or is dropped.
     pub(crate) fn broken(&mut self, now: Moment, cause: &Cause) {
-        let pause = self.backoff.broken(now.since(self.opened));
+        let pause = self.backoff.broken(self.opened.elapsed());
         self.down(now, pause, cause);
     }
 
