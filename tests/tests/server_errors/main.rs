@@ -6,10 +6,8 @@ mod for_now;
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockError, LockGuard, LockManager};
-use tests::{
-    RedisServer, config, connect, granted, leaves_nothing, queue, release, take, unique, within,
-};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
+use tests::{RedisServer, connect, granted, leaves_nothing, queue, release, take, unique, within};
 use tokio::task::JoinHandle;
 
 /// A holder outlives a fault of half as long.
@@ -34,10 +32,11 @@ impl Scene {
     }
 
     async fn at(server: RedisServer, url: &str) -> Self {
+        // On a busy machine a fault lasts for longer.
+        let config = LockConfig::new(url).expect("a URL").unavailable_wait(SOON);
         Self {
             locks: connect(url).await,
-            // On a busy machine a fault lasts for longer.
-            others: connect(config(url).unavailable_wait(SOON)).await,
+            others: connect(config).await,
             server,
         }
     }

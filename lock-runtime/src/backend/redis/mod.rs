@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 mod connected;
 mod findings;
 mod lua;
+mod opening;
 pub(crate) mod protocol;
 pub(crate) mod queue;
 pub(crate) mod redlock;
@@ -17,11 +18,13 @@ use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
 use crate::backend::setup::Setup;
+use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -30,7 +33,7 @@ use crate::types::key::LockKey;
 use crate::types::query::{Query, QueryId};
 use crate::types::terms::LeaseId;
 
-use connected::{connect_failed, in_time, late};
+use connected::connect_failed;
 use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
@@ -108,15 +111,14 @@ impl Redis {
         let names = KeyNames::of_pool(setup, layout)
             .map_err(|error| LockError::unavailable_at(server, error))?;
         let mut this = Self::unconnected(setup, way, login, &names);
-        if setup.lazy {
-            return Ok(this);
-        }
         let mut last = None;
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match in_time(setup, all_up).await {
             Ok(()) => Ok(this),
             Err(failed) => {
-                let trouble = failed.or(last).unwrap_or_else(|| late(setup));
+                let trouble = failed
+                    .or(last)
+                    .unwrap_or_else(|| Trouble::said(&late(setup)));
                 Err(connect_failed(&trouble, server, database))
             }
         }
@@ -150,9 +152,9 @@ impl Redis {
         }
     }
 
-    /// By how many µs the server's clock is ahead of ours, as far as it is known.
-    fn clock_ahead(&self) -> Option<i64> {
-        self.links.iter().find_map(Link::clock_ahead)
+    /// What the server's clock showed, since 1970, and when, as far as it is known.
+    fn clock(&self) -> Option<(Duration, Moment)> {
+        self.links.iter().find_map(Link::clock)
     }
 
     /// Takes note of one server's part of what several decide.

@@ -20,8 +20,8 @@ use std::task::{Context, Poll};
 use crate::backend::capabilities::Capabilities;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::ready::{connect_failed, in_time, late};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::authority::names_if;
@@ -92,25 +92,14 @@ impl ZooKeeper {
             clock,
             sleep: Sleep::default(),
         };
-        if setup.lazy {
-            return Ok(this);
-        }
-        let server: Arc<str> = Arc::from(address.to_string());
         let ready = poll_fn(|cx| this.poll_ready(cx));
-        match tokio::time::timeout(setup.connect_timeout, ready).await {
-            Ok(Ok(())) => Ok(this),
-            #[cfg(feature = "tls")]
-            Ok(Err(cause)) if cause.is::<Distrust>() => Err(LockError::invalid("tls", cause)),
-            Ok(Err(cause)) => Err(LockError::unavailable_at(&server, cause)),
-            Err(_) => {
-                let none = || format!("no session within {:?}", setup.connect_timeout);
-                let said = this.link.last_error().map(|it| it.message.to_string());
-                Err(LockError::unavailable_at(
-                    &server,
-                    said.unwrap_or_else(none),
-                ))
-            }
+        if let Err(failed) = in_time(setup, ready).await {
+            let said = || this.link.last_error().map(|it| it.message.to_string());
+            let late = || Cause::from(Box::from(said().unwrap_or_else(|| late(setup))));
+            let server = Arc::from(address.to_string());
+            return Err(connect_failed(&server, failed.unwrap_or_else(late)));
         }
+        Ok(this)
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
@@ -139,7 +128,7 @@ impl ZooKeeper {
             busy = true;
         }
         self.claims.tick(now);
-        let answers = self.queries.poll(cx, self.link.last_error());
+        let answers = self.queries.poll(cx, &self.link);
         busy |= !answers.is_empty();
         self.claims.outcomes.extend(answers);
         if self.link.is_up() {
@@ -162,7 +151,6 @@ impl ZooKeeper {
         match news {
             News::Opened(opened) => self.opened(now, opened),
             News::Failed(cause) => {
-                #[cfg(feature = "tls")]
                 if cause.is::<Distrust>() {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
@@ -175,7 +163,13 @@ impl ZooKeeper {
             }
             News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
             News::Reply(To::Session, reply) => self.marked(reply.err()),
-            News::Reply(to, reply) => self.claims.replied(now, to, reply),
+            News::Reply(to, reply) => {
+                // The answer to the creation of the node that it was written to may be lost.
+                if let (To::Heartbeat, Ok(_)) = (&to, &reply) {
+                    self.ready = Some(Ok(()));
+                }
+                self.claims.replied(now, to, reply);
+            }
             News::Message(message) => self.claims.heard(&message),
         }
     }
@@ -187,7 +181,7 @@ impl ZooKeeper {
             return self.link.reset(now);
         };
         let session = Session::new(identity, opened.welcome.timeout, opened.sent);
-        self.link.established(now, opened, session.patience());
+        self.link.established(now, opened, session.call_timeout());
         self.claims.connected(session, self.link.seen());
     }
 

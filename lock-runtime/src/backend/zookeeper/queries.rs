@@ -12,11 +12,10 @@ use super::call::{Asker, Call, To};
 use super::diagnosis::Ours;
 use super::inspect::Inspector;
 use super::protocol::paths::Paths;
-use super::transport::Dialer;
+use super::transport::{Dialer, Link};
 use crate::backend::Outcome;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
-use crate::types::health::{Health, LastError};
 use crate::types::query::{Found, Query, QueryId};
 
 type Finding = Pin<Box<dyn Future<Output = Result<Found, Cause>> + Send>>;
@@ -62,17 +61,18 @@ impl Queries {
         self.asked.try_recv().ok()
     }
 
-    /// The answers that are complete by now; `known` is why the last connection failed.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, known: Option<&LastError>) -> Vec<Outcome> {
+    /// The answers that are complete by now.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, link: &Link) -> Vec<Outcome> {
         let mut answers = Vec::new();
         self.open.retain_mut(|open| {
-            let Poll::Ready(result) = open.finding.as_mut().poll(cx) else {
+            let Poll::Ready(mut result) = open.finding.as_mut().poll(cx) else {
                 return true;
             };
-            answers.push(Outcome::Answered {
-                id: open.id,
-                result: completed(result, open.is_probe, known.cloned()),
-            });
+            if open.is_probe {
+                link.complete(&mut result);
+            }
+            let id = open.id;
+            answers.push(Outcome::Answered { id, result });
             false
         });
         answers
@@ -85,24 +85,5 @@ impl Queries {
                 drop(answer.send(Err(Arc::clone(cause))));
             }
         }
-    }
-}
-
-/// Adds to the answer of a probe what the query does not know.
-fn completed(
-    result: Result<Found, Cause>,
-    is_probe: bool,
-    known: Option<LastError>,
-) -> Result<Found, Cause> {
-    match result {
-        Ok(Found::Health(health)) => Ok(Found::Health(Health {
-            last_error: known,
-            ..health
-        })),
-        Err(cause) if is_probe => {
-            let error = known.unwrap_or_else(|| LastError::now(&cause));
-            Ok(Found::Health(Health::unreachable(error)))
-        }
-        result => result,
     }
 }

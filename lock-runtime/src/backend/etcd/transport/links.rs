@@ -21,7 +21,6 @@ pub(crate) struct Links {
     pub(crate) cluster: Option<Cluster>,
     /// Why the last connection broke or could not be opened.
     pub(crate) trouble: Option<Trouble>,
-    pub(crate) last_error: Option<LastError>,
     /// Whether the queue has not heard of the last trouble.
     is_news: bool,
 }
@@ -36,7 +35,6 @@ impl Links {
             is_up: false,
             cluster: None,
             trouble: None,
-            last_error: None,
             is_news: false,
         }
     }
@@ -60,7 +58,6 @@ impl Links {
             match report {
                 Report::Up(cluster) => self.learn(cluster, queue),
                 Report::Down(trouble) => {
-                    self.last_error = Some(LastError::now(&trouble.cause()));
                     self.trouble = Some(trouble);
                     self.is_news = true;
                 }
@@ -142,6 +139,12 @@ impl Links {
                 patience: keep_alive.patience,
             });
         }
+    }
+
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        let errors = self.members.iter().filter_map(Link::last_error);
+        errors.max_by_key(|it| it.at).cloned()
     }
 
     /// The ways to all members that are named.

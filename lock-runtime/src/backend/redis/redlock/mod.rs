@@ -17,10 +17,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use super::Redis;
-use super::connected::{connect_failed, in_time, late};
+use super::connected::connect_failed;
 use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use crate::backend::setup::Setup;
+use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::error::LockError;
@@ -73,7 +74,9 @@ impl Redlock {
         let up = poll_fn(|cx| this.poll_up(cx, majority, &mut last));
         if let Err(failed) = in_time(setup, up).await {
             let last = || last.into_iter().flatten().next();
-            let trouble = failed.or_else(last).unwrap_or_else(|| late(setup));
+            let trouble = failed
+                .or_else(last)
+                .unwrap_or_else(|| Trouble::said(&late(setup)));
             return Err(connect_failed(&trouble, &name, all.database()));
         }
         let all = this.servers.len();
@@ -117,14 +120,14 @@ impl Redlock {
         let mut heard = false;
         for (number, server) in self.servers.iter_mut().enumerate() {
             while let Poll::Ready(outcome) = server.poll_outcome(cx) {
-                if let Some(ahead) = server.clock_ahead() {
-                    self.coordinator.learn(number, ahead);
+                if let Some((shows, at)) = server.clock() {
+                    self.coordinator.learn(number, ahead(shows, at));
                 }
                 self.coordinator.settle(self.clock.now(), number, outcome);
                 heard = true;
             }
-            if let Some(ahead) = server.clock_ahead() {
-                self.coordinator.learn(number, ahead);
+            if let Some((shows, at)) = server.clock() {
+                self.coordinator.learn(number, ahead(shows, at));
             }
         }
         heard

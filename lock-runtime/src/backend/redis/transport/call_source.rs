@@ -1,4 +1,4 @@
-//! Where a link takes calls from, and who is told what becomes of them.
+//! Supplies calls to a connection and receives their results.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::types::key::LockKey;
 
 /// The queue of a server's only link, or what stands between the links to the nodes of a
 /// cluster and the one queue of them all.
-pub(crate) trait Desk: fmt::Debug {
+pub(crate) trait CallSource: fmt::Debug {
     /// What to send now.
     fn calls(&mut self) -> Vec<Sent>;
 
@@ -49,7 +49,7 @@ pub(crate) trait Desk: fmt::Debug {
     fn next_wakeup(&self) -> Option<Moment>;
 }
 
-impl Desk for Queue {
+impl CallSource for Queue {
     fn calls(&mut self) -> Vec<Sent> {
         Queue::calls(self)
     }
