@@ -4,15 +4,21 @@
 pub(crate) mod capabilities;
 #[cfg(test)]
 pub(crate) mod chalkboard;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+#[cfg_attr(
+    not(all(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code, reason = "each store has use for another part of it")
+)]
+pub(crate) mod claims;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod latency;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-pub(crate) mod line;
 pub(crate) mod memory;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod name;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod setup;

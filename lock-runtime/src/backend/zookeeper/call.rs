@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::protocol::entry::Entry;
 use super::protocol::op::Op;
 use super::protocol::reply::{Refusal, Reply};
+use crate::backend::claims::Turn;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
@@ -30,8 +31,7 @@ pub(crate) enum To {
     Above(LeaseId),
     /// That an acquisition has entered, for those behind it.
     Announcement(LeaseId),
-    /// An acquisition, and which of its turns.
-    Claim(LeaseId, u64, Step),
+    Claim(Turn, Step),
     /// A node that is to go.
     Leftover(String),
     Query(oneshot::Sender<Answered>),

@@ -1,8 +1,9 @@
-//! How claims end, and how the driver is told.
+//! How claims end.
 
 use super::Queue;
 use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
+use crate::backend::claims::UNCONFIRMED;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -18,24 +19,23 @@ impl Queue {
         };
         claim.leaving.get_or_insert(now.after(claim.terms.ttl));
         // Nobody looks at the answer to a call in flight any more.
-        claim.awaits = None;
+        claim.awaits = false;
         claim.stage = Stage::Leaving;
         self.go_on(now, id);
     }
 
     /// A lock that was held is not ours any more.
     pub(super) fn lose(&mut self, id: LeaseId) {
-        self.unwatch(id);
-        if let Some(claim) = self.claims.get_mut(&id) {
-            claim.stage = Stage::Lost;
-            self.outcomes.push_back(Outcome::NotHeld { id });
+        if let Some(claim) = self.claims.remove(&id) {
+            self.forget(&claim);
+            self.claims.report(Outcome::NotHeld { id });
         }
     }
 
     /// Something is in the way of an acquisition for now.
     pub(super) fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
         if self.claims.get(&id).is_some_and(Claim::acquires) {
-            self.outcomes.push_back(Outcome::Trouble {
+            self.claims.report(Outcome::Trouble {
                 id,
                 cause: trouble.cause(),
                 soon: matches!(trouble, Trouble::Unknown(_)),
@@ -45,54 +45,48 @@ impl Queue {
 
     /// An acquisition is refused for good; its entry, if there is one, is deleted.
     pub(super) fn fail(&mut self, now: Moment, id: LeaseId, cause: Cause) {
-        if let Some(claim) = self.claims.get_mut(&id) {
-            if !std::mem::replace(&mut claim.told, true) {
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-            }
-            self.leave(now, id);
-        }
+        self.claims.report(Outcome::Failed { id, cause });
+        self.leave(now, id);
     }
 
     /// The driver need not wait for a release that is not confirmed in time; the entry
     /// is deleted all the same.
-    pub(super) fn tell_if_late(&mut self, now: Moment, id: LeaseId) {
-        let claim = self.claims.get(&id).filter(|claim| !claim.told);
+    pub(super) fn report_if_late(&mut self, now: Moment, id: LeaseId) {
+        let claim = self.claims.get(&id);
         let Some(until) = claim.and_then(|claim| claim.leaving) else {
             return;
         };
+        if self.claims.has_ended(id) {
+            return;
+        }
         if now < until {
-            self.go_on_at(until, id);
+            self.claims.schedule(until, id);
         } else {
-            let said = || Trouble::said("the release was not confirmed before the lease ended");
-            let cause = self.down.clone().unwrap_or_else(said).cause();
-            self.tell(id, Err(cause));
+            let said = || Trouble::said(UNCONFIRMED);
+            let result = Err(self.down.clone().unwrap_or_else(said).cause());
+            self.claims.report(Outcome::Released { id, result });
         }
     }
 
-    /// Tells the driver, once, how a release ends.
-    pub(super) fn tell(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        let claim = self.claims.get_mut(&id);
-        let told = claim.is_some_and(|claim| std::mem::replace(&mut claim.told, true));
-        if !told {
-            self.outcomes.push_back(Outcome::Released { id, result });
+    /// It is not ours any more, or never was; whether it was until now.
+    pub(super) fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.retire(Outcome::Released { id, result });
+    }
+
+    /// Forgets a claim that ends with this outcome.
+    pub(super) fn retire(&mut self, outcome: Outcome) {
+        if let Some(claim) = self.claims.retire(outcome) {
+            self.forget(&claim);
         }
     }
 
-    pub(super) fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        self.tell(id, result);
-        self.forget(id);
-    }
-
-    pub(super) fn forget(&mut self, id: LeaseId) {
-        self.unwatch(id);
-        if let Some(claim) = self.claims.remove(&id) {
-            self.lanes.quit(&claim.terms.key, id);
-            if let Some(due) = claim.due {
-                self.agenda.remove(&(due, id));
-            }
-            if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
-                session.users -= 1;
-            }
+    fn forget(&mut self, claim: &Claim) {
+        if let Some(watch) = claim.watch {
+            self.watches.end(watch);
+        }
+        self.key_orders.quit(&claim.terms.key, claim.terms.id);
+        if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
+            session.users -= 1;
         }
     }
 }

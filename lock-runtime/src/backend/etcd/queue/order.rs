@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::claim::Watch;
+use super::watches::Watch;
+use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::call::Sent;
 use crate::base::clock::Moment;
 use crate::types::query::QueryId;
-use crate::types::terms::LeaseId;
 
 /// The pause before a call is sent again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -16,8 +16,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) enum About {
     /// The session of this ttl.
     Session(Duration, SessionStep),
-    /// A claim that awaits the answer to the call of this number.
-    Claim(LeaseId, u64, Step),
+    Claim(Turn, Step),
     Query(QueryId),
     /// The members of the cluster, which the links keep.
     Cluster,
@@ -35,7 +34,7 @@ pub(crate) enum Step {
     /// Looks whether the entry is still there.
     Check,
     Delete,
-    /// Makes the lease on which the lock rests.
+    /// Makes the lease on which the lock cools down.
     Lease,
     /// Moves the entry there.
     Move,

@@ -1,7 +1,7 @@
 //! What each answer means for its claim.
 
 use super::claim::{Claim, Stage};
-use super::lease::News;
+use super::lease::SessionEvent;
 use super::{About, PAUSE, Queue, Step};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
@@ -24,19 +24,19 @@ impl Queue {
             About::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
                 session.answered(now, sent.at, step, result, around)
             }),
-            About::Claim(id, call, step) => {
-                let claim = self.claims.get_mut(&id);
-                let Some(claim) = claim.filter(|claim| claim.awaits == Some(call)) else {
+            About::Claim(turn, step) => {
+                let claim = self.claims.in_turn(turn);
+                let Some(claim) = claim.filter(|it| it.awaits) else {
                     return;
                 };
-                claim.awaits = None;
+                claim.awaits = false;
                 let lock = claim.terms.key.clone();
-                let frees_lane = matches!(step, Step::Enter | Step::Delete);
-                if frees_lane {
-                    self.lanes.end(&lock);
+                let lets_others_go_on = matches!(step, Step::Enter | Step::Delete);
+                if lets_others_go_on {
+                    self.key_orders.end(&lock);
                 }
-                self.claim_answered(now, id, step, result);
-                if frees_lane {
+                self.claim_answered(now, turn.id, step, result);
+                if lets_others_go_on {
                     self.pump(now, &lock);
                 }
             }
@@ -104,7 +104,7 @@ impl Queue {
         }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
-            Some(ahead) => self.find_place(now, id, ahead, false, revision),
+            Some(ahead) => self.find_position(now, id, ahead, false, revision),
             None => self.read_all(now, id),
         }
     }
@@ -116,26 +116,25 @@ impl Queue {
             return;
         };
         if claim.leaving.is_some() {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         }
         if line.is_foreign() && !claim.reads_all {
             claim.reads_all = true;
             claim.stage = Stage::Unsent;
-            return self.lanes.join_first(&claim.terms.key, id);
+            return self.key_orders.join_first(&claim.terms.key, id);
         }
         if claim.terms.wait.is_try() && !line.is_empty() {
             let holder = line.holder(0);
-            self.outcomes.push_back(Outcome::Busy { id, holder });
-            return self.forget(id);
+            return self.retire(Outcome::Busy { id, holder });
         }
         let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
         claim.stage = Stage::Unsent;
-        self.lanes.join_first(&lock, id);
+        self.key_orders.join_first(&lock, id);
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
         self.with_session(now, ttl, |session, _| match revision {
             Some(revision) => {
                 session.found_marker(now, revision);
-                News::Nothing
+                SessionEvent::Nothing
             }
             None => session.lost(now),
         });
@@ -151,27 +150,26 @@ impl Queue {
             self.trouble(id, trouble);
             return self.with_session(now, ttl, |session, around| {
                 session.move_on(now, around);
-                News::Nothing
+                SessionEvent::Nothing
             });
         }
         if claim.leaving.is_some() {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         }
         claim.stage = Stage::Unsent;
         match trouble {
             Trouble::Never(cause) => {
                 let cause = cause.clone();
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                self.forget(id);
+                self.retire(Outcome::Failed { id, cause });
             }
             Trouble::NoLease(_) => {
-                self.lanes.join_first(&lock, id);
+                self.key_orders.join_first(&lock, id);
                 self.with_session(now, ttl, |session, _| session.lost(now));
             }
             _ => {
-                self.lanes.join_first(&lock, id);
-                self.lanes.pause(&lock);
-                self.go_on_at(now.after(PAUSE), id);
+                self.key_orders.join_first(&lock, id);
+                self.key_orders.pause(&lock);
+                self.claims.schedule(now.after(PAUSE), id);
                 self.trouble(id, trouble);
             }
         }
@@ -191,7 +189,7 @@ impl Queue {
         }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
-            Some(ahead) => self.find_place(now, id, ahead, true, revision),
+            Some(ahead) => self.find_position(now, id, ahead, true, revision),
             None => self.read_all(now, id),
         }
     }
@@ -211,7 +209,7 @@ impl Queue {
         self.settle(now, id);
     }
 
-    /// Those behind have been told, or the entry is gone.
+    /// Those behind have been notified, or the entry is gone.
     fn announced(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
         let claim = self.claims.get_mut(&id);
         let Some(claim) = claim.filter(|it| it.is_held()) else {
@@ -228,17 +226,18 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Stage::Moving { rests, .. } = claim.stage else {
+        let Stage::Moving { cools_until, .. } = claim.stage else {
             return;
         };
         let lock = claim.terms.key.clone();
-        self.lanes.end(&lock);
+        self.key_orders.end(&lock);
         if txn.succeeded {
-            claim.stage = Stage::Resting { until: rests };
-            self.go_on_at(rests, id);
-            self.tell(id, Ok(true));
+            claim.stage = Stage::CoolingDown { until: cools_until };
+            self.claims.schedule(cools_until, id);
+            let result = Ok(true);
+            self.claims.report(Outcome::Released { id, result });
         } else {
-            self.retire(id, Ok(false));
+            self.released(id, Ok(false));
         }
         self.pump(now, &lock);
     }
@@ -246,7 +245,7 @@ impl Queue {
     fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
         if let Some(claim) = self.claims.get(&id) {
             let was_there = txn.deleted() > 0 || claim.unsure;
-            self.retire(id, Ok(claim.granted && was_there));
+            self.released(id, Ok(claim.granted && was_there));
         }
     }
 
@@ -257,15 +256,15 @@ impl Queue {
         };
         match (&mut claim.stage, &result) {
             (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
-            // The lease on which it was to rest has ended before the entry was there.
+            // The lease on which it was to cool down has ended before the entry was there.
             (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
             (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {
-                let cause = cause.clone();
-                self.tell(id, Err(cause));
+                let result = Err(cause.clone());
+                self.claims.report(Outcome::Released { id, result });
             }
             _ => {}
         }
-        self.go_on_at(now.after(PAUSE), id);
+        self.claims.schedule(now.after(PAUSE), id);
         if let Err(trouble) = result {
             self.trouble(id, &trouble);
         }

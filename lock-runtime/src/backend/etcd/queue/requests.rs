@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::lease::News;
+use super::lease::SessionEvent;
 use super::session::Session;
-use crate::backend::etcd::protocol::trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::query::{Found, Query, QueryId};
@@ -25,13 +24,8 @@ impl Queue {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let token = match self.tokens.next() {
-            Ok(token) => token,
-            Err(error) => {
-                let cause = trouble::cause(format!("no random numbers: {error}"));
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                return;
-            }
+        let Some(token) = self.claims.fresh_token(id) else {
+            return;
         };
         let lock = terms.key.clone();
         let key = self.keys.entry(&lock, terms.kind, token);
@@ -39,7 +33,7 @@ impl Queue {
         let session = self.sessions.entry(claim.ttl());
         session.or_insert_with_key(|ttl| Session::new(*ttl)).users += 1;
         self.claims.insert(id, claim);
-        self.lanes.join(&lock, id);
+        self.key_orders.join(&lock, id);
         match self.down.clone() {
             None => self.pump(now, &lock),
             Some(trouble) => self.trouble(id, &trouble),
@@ -48,22 +42,21 @@ impl Queue {
 
     fn abandon(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         };
         match claim.stage {
             Stage::Unsent => {
                 let lock = claim.terms.key.clone();
-                self.retire(id, Ok(false));
+                self.released(id, Ok(false));
                 // A pause that it has begun would not end.
-                self.lanes.resume(&lock);
+                self.key_orders.resume(&lock);
                 self.pump(now, &lock);
             }
-            Stage::Lost => self.retire(id, Ok(false)),
             // Its entry may be made yet.
             Stage::Entering | Stage::Unsure => {
                 let until = now.after(claim.terms.ttl);
                 claim.leaving = Some(until);
-                self.go_on_at(until, id);
+                self.claims.schedule(until, id);
             }
             _ => self.leave(now, id),
         }
@@ -76,7 +69,7 @@ impl Queue {
         let ttl = claim.ttl();
         if let Some(trouble) = &self.down {
             let cause = trouble.cause();
-            self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            self.claims.report(Outcome::RenewFailed { id, cause });
             return;
         }
         let Some(session) = self.sessions.get_mut(&ttl) else {
@@ -85,33 +78,35 @@ impl Queue {
         if session.is_fresh(now)
             && let Some((since, ttl)) = session.confirmed()
         {
-            self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+            self.claims.report(Outcome::Renewed { id, since, ttl });
             return;
         }
         session.renewing.push(id);
         self.with_session(now, ttl, |session, around| {
             session.beat(now, around);
-            News::Nothing
+            SessionEvent::Nothing
         });
     }
 
     fn release(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         };
         let Stage::Held { granted } = claim.stage else {
             return self.abandon(now, id);
         };
-        let rest = claim.terms.rest(granted, now);
-        if rest.is_zero() {
+        let cooldown = claim.terms.rest(granted, now);
+        if cooldown.is_zero() {
             return self.leave(now, id);
         }
-        let rests = now.after(rest);
-        claim.stage = Stage::Moving { rests, lease: None };
-        claim.awaits = None;
+        claim.stage = Stage::Moving {
+            cools_until: now.after(cooldown),
+            lease: None,
+        };
+        claim.awaits = false;
         claim.leaving = Some(now.after(claim.terms.ttl));
-        // What is asked for next finds that it rests.
-        self.lanes.begin(&claim.terms.key);
+        // What is asked for next finds that it cools down.
+        self.key_orders.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);
     }
@@ -119,7 +114,7 @@ impl Queue {
     /// The answer to a query that needs no call.
     pub(crate) fn answer(&mut self, id: QueryId, found: Found) {
         let result = Ok(found);
-        self.outcomes.push_back(Outcome::Answered { id, result });
+        self.claims.report(Outcome::Answered { id, result });
     }
 
     fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
@@ -130,7 +125,7 @@ impl Queue {
             }
             Some(trouble) => {
                 let result = Err(trouble.cause());
-                self.outcomes.push_back(Outcome::Answered { id, result });
+                self.claims.report(Outcome::Answered { id, result });
             }
         }
     }

@@ -7,9 +7,8 @@ mod sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::Watch;
 use super::order::SessionStep;
-use super::{About, Order, Queue, Quorum, SHORT, Seen, Step};
+use super::{About, Order, Queue, Quorum, SHORT, Seen, Step, Watch};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::messages::{
@@ -110,13 +109,13 @@ impl Story {
     }
 
     fn claim_call(&mut self, step: Step) -> Sent<About> {
-        let found = self.find(|it| matches!(it, About::Claim(_, _, sent) if *sent == step));
+        let found = self.find(|it| matches!(it, About::Claim(_, sent) if *sent == step));
         found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
     }
 
     fn sends(&mut self, step: Step) -> bool {
         self.collect();
-        let is_it = |sent: &Sent<About>| matches!(sent.about, About::Claim(_, _, it) if it == step);
+        let is_it = |sent: &Sent<About>| matches!(sent.about, About::Claim(_, it) if it == step);
         self.calls.iter().any(is_it)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::Stage;
-use super::lease::News;
+use super::lease::SessionEvent;
 use super::{PAUSE, Queue, Seen};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::trouble::Trouble;
@@ -14,7 +14,7 @@ use crate::types::terms::LeaseId;
 impl Queue {
     /// A watch has seen something.
     pub(crate) fn seen(&mut self, now: Moment, watch: u64, seen: &Seen) {
-        let Some(&id) = self.watches.get(&watch) else {
+        let Some(id) = self.watches.claim(watch) else {
             return;
         };
         let Some(claim) = self.claims.get_mut(&id) else {
@@ -32,33 +32,31 @@ impl Queue {
                 // It looks for itself, and watches from there.
                 claim.unwatched = true;
                 self.unwatch(id);
-                self.go_on_at(now.after(PAUSE), id);
+                self.claims.schedule(now.after(PAUSE), id);
             }
         }
     }
 
     /// Acts on what a session has learnt.
-    pub(super) fn heed(&mut self, now: Moment, ttl: Duration, news: News) {
-        match news {
-            News::Nothing => {}
-            News::Ready => self.each_user(ttl, |this, id| this.is_ready(now, id)),
-            News::Confirmed => self.are_confirmed(now, ttl),
-            News::Lost => {
+    pub(super) fn act_on(&mut self, now: Moment, ttl: Duration, event: SessionEvent) {
+        match event {
+            SessionEvent::Nothing => {}
+            SessionEvent::Ready => self.each_user(ttl, |this, id| this.is_ready(now, id)),
+            SessionEvent::Confirmed => self.are_confirmed(now, ttl),
+            SessionEvent::Lost => {
                 if let Some(session) = self.sessions.get_mut(&ttl) {
                     session.renewing.clear();
                 }
                 self.each_user(ttl, |this, id| this.is_lost(now, id));
             }
-            News::Failed(cause) => self.are_unconfirmed(ttl, &cause),
+            SessionEvent::Failed(cause) => self.are_unconfirmed(ttl, &cause),
         }
     }
 
     /// All claims of a session, in the order in which they were asked for.
     fn each_user(&mut self, ttl: Duration, does: impl Fn(&mut Self, LeaseId)) {
-        for id in self.in_order() {
-            if self.claims.get(&id).is_some_and(|it| it.ttl() == ttl) {
-                does(self, id);
-            }
+        for id in self.claims.ids(|it| it.ttl() == ttl) {
+            does(self, id);
         }
     }
 
@@ -73,7 +71,7 @@ impl Queue {
             Stage::Unsure if claim.leaving.is_some() => self.leave(now, id),
             Stage::Unsure => {
                 claim.stage = Stage::Unsent;
-                self.lanes.join_first(&lock, id);
+                self.key_orders.join_first(&lock, id);
                 self.pump(now, &lock);
             }
             _ => {}
@@ -86,10 +84,9 @@ impl Queue {
         };
         let renewed = std::mem::take(&mut session.renewing);
         if let Some((since, ttl)) = session.confirmed() {
-            let renewed = renewed
-                .into_iter()
-                .map(|id| Outcome::Renewed { id, since, ttl });
-            self.outcomes.extend(renewed);
+            for id in renewed {
+                self.claims.report(Outcome::Renewed { id, since, ttl });
+            }
         }
         self.each_user(ttl, |this, id| {
             if this.is_in(id, Stage::Confirming) {
@@ -103,7 +100,7 @@ impl Queue {
         let renewing = session.map(|session| std::mem::take(&mut session.renewing));
         for id in renewing.unwrap_or_default() {
             let cause = cause.clone();
-            self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            self.claims.report(Outcome::RenewFailed { id, cause });
         }
         let trouble = Trouble::NotNow(cause.clone());
         self.each_user(ttl, |this, id| {
@@ -120,7 +117,7 @@ impl Queue {
         };
         match claim.stage {
             Stage::Held { .. } => self.lose(id),
-            Stage::Unsure if claim.leaving.is_some() => self.retire(id, Ok(false)),
+            Stage::Unsure if claim.leaving.is_some() => self.released(id, Ok(false)),
             Stage::Waiting | Stage::Looking | Stage::Confirming | Stage::Unsure => {
                 self.start_over(now, id);
             }

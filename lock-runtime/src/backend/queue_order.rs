@@ -8,7 +8,7 @@ use crate::types::kind::Kind;
 /// What an entry finds when it looks at those ahead of it, who are known by `T`: by
 /// default, counted from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<T = usize> {
+pub(crate) enum Position<T = usize> {
     /// The lock is its own.
     Enter,
     /// It looks again when this one leaves; and for permits also when this one enters,
@@ -21,7 +21,7 @@ pub(crate) enum Place<T = usize> {
 }
 
 #[cfg(any(test, feature = "zookeeper"))]
-impl Place {
+impl Position {
     /// That of an entry of kind `mine`, which looks for the first time.
     pub(crate) fn of_newcomer(ahead: &[Kind], mine: Kind) -> Self {
         match (ahead.first(), mine) {
@@ -55,7 +55,7 @@ pub(crate) struct Ahead<T> {
     pub(crate) last_other: Option<T>,
 }
 
-impl<T> Place<T> {
+impl<T> Position<T> {
     /// That of an entry of kind `mine` behind those `ahead`.
     pub(crate) fn after(mine: Kind, ahead: Ahead<T>) -> Self {
         let Some(last) = ahead.last else {
@@ -75,7 +75,7 @@ impl<T> Place<T> {
 mod tests {
     use super::*;
     use Kind::{Exclusive as X, Permits as P, Read as R};
-    use Place::{Behind, Enter, Next, OtherPermits};
+    use Position::{Behind, Enter, Next, OtherPermits};
 
     #[test]
     fn the_kind_decides_who_may_enter_and_what_the_others_watch() {
@@ -92,17 +92,17 @@ mod tests {
             (&[P(2), X], P(2), Behind(1)),
             (&[P(2)], P(3), Behind(0)),
         ] {
-            assert_eq!(Place::of(ahead, mine), place, "{ahead:?} {mine:?}");
+            assert_eq!(Position::of(ahead, mine), place, "{ahead:?} {mine:?}");
         }
     }
 
     #[test]
     fn a_newcomer_is_told_of_another_number_of_permits() {
-        assert_eq!(Place::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
-        assert_eq!(Place::of_newcomer(&[P(2)], P(2)), Enter);
-        assert_eq!(Place::of_newcomer(&[P(2)], X), Behind(0));
+        assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
+        assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
+        assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));
         // Who waits may be gone before it is their turn.
-        assert_eq!(Place::of_newcomer(&[X, P(2)], P(3)), Behind(1));
+        assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 
     /// An entry in a line, and what it watches: the number of an entry, or anybody.
@@ -121,7 +121,7 @@ mod tests {
                 return;
             };
             let ahead: Vec<_> = self.0[..at].iter().map(|it| it.1).collect();
-            let watch = match Place::of(&ahead, self.0[at].1) {
+            let watch = match Position::of(&ahead, self.0[at].1) {
                 Enter => None,
                 Behind(other) => Some(Watch::Entry(self.0[other].0)),
                 _ => Some(Watch::Anybody),

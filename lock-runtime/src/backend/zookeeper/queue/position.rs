@@ -1,0 +1,328 @@
+//! What an acquisition finds in the queue of its lock: the lock, somebody ahead, or a lock
+//! that cools down. When its cooldown is over, whoever is next deletes its node.
+//!
+//! How long a lock has cooled down is the difference of two times of the leader's clock:
+//! when its node was created, and when the node of our session was written just now.
+
+use std::time::Duration;
+
+use super::claim::{Claim, Node, Stage};
+use super::{Entry, Queue};
+use crate::backend::Outcome;
+use crate::backend::queue_order::Position;
+use crate::backend::zookeeper::call::{Step, To};
+use crate::backend::zookeeper::protocol::entry::{self, holders};
+use crate::backend::zookeeper::protocol::op::Op;
+use crate::backend::zookeeper::protocol::reply::Stat;
+use crate::base::clock::Moment;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
+
+/// The queue of a lock after a change of this number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Line<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) changed: i64,
+}
+
+/// Who waits in a queue, besides so many of ours.
+fn crowd(line: &[Entry], ours: usize) -> Crowd {
+    let waiters = line.len().saturating_sub(holders(line) + ours);
+    Crowd {
+        waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+        longest: Duration::ZERO,
+    }
+}
+
+impl Queue {
+    /// A try that finds somebody in the queue does not enter it.
+    pub(super) fn tried(&mut self, id: LeaseId, line: &[Entry]) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+        match (
+            Position::of_newcomer(&kinds, claim.terms.kind),
+            line.first(),
+        ) {
+            (Position::OtherPermits(held), _) => self.other_permits(id, held),
+            (Position::Behind(_) | Position::Next, Some(_)) => {
+                claim.crowd = crowd(line, 0);
+                self.refuse(id, line);
+            }
+            _ => self.create(id, false),
+        }
+    }
+
+    /// It has looked at the queue.
+    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, line: Line<'_>, watched: bool) {
+        let Line { entries, changed } = line;
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.stage == Stage::Finding {
+            return self.search(id, entries);
+        }
+        let Some(node) = claim.node else {
+            return;
+        };
+        let Some(at) = entries.iter().position(|it| *it == node.entry) else {
+            // Somebody has deleted its node while it waited.
+            self.start_over(id);
+            return self.begin(id);
+        };
+        let ahead = &entries[..at];
+        let kinds: Vec<_> = ahead.iter().map(|it| it.kind).collect();
+        let position = if claim.looked {
+            Position::of(&kinds, claim.terms.kind)
+        } else {
+            Position::of_newcomer(&kinds, claim.terms.kind)
+        };
+        claim.looked = true;
+        claim.crowd = crowd(entries, 1);
+        match position {
+            Position::Enter => {
+                // Those behind may have seen it wait.
+                claim.announcing = claim.waited || at + 1 < entries.len();
+                self.grant(now, id, changed.max(node.created));
+                self.look_after(id);
+            }
+            Position::OtherPermits(held) => {
+                self.discard_entry(id, node.entry);
+                self.other_permits(id, held);
+            }
+            Position::Behind(_) | Position::Next if self.is_try(id) => {
+                self.discard_entry(id, node.entry);
+                self.refuse(id, ahead);
+            }
+            Position::Behind(at) => self.wait_behind(id, ahead[0], ahead[at]),
+            Position::Next if watched => self.wait_for_anybody(id, ahead),
+            Position::Next => self.look(id, true),
+        }
+    }
+
+    /// Looks for a node whose creation was not confirmed.
+    fn search(&mut self, id: LeaseId, line: &[Entry]) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let ours = |it: &&Entry| it.token == claim.token && !it.rests;
+        match line.iter().find(ours) {
+            Some(entry) => self.ask_entry(id, *entry, false, Step::Found(*entry)),
+            None if claim.unwanted => self.released(id, Ok(false)),
+            None => self.begin(id),
+        }
+    }
+
+    /// Starts over with a fresh token, and with nothing that an earlier session knows of.
+    pub(super) fn start_over(&mut self, id: LeaseId) {
+        self.claims.next_turn(id);
+        if let Some(token) = self.claims.fresh_token(id)
+            && let Some(claim) = self.claims.get_mut(&id)
+        {
+            claim.start_over(token);
+        }
+    }
+
+    /// Its own node is there, and nobody was ahead at the last change that is known.
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, node: Node) {
+        if let Some(claim) = self.claims.get(&id) {
+            let path = self.requests.path(claim, node.entry);
+            let changed = claim.changed;
+            self.watches.node(path, id);
+            self.grant(now, id, changed.max(node.created));
+        }
+    }
+
+    /// The fence is the number of the last change of the queue that shows the lock to be its
+    /// own. A release is a change too, so the fence is larger than those of all earlier
+    /// holders and smaller than those of all later ones. The number of its own node would
+    /// not do: a waiter's node may be older than the last key of a holder of several.
+    fn grant(&mut self, now: Moment, id: LeaseId, changed: i64) {
+        let (Some(session), Some(claim)) = (&self.session, self.claims.get_mut(&id)) else {
+            return;
+        };
+        // A server that is behind shows the nodes of sessions that have ended.
+        if now >= session.deadline() {
+            return;
+        }
+        claim.stage = Stage::Held;
+        claim.granted = now;
+        claim.since = session.since();
+        self.claims.report(Outcome::Granted {
+            id,
+            fence: changed.unsigned_abs(),
+            since: session.since(),
+            ttl: session.timeout,
+        });
+        self.announce(id);
+        self.precedes(id);
+    }
+
+    /// Notifies the next waiter that this one has entered, unless that is confirmed.
+    pub(super) fn announce(&mut self, id: LeaseId) {
+        let (Some(session), Some(claim)) = (&self.session, self.claims.get(&id)) else {
+            return;
+        };
+        let is_due = claim.announcing
+            && claim.stage == Stage::Held
+            && matches!(claim.terms.kind, Kind::Permits(_));
+        if let Some(node) = claim.node.filter(|_| is_due) {
+            let path = self.requests.path(claim, node.entry);
+            let data = claim.data(session.timeout);
+            self.requests
+                .send(Op::Write { path, data }, To::Announcement(id));
+        }
+    }
+
+    fn wait_behind(&mut self, id: LeaseId, front: Entry, ahead: Entry) {
+        self.waits(id);
+        self.ask_entry(id, ahead, true, Step::Ahead(ahead));
+        if front != ahead {
+            self.ask_entry(id, front, false, Step::Front(front));
+        }
+    }
+
+    /// Messages come of everybody who leaves; but nobody leaves when a cooldown ends.
+    fn wait_for_anybody(&mut self, id: LeaseId, ahead: &[Entry]) {
+        self.waits(id);
+        for cooling in ahead.iter().filter(|it| it.rests) {
+            self.ask_entry(id, *cooling, false, Step::Ahead(*cooling));
+        }
+        self.ask_entry(id, ahead[0], false, Step::Front(ahead[0]));
+    }
+
+    fn waits(&mut self, id: LeaseId) {
+        self.claims.next_turn(id);
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.waited = true;
+        }
+    }
+
+    /// A try ends as soon as it is known who holds the lock.
+    fn refuse(&mut self, id: LeaseId, line: &[Entry]) {
+        self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        claim.stage = Stage::Refused;
+        claim.node = None;
+        if let Some(first) = line.get(holders(line)) {
+            self.ask_time();
+            self.ask_entry(id, *first, false, Step::Waiter(*first));
+        }
+        self.ask_entry(id, line[0], false, Step::Front(line[0]));
+    }
+
+    fn other_permits(&mut self, id: LeaseId, held: u32) {
+        if let Some(claim) = self.claims.get(&id) {
+            let asked = claim.terms.kind;
+            self.claims.retire(Outcome::other_permits(id, asked, held));
+        }
+    }
+
+    /// Whoever held the lock has left it since.
+    pub(super) fn front_is_gone(&mut self, id: LeaseId) {
+        if self.is_try(id) {
+            self.begin(id);
+        } else {
+            self.report_holder(id, None);
+        }
+    }
+
+    /// Reports to a waiter who holds the lock, and to a try that it ends.
+    pub(super) fn report_holder(&mut self, id: LeaseId, holder: Option<Holder>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let crowd = claim.crowd;
+        let holder = holder.map(|holder| Box::new(Holder { crowd, ..holder }));
+        claim.holder.clone_from(&holder);
+        if claim.stage == Stage::Refused {
+            self.claims.retire(Outcome::Busy { id, holder });
+        } else {
+            self.claims.report(Outcome::Waiting { id, holder });
+        }
+    }
+
+    fn is_try(&self, id: LeaseId) -> bool {
+        let is_try = |it: &Claim| it.terms.wait.is_try();
+        self.claims.get(&id).is_some_and(is_try)
+    }
+
+    /// Deletes a node of its queue, however long it takes.
+    pub(super) fn discard_entry(&mut self, id: LeaseId, entry: Entry) {
+        if let Some(claim) = self.claims.get(&id) {
+            let path = self.requests.path(claim, entry);
+            self.requests.discard(path);
+        }
+    }
+
+    /// A node of the queue was read.
+    pub(super) fn read(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        step: Step,
+        entry: Entry,
+        data: &[u8],
+        stat: Stat,
+    ) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let is_permit = matches!(claim.terms.kind, Kind::Permits(_));
+        let holder = entry::holder(data);
+        let is_ahead = matches!(step, Step::Ahead(_));
+        if is_ahead {
+            let path = self.requests.path(claim, entry);
+            self.watches.node(path, id);
+        }
+        if entry.rests {
+            return self.cools_down(now, id, entry, holder, stat);
+        }
+        if is_ahead && is_permit && stat.version > 0 {
+            // It has entered since it was seen in the queue.
+            return self.look(id, false);
+        }
+        match self.waits_ahead(id, entry) {
+            Some(before) => self.report_same_holder(id, before),
+            None => self.report_holder(id, Some(holder)),
+        }
+    }
+
+    fn cools_down(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        entry: Entry,
+        mut holder: Holder,
+        stat: Stat,
+    ) {
+        let left = entry::left(holder.remaining, stat, self.server_time);
+        if left.is_zero() {
+            return self.cooldown_is_over(id, entry, holder);
+        }
+        holder.remaining = Some(left);
+        self.claims.schedule(now.after(left), id);
+        self.report_holder(id, Some(holder));
+    }
+
+    /// Deletes the node, which the servers may refuse. A waiter gets a message when the
+    /// node is gone; a try begins again, but once only.
+    fn cooldown_is_over(&mut self, id: LeaseId, entry: Entry, holder: Holder) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let is_try = claim.stage == Stage::Refused;
+        if claim.discarded.replace(entry) == Some(entry) && is_try {
+            return self.report_holder(id, Some(holder));
+        }
+        self.discard_entry(id, entry);
+        if is_try {
+            self.begin(id);
+        }
+    }
+}
