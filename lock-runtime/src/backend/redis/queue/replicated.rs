@@ -92,7 +92,7 @@ impl Queue {
         match claim.stage {
             Stage::Held { .. } => {
                 let cause = trouble.cause();
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+                self.claims.report(Outcome::RenewFailed { id, cause });
             }
             Stage::Replicating { .. } => {
                 self.unsure(&said.ticket, now.after(PAUSE));
@@ -107,7 +107,7 @@ impl Queue {
         if let Some(claim) = self.claim(ticket) {
             claim.stage = Stage::Unsure;
             let ticket = claim.ticket.clone();
-            self.rooms.join_later(&ticket, at);
+            self.waiters.join_later(&ticket, at);
         }
     }
 }
