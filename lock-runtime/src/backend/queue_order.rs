@@ -1,7 +1,7 @@
-//! The line of a lock in a store that keeps its entries in order: who may enter, and
+//! The queue of a lock in a store that keeps its entries in order: who may enter, and
 //! what the others watch.
 //!
-//! The holders are the front of the line: everybody who has entered and not left.
+//! The holders are the front of the queue: everybody who has entered and not left.
 
 use crate::types::kind::Kind;
 
@@ -45,7 +45,7 @@ impl Position {
     }
 }
 
-/// What decides about a place behind others.
+/// What decides about a position behind others.
 #[derive(Debug)]
 pub(crate) struct Ahead<T> {
     /// How many there are.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_kind_decides_who_may_enter_and_what_the_others_watch() {
-        for (ahead, mine, place) in [
+        for (ahead, mine, position) in [
             (&[][..], X, Enter),
             (&[X], X, Behind(0)),
             (&[R, X, R], X, Behind(2)),
@@ -92,7 +92,7 @@ mod tests {
             (&[P(2), X], P(2), Behind(1)),
             (&[P(2)], P(3), Behind(0)),
         ] {
-            assert_eq!(Position::of(ahead, mine), place, "{ahead:?} {mine:?}");
+            assert_eq!(Position::of(ahead, mine), position, "{ahead:?} {mine:?}");
         }
     }
 
@@ -105,16 +105,16 @@ mod tests {
         assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 
-    /// An entry in a line, and what it watches: the number of an entry, or anybody.
+    /// An entry in a queue, and what it watches: the number of an entry, or anybody.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Watch {
         Entry(u32),
         Anybody,
     }
 
-    struct Line(Vec<(u32, Kind, Option<Watch>)>);
+    struct Queue(Vec<(u32, Kind, Option<Watch>)>);
 
-    impl Line {
+    impl Queue {
         /// The entry looks, and those who watch it look after it if it enters.
         fn look(&mut self, number: u32) {
             let Some(at) = self.0.iter().position(|it| it.0 == number) else {
@@ -161,16 +161,16 @@ mod tests {
     fn nobody_sleeps_who_may_enter() {
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut line = Line(Vec::new());
+            let mut queue = Queue(Vec::new());
             for number in 0..200 {
-                if line.0.len() < 8 && random.bool() {
+                if queue.0.len() < 8 && random.bool() {
                     let kind = [X, R, P(2), P(2), P(3)][random.usize(..5)];
-                    line.0.push((number, kind, Some(Watch::Anybody)));
-                    line.look(number);
-                } else if !line.0.is_empty() {
-                    line.leave(random.usize(..line.0.len()));
+                    queue.0.push((number, kind, Some(Watch::Anybody)));
+                    queue.look(number);
+                } else if !queue.0.is_empty() {
+                    queue.leave(random.usize(..queue.0.len()));
                 }
-                line.check();
+                queue.check();
             }
         }
     }

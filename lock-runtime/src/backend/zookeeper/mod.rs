@@ -29,7 +29,7 @@ use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
 
 use address::Address;
-use call::{To, cause};
+use call::{Recipient, cause};
 use diagnosis::Ours;
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
@@ -178,8 +178,8 @@ impl ZooKeeper {
             News::Reply(_, Err(Refusal::SessionOver)) => {
                 self.session_over(now, cause(Refusal::SessionOver));
             }
-            News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
-            News::Reply(To::Session, reply) => self.marked(reply.err()),
+            News::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
+            News::Reply(Recipient::Session, reply) => self.marked(reply.err()),
             News::Reply(to, reply) => self.queue.replied(now, to, reply),
             News::Message(message) => self.queue.heard(&message),
         }
@@ -196,10 +196,10 @@ impl ZooKeeper {
         self.queue.connected(session, self.link.seen());
     }
 
-    fn broken(&mut self, cause: &Cause, unanswered: Vec<To>) {
+    fn broken(&mut self, cause: &Cause, unanswered: Vec<Recipient>) {
         for to in unanswered {
             match to {
-                To::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
+                Recipient::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
                 to => self.queue.unanswered(to),
             }
         }

@@ -135,6 +135,6 @@ pub(super) fn whole_seconds(time: Duration) -> Duration {
 
 /// How long a member may leave a call unanswered: long enough for a busy disk, short
 /// enough to ask another member before a lease of this time ends.
-pub(super) fn patience(ttl: Duration) -> Duration {
+pub(super) fn call_timeout(ttl: Duration) -> Duration {
     (ttl / 4).clamp(Duration::from_millis(500), Duration::from_secs(2))
 }

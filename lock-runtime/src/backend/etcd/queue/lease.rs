@@ -98,6 +98,13 @@ pub(super) enum SessionEvent {
     Failed(Cause),
 }
 
+/// Most of what a session does tells nothing new about it.
+impl From<()> for SessionEvent {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
+}
+
 impl Open {
     /// Takes in a member's answer to a keep-alive; says whether to look for the marker,
     /// and whether that is after a majority has answered.

@@ -26,13 +26,13 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
-use claim::{Claim, Stage, patience};
+use claim::{Claim, Stage, call_timeout};
 use inspect::Inspections;
 use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
 use lease::SessionEvent;
 use order::PAUSE;
-pub(crate) use order::{About, Order, Seen, Step};
+pub(crate) use order::{Order, Recipient, Seen, Step};
 use session::{Session, Surroundings};
 pub(crate) use watches::Watch;
 use watches::Watches;
@@ -51,7 +51,7 @@ pub(crate) struct Queue {
     quorum: Quorum,
     watches: Watches,
     inspections: Inspections,
-    calls: Vec<Sent<About>>,
+    calls: Vec<Sent<Recipient>>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
 }
@@ -116,10 +116,7 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.claims.tokens.forget();
-        self.each_session(now, |session, around| {
-            session.connected(now, around);
-            SessionEvent::Nothing
-        });
+        self.each_session(now, |session, around| session.connected(now, around));
         self.watches.clear();
         for id in self.claims.ids(|_| true) {
             if let Some(claim) = self.claims.get_mut(&id) {
@@ -144,10 +141,10 @@ impl Queue {
     }
 
     /// Lets each session do something, and acts on what it has learnt.
-    fn each_session(
+    fn each_session<E: Into<SessionEvent>>(
         &mut self,
         now: Moment,
-        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> SessionEvent,
+        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> E,
     ) {
         let ttls: Vec<_> = self.sessions.keys().copied().collect();
         for ttl in ttls {
@@ -155,11 +152,11 @@ impl Queue {
         }
     }
 
-    fn with_session(
+    fn with_session<E: Into<SessionEvent>>(
         &mut self,
         now: Moment,
         ttl: Duration,
-        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> SessionEvent,
+        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> E,
     ) {
         let mut around = Surroundings {
             keys: &self.keys,
@@ -167,8 +164,8 @@ impl Queue {
             calls: &mut self.calls,
         };
         if let Some(session) = self.sessions.get_mut(&ttl) {
-            let news = does(session, &mut around);
-            self.act_on(now, ttl, news);
+            let event = does(session, &mut around).into();
+            self.act_on(now, ttl, event);
         }
     }
 
@@ -177,10 +174,10 @@ impl Queue {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.awaits = true;
             self.calls.push(Sent {
-                about: About::Claim(turn, step),
+                to: Recipient::Claim(turn, step),
                 call,
                 at,
-                patience: patience(claim.ttl()),
+                call_timeout: call_timeout(claim.ttl()),
             });
         }
     }

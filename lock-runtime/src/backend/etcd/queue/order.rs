@@ -13,7 +13,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a call is about.
 #[derive(Clone, Debug)]
-pub(crate) enum About {
+pub(crate) enum Recipient {
     /// The session of this ttl.
     Session(Duration, SessionStep),
     Claim(Turn, Step),
@@ -43,7 +43,7 @@ pub(crate) enum Step {
 /// What to send.
 #[derive(Debug)]
 pub(crate) enum Order {
-    Call(Sent<About>),
+    Call(Sent<Recipient>),
     Watch(Watch),
     Unwatch(u64),
 }

@@ -2,7 +2,7 @@
 
 use super::claim::{Claim, Stage};
 use super::lease::SessionEvent;
-use super::{About, PAUSE, Queue, Step};
+use super::{PAUSE, Queue, Recipient, Step};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
@@ -17,14 +17,14 @@ impl Queue {
     pub(crate) fn answered(
         &mut self,
         now: Moment,
-        sent: &Sent<About>,
+        sent: &Sent<Recipient>,
         result: Result<Reply, Trouble>,
     ) {
-        match sent.about {
-            About::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
+        match sent.to {
+            Recipient::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
                 session.answered(now, sent.at, step, result, around)
             }),
-            About::Claim(turn, step) => {
+            Recipient::Claim(turn, step) => {
                 let claim = self.claims.in_turn(turn);
                 let Some(claim) = claim.filter(|it| it.awaits) else {
                     return;
@@ -40,8 +40,8 @@ impl Queue {
                     self.pump(now, &lock);
                 }
             }
-            About::Cluster => {}
-            About::Query(id) => {
+            Recipient::Cluster => {}
+            Recipient::Query(id) => {
                 let next = self.inspections.answered(now, id, result, &self.keys);
                 self.calls.extend(next);
             }
@@ -90,8 +90,8 @@ impl Queue {
             let mine = reads.next().unwrap_or_default().kvs.pop();
             let Some(mine) = mine else {
                 let marker = reads.next().unwrap_or_default();
-                let line = Front::read(&self.keys, reads.next().unwrap_or_default());
-                return self.refused(now, id, &line, &marker);
+                let front = Front::read(&self.keys, reads.next().unwrap_or_default());
+                return self.refused(now, id, &front, &marker);
             };
             claim.created = mine.create_revision;
         }
@@ -111,20 +111,20 @@ impl Queue {
 
     /// There is no entry, because a try has found the lock held, or since the session has
     /// ended or moved on meanwhile.
-    fn refused(&mut self, now: Moment, id: LeaseId, line: &Front, marker: &RangeResponse) {
+    fn refused(&mut self, now: Moment, id: LeaseId, front: &Front, marker: &RangeResponse) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         if claim.leaving.is_some() {
             return self.released(id, Ok(false));
         }
-        if line.is_foreign() && !claim.reads_all {
+        if front.is_foreign() && !claim.reads_all {
             claim.reads_all = true;
             claim.stage = Stage::Unsent;
             return self.key_orders.join_first(&claim.terms.key, id);
         }
-        if claim.terms.wait.is_try() && !line.is_empty() {
-            let holder = line.holder(0);
+        if claim.terms.wait.is_try() && !front.is_empty() {
+            let holder = front.holder(0);
             return self.retire(Outcome::Busy { id, holder });
         }
         let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
@@ -148,10 +148,7 @@ impl Queue {
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
             self.trouble(id, trouble);
-            return self.with_session(now, ttl, |session, around| {
-                session.move_on(now, around);
-                SessionEvent::Nothing
-            });
+            return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
         if claim.leaving.is_some() {
             return self.released(id, Ok(false));

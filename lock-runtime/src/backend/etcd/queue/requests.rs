@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::lease::SessionEvent;
 use super::session::Session;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
@@ -82,10 +81,7 @@ impl Queue {
             return;
         }
         session.renewing.push(id);
-        self.with_session(now, ttl, |session, around| {
-            session.beat(now, around);
-            SessionEvent::Nothing
-        });
+        self.with_session(now, ttl, |session, around| session.beat(now, around));
     }
 
     fn release(&mut self, now: Moment, id: LeaseId) {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::claim::patience;
+use super::claim::call_timeout;
 use super::lease::{Beat, Marker, Open, Quorum, SessionEvent};
-use super::order::{About, PAUSE, SessionStep as Step};
+use super::order::{PAUSE, Recipient, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
@@ -45,7 +45,7 @@ pub(super) struct Base {
 pub(super) struct Surroundings<'a> {
     pub(super) keys: &'a Keys,
     pub(super) quorum: &'a Quorum,
-    pub(super) calls: &'a mut Vec<Sent<About>>,
+    pub(super) calls: &'a mut Vec<Sent<Recipient>>,
 }
 
 impl Session {
@@ -176,7 +176,7 @@ impl Session {
             State::Granting => None,
             State::Open(open) => {
                 let beat = match &open.beat {
-                    Some(beat) => Some(beat.at.after(patience(open.ttl))),
+                    Some(beat) => Some(beat.at.after(call_timeout(open.ttl))),
                     None => Some(open.next_beat).filter(is_used),
                 };
                 let mark = match open.marker {
@@ -201,7 +201,7 @@ impl Session {
             return SessionEvent::Nothing;
         };
         match &mut open.beat {
-            Some(beat) if beat.at.after(patience(open.ttl)) <= now => {
+            Some(beat) if beat.at.after(call_timeout(open.ttl)) <= now => {
                 let silent = || cause("a majority of the members has not confirmed the lease");
                 let why = beat.failed.take().unwrap_or_else(silent);
                 open.fail(now, why)
@@ -321,10 +321,10 @@ impl Session {
 
     fn send(&self, at: Moment, step: Step, call: Call, around: &mut Surroundings<'_>) {
         around.calls.push(Sent {
-            about: About::Session(self.asked, step),
+            to: Recipient::Session(self.asked, step),
             call,
             at,
-            patience: patience(self.asked),
+            call_timeout: call_timeout(self.asked),
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::claim::{Stage, whole_seconds};
 use super::inspect::PATIENCE;
-use super::{About, PAUSE, Queue, SHORT, Step};
+use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
 use crate::backend::etcd::protocol::entry;
@@ -14,7 +14,6 @@ use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
-use super::lease::SessionEvent;
 use super::session::Session;
 
 impl Queue {
@@ -85,10 +84,7 @@ impl Queue {
         let ttl = claim.ttl();
         let session = self.sessions.get(&ttl);
         let Some(base) = session.and_then(|session| session.base(&self.keys)) else {
-            return self.with_session(now, ttl, |session, around| {
-                session.open(now, around);
-                SessionEvent::Nothing
-            });
+            return self.with_session(now, ttl, |session, around| session.open(now, around));
         };
         claim.stage = Stage::Entering;
         claim.lease = base.lease;
@@ -110,10 +106,10 @@ impl Queue {
     /// There may be fewer or others by now.
     fn look_for_members(&mut self, now: Moment) {
         self.calls.push(Sent {
-            about: About::Cluster,
+            to: Recipient::Cluster,
             call: Call::members(),
             at: now,
-            patience: PATIENCE,
+            call_timeout: PATIENCE,
         });
     }
 
@@ -154,14 +150,14 @@ impl Queue {
             self.claims.report(Outcome::Busy { id, holder });
             return self.leave(now, id);
         }
+        let queue = self.keys.line(&claim.terms.key);
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
-        let line = self.keys.line(&claim.terms.key);
         self.claims.report(Outcome::Waiting { id, holder });
         match watched {
             // It writes when it has entered, and when it begins to cool down.
             Some(one) => self.watch(id, one, after, true),
-            None => self.watch(id, line, after, false),
+            None => self.watch(id, queue, after, false),
         }
     }
 
@@ -186,10 +182,7 @@ impl Queue {
         let session = self.sessions.get(&shared).filter(is_enough);
         let Some((since, ttl)) = session.and_then(Session::confirmed) else {
             claim.stage = Stage::Confirming;
-            return self.with_session(now, shared, |session, around| {
-                session.beat(now, around);
-                SessionEvent::Nothing
-            });
+            return self.with_session(now, shared, |session, around| session.beat(now, around));
         };
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;

@@ -18,7 +18,7 @@ use crate::backend::etcd::protocol::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
 };
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::etcd::queue::{About, Order, Seen, Watch};
+use crate::backend::etcd::queue::{Order, Recipient, Seen, Watch};
 use crate::base::clock::Moment;
 use crate::telemetry::events;
 
@@ -40,7 +40,7 @@ pub(crate) struct Link {
     failed: u32,
     pause: Duration,
     /// What waits for room on the connection.
-    unsent: VecDeque<Sent<About>>,
+    unsent: VecDeque<Sent<Recipient>>,
     in_flight: Vec<InFlight>,
     grace: Option<Moment>,
     /// When something was answered last.
@@ -57,7 +57,7 @@ enum State {
 }
 
 struct InFlight {
-    sent: Sent<About>,
+    sent: Sent<Recipient>,
     /// From when on the member is silent.
     silent: Moment,
     incoming: Incoming,
@@ -75,7 +75,7 @@ struct Watching {
 pub(crate) enum Report {
     Up(Cluster),
     Down(Trouble),
-    Answer(Sent<About>, Result<Reply, Trouble>),
+    Answer(Sent<Recipient>, Result<Reply, Trouble>),
     Seen(u64, Seen),
 }
 
@@ -186,7 +186,7 @@ impl Link {
                 }
             } else if let Some(sent) = self.unsent.pop_front() {
                 let incoming = call(channel, &sent.call);
-                let silent = now.after(sent.patience);
+                let silent = now.after(sent.call_timeout);
                 self.in_flight.push(InFlight {
                     sent,
                     silent,
@@ -231,11 +231,11 @@ impl Link {
 
     /// Sends a call once there is room, where there is a connection. What keeps leases
     /// alive goes first.
-    pub(crate) fn call(&mut self, sent: Sent<About>) {
+    pub(crate) fn call(&mut self, sent: Sent<Recipient>) {
         if !self.is_up() {
             return;
         }
-        if let About::Session(..) = sent.about {
+        if let Recipient::Session(..) = sent.to {
             self.unsent.push_front(sent);
         } else {
             self.unsent.push_back(sent);
@@ -284,7 +284,7 @@ impl Link {
     fn silent_at(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
         // While there is no room at all, nothing is in flight.
-        let since = |sent: &Sent<About>| sent.at.max(self.heard).after(sent.patience);
+        let since = |sent: &Sent<Recipient>| sent.at.max(self.heard).after(sent.call_timeout);
         let unsent = self.unsent.iter().map(since);
         let first = in_flight.min().or_else(|| unsent.min())?;
         Some(self.grace.unwrap_or(first))

@@ -11,7 +11,7 @@ use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-/// Grants are pushed. Asking finds those that were lost, and tells the server that we
+/// Grants are pushed. Asking finds those that were lost, and shows the server that we
 /// live: it skips waiters that have been silent for three times as long.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The end of a lease is noticed within this time.
@@ -22,7 +22,7 @@ const MOST: usize = 200;
 /// The waiters of one connection, by key.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    /// Whether nobody ever tells us that a lock is free.
+    /// Whether nobody ever notifies us that a lock is free.
     polled: bool,
     by_key: BTreeMap<LockKey, KeyWaiters>,
     agenda: Agenda<LockKey>,
@@ -64,7 +64,7 @@ impl Waiters {
         now.after(ends.min(usual))
     }
 
-    /// Whether nobody tells those who wait.
+    /// Whether nobody notifies those who wait.
     pub(crate) fn are_polled(&self) -> bool {
         self.polled
     }
@@ -74,13 +74,13 @@ impl Waiters {
         self.by_key.contains_key(key)
     }
 
-    /// A waiter has been told that it is in the queue.
+    /// A waiter knows that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         let at = self.next(&ticket.terms.key, now, line);
         self.join_later(ticket, at);
     }
 
-    /// A waiter wants to know where it stands, at `at` or before.
+    /// A waiter wants to know its position, at `at` or before.
     pub(crate) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
         let key = &ticket.terms.key;
         if let Some(waiting) = self.by_key.get_mut(key) {

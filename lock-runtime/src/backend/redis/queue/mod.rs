@@ -144,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// Asks where they stand, unless nothing may come of that yet.
+    /// Asks for their positions, unless nothing may come of that yet.
     fn ask(&mut self, now: Moment, tickets: Vec<Ticket>) {
         match self.quarantines.of(&tickets[0].terms.key) {
             Some(quarantine) => self.waiters.answered(&tickets, quarantine.ends),
@@ -347,7 +347,7 @@ impl Queue {
         };
         let Ok(token) = token else {
             if matches!(claim.stage, Stage::Chained { .. }) {
-                // It is told that it is gone when it asks.
+                // It learns that it is gone when it asks.
                 let ticket = claim.ticket.clone();
                 self.unsure(&ticket, now.after(PAUSE));
             }
@@ -408,13 +408,13 @@ impl Queue {
         self.calls.push(Sent::new(call, at));
     }
 
-    /// The claim that has the token of a ticket, which in a chain is passed on with the lock.
+    /// The claim that has the token of a ticket.
     fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
         let id = self.ids.get(&ticket.token)?;
         self.claims.get_mut(id)
     }
 
-    /// The claim, if it still wants to know where it stands.
+    /// The claim, if it still wants to know its position.
     fn asks(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
         let claim = self.claim(ticket);
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))

@@ -37,7 +37,7 @@ impl Queue {
         self.down.as_ref().or_else(quarantine)
     }
 
-    /// Those who want a lock are told that they have to wait.
+    /// Those who want a lock hear that they have to wait.
     pub(super) fn tell_of_quarantine(&mut self) {
         let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
         for id in self.claims.ids(wants) {

@@ -61,7 +61,7 @@ pub(super) enum Part {
     Lost,
     /// It will never grant it.
     Failed,
-    /// It was told to let go: whether it was ours, or `None` before it has answered.
+    /// It was asked to let go: whether it was ours, or `None` before it has answered.
     Left(Option<Result<bool, Cause>>),
 }
 

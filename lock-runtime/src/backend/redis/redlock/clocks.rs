@@ -16,7 +16,7 @@ pub(crate) fn ahead(shows: Duration, now: Moment) -> i64 {
 pub(crate) struct Clocks {
     /// By how many µs each is ahead of ours.
     ahead: Vec<Option<i64>>,
-    /// The same of the machine's clock, which counts before any server has told.
+    /// The same of the machine's clock, which counts before any server has answered.
     machine: i64,
     last: u64,
 }
@@ -61,7 +61,7 @@ mod tests {
     fn one_clock_that_is_wrong_moves_nobody() {
         let mut clocks = Clocks::new(3, 5);
         let now = |micros: u64| Moment::from_nanos(micros * 1000);
-        assert_eq!(clocks.position(now(100)), 105, "nobody has told yet");
+        assert_eq!(clocks.position(now(100)), 105, "nobody has answered yet");
         for (server, ahead) in [1_000, 9_000_000, 1_002].into_iter().enumerate() {
             clocks.learn(server, ahead);
         }

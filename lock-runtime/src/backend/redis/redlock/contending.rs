@@ -35,7 +35,7 @@ impl Coordinator {
             if is_try && named >= majority {
                 return self.busy(id);
             }
-            // One that tries once would be told that it is held.
+            // One that tries once would hear that it is held.
             if !is_try {
                 let holder = holder.cloned().map(Box::new);
                 self.claims.report(Outcome::Waiting { id, holder });

@@ -39,7 +39,7 @@ pub(super) struct Claim {
     pub(super) discarded: Option<Entry>,
     /// Whether it has yet to be confirmed that those behind are notified.
     pub(super) announcing: bool,
-    /// How often in turn its node could not be created since nothing stood above it.
+    /// How often in turn its node could not be created since nothing was above it.
     pub(super) without_above: u32,
     /// Why that could not be created.
     pub(super) above_refused: Option<Refusal>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Queue;
 use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
-use crate::backend::zookeeper::call::{To, cause};
+use crate::backend::zookeeper::call::{Recipient, cause};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::backend::zookeeper::session::Session;
@@ -40,7 +40,7 @@ impl Queue {
     /// Asks again for everything whose answer was lost.
     fn resume(&mut self, seen: i64) {
         for op in self.watches.renew(seen) {
-            self.requests.send(op, To::Nobody);
+            self.requests.send(op, Recipient::Nobody);
         }
         self.requests.discard_leftovers();
         for id in self.claims.ids(|_| true) {
@@ -83,7 +83,7 @@ impl Queue {
         };
         claim.stage = Stage::Finding;
         let path = self.requests.paths.lock(&claim.terms.key);
-        self.requests.send(Op::Sync { path }, To::Nobody);
+        self.requests.send(Op::Sync { path }, Recipient::Nobody);
         self.look(id, false);
     }
 
@@ -94,14 +94,14 @@ impl Queue {
     }
 
     /// The answer to a call will not come.
-    pub(in super::super) fn unanswered(&mut self, to: To) {
+    pub(in super::super) fn unanswered(&mut self, to: Recipient) {
         match to {
-            To::Claim(turn, _) => {
+            Recipient::Claim(turn, _) => {
                 if let Some(claim) = self.claims.in_turn(turn) {
                     claim.unanswered = true;
                 }
             }
-            To::Leftover(path) => self.requests.not_discarded(path),
+            Recipient::Leftover(path) => self.requests.not_discarded(path),
             _ => {}
         }
     }

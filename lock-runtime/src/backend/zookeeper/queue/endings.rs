@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Queue;
 use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
-use crate::backend::zookeeper::call::{Step, To, cause};
+use crate::backend::zookeeper::call::{Recipient, Step, cause};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Refusal;
 use crate::base::clock::Moment;
@@ -83,7 +83,7 @@ impl Queue {
                 data: claim.cooldown_data(cooldown),
             },
         };
-        self.requests.send(op, To::Claim(turn, Step::Leave));
+        self.requests.send(op, Recipient::Claim(turn, Step::Leave));
     }
 
     /// The server has answered to that.

@@ -20,7 +20,7 @@ mod watches;
 use std::fmt;
 use std::sync::Arc;
 
-use super::call::{Call, Step, To};
+use super::call::{Call, Recipient, Step};
 use super::protocol::entry::Entry;
 use super::protocol::op::{Mode, Op};
 use super::protocol::paths::Paths;
@@ -44,7 +44,7 @@ pub(super) struct Queue {
     requests: Requests,
     tails: Tails,
     watches: Watches,
-    /// The server's clock, as it was told last.
+    /// The server's clock, as it was heard last.
     server_time: i64,
 }
 
@@ -116,7 +116,7 @@ impl Queue {
         if let Some(session) = &mut self.session
             && session.next_heartbeat().is_some_and(|at| at <= now)
         {
-            self.requests.write_session(session, To::Heartbeat);
+            self.requests.write_session(session, Recipient::Heartbeat);
             session.sent(now);
         }
     }
@@ -156,7 +156,7 @@ impl Queue {
         let key = &claim.terms.key;
         if and_above {
             for op in self.requests.paths.above_lock(key) {
-                self.requests.send(op, To::Above(id));
+                self.requests.send(op, Recipient::Above(id));
             }
         }
         let stem = Entry::stem(claim.terms.kind, claim.token);
@@ -165,16 +165,16 @@ impl Queue {
             data: claim.data(session.timeout),
             mode: Mode::InLine,
         };
-        self.requests.send(op, To::Claim(turn, Step::Create));
+        self.requests.send(op, Recipient::Claim(turn, Step::Create));
         if self.comes(id) {
-            self.ask_line(id, Step::Line { watched: false });
+            self.ask_queue(id, Step::Queue { watched: false });
         }
     }
 
     /// Looks at the queue again.
     fn look(&mut self, id: LeaseId, watched: bool) {
         self.claims.next_turn(id);
-        self.ask_line(id, Step::Line { watched });
+        self.ask_queue(id, Step::Queue { watched });
     }
 
     /// Looks whether the claim's own node is still there, and watches it.
@@ -184,7 +184,7 @@ impl Queue {
         }
     }
 
-    fn ask_line(&mut self, id: LeaseId, step: Step) {
+    fn ask_queue(&mut self, id: LeaseId, step: Step) {
         let turn = self.claims.turn(id);
         if let Some(claim) = self.claims.get(&id) {
             self.requests.list(claim, turn, step);
@@ -204,7 +204,7 @@ impl Queue {
 
     fn ask_time(&mut self) {
         if let Some(session) = &self.session {
-            self.requests.write_session(session, To::Time);
+            self.requests.write_session(session, Recipient::Time);
         }
     }
 }

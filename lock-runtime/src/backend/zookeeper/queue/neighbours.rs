@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::claim::{Claim, Stage};
 use super::{Entry, Queue};
 use crate::backend::claims::Claims;
-use crate::backend::zookeeper::call::{Step, To};
+use crate::backend::zookeeper::call::{Recipient, Step};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{Change, Message};
 use crate::types::key::LockKey;
@@ -118,7 +118,7 @@ impl Queue {
             Some(node) => {
                 let path = self.requests.paths.lock(&claim.terms.key);
                 let watch = false;
-                let to = To::Claim(self.claims.next_turn(id), Step::Changed);
+                let to = Recipient::Claim(self.claims.next_turn(id), Step::Changed);
                 self.requests.send(Op::Read { path, watch }, to);
                 // Its own node may be gone, too. That it is there after the change shows that
                 // the fence, the number of the change, is smaller than that of who comes later.

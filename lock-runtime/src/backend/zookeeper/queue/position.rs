@@ -10,7 +10,7 @@ use super::claim::{Claim, Node, Stage};
 use super::{Entry, Queue};
 use crate::backend::Outcome;
 use crate::backend::queue_order::Position;
-use crate::backend::zookeeper::call::{Step, To};
+use crate::backend::zookeeper::call::{Recipient, Step};
 use crate::backend::zookeeper::protocol::entry::{self, holders};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Stat;
@@ -22,14 +22,14 @@ use crate::types::terms::LeaseId;
 
 /// The queue of a lock after a change of this number.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Line<'a> {
+pub(super) struct Snapshot<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) changed: i64,
 }
 
 /// Who waits in a queue, besides so many of ours.
-fn crowd(line: &[Entry], ours: usize) -> Crowd {
-    let waiters = line.len().saturating_sub(holders(line) + ours);
+fn crowd(queue: &[Entry], ours: usize) -> Crowd {
+    let waiters = queue.len().saturating_sub(holders(queue) + ours);
     Crowd {
         waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
         longest: Duration::ZERO,
@@ -38,27 +38,27 @@ fn crowd(line: &[Entry], ours: usize) -> Crowd {
 
 impl Queue {
     /// A try that finds somebody in the queue does not enter it.
-    pub(super) fn tried(&mut self, id: LeaseId, line: &[Entry]) {
+    pub(super) fn tried(&mut self, id: LeaseId, queue: &[Entry]) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+        let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
         match (
             Position::of_newcomer(&kinds, claim.terms.kind),
-            line.first(),
+            queue.first(),
         ) {
             (Position::OtherPermits(held), _) => self.other_permits(id, held),
             (Position::Behind(_) | Position::Next, Some(_)) => {
-                claim.crowd = crowd(line, 0);
-                self.refuse(id, line);
+                claim.crowd = crowd(queue, 0);
+                self.refuse(id, queue);
             }
             _ => self.create(id, false),
         }
     }
 
     /// It has looked at the queue.
-    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, line: Line<'_>, watched: bool) {
-        let Line { entries, changed } = line;
+    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, queue: Snapshot<'_>, watched: bool) {
+        let Snapshot { entries, changed } = queue;
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -104,12 +104,12 @@ impl Queue {
     }
 
     /// Looks for a node whose creation was not confirmed.
-    fn search(&mut self, id: LeaseId, line: &[Entry]) {
+    fn search(&mut self, id: LeaseId, queue: &[Entry]) {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
         let ours = |it: &&Entry| it.token == claim.token && !it.rests;
-        match line.iter().find(ours) {
+        match queue.iter().find(ours) {
             Some(entry) => self.ask_entry(id, *entry, false, Step::Found(*entry)),
             None if claim.unwanted => self.released(id, Ok(false)),
             None => self.begin(id),
@@ -173,7 +173,7 @@ impl Queue {
             let path = self.requests.path(claim, node.entry);
             let data = claim.data(session.timeout);
             self.requests
-                .send(Op::Write { path, data }, To::Announcement(id));
+                .send(Op::Write { path, data }, Recipient::Announcement(id));
         }
     }
 
@@ -202,18 +202,18 @@ impl Queue {
     }
 
     /// A try ends as soon as it is known who holds the lock.
-    fn refuse(&mut self, id: LeaseId, line: &[Entry]) {
+    fn refuse(&mut self, id: LeaseId, queue: &[Entry]) {
         self.claims.next_turn(id);
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         claim.stage = Stage::Refused;
         claim.node = None;
-        if let Some(first) = line.get(holders(line)) {
+        if let Some(first) = queue.get(holders(queue)) {
             self.ask_time();
             self.ask_entry(id, *first, false, Step::Waiter(*first));
         }
-        self.ask_entry(id, line[0], false, Step::Front(line[0]));
+        self.ask_entry(id, queue[0], false, Step::Front(queue[0]));
     }
 
     fn other_permits(&mut self, id: LeaseId, held: u32) {

@@ -3,30 +3,35 @@
 use std::time::Duration;
 
 use super::claim::{Claim, Node, Stage};
-use super::position::Line;
+use super::position::Snapshot;
 use super::{Entry, Queue};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
-use crate::backend::zookeeper::call::{Step, To, cause};
+use crate::backend::zookeeper::call::{Recipient, Step, cause};
 use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
-/// How often what stands above a lock is created before it counts that this is refused.
+/// How often what is above a lock is created before it counts that this is refused.
 const ATTEMPTS: u32 = 3;
 
 impl Queue {
     /// The server has answered.
-    pub(in super::super) fn replied(&mut self, now: Moment, to: To, reply: Result<Reply, Refusal>) {
+    pub(in super::super) fn replied(
+        &mut self,
+        now: Moment,
+        to: Recipient,
+        reply: Result<Reply, Refusal>,
+    ) {
         match (to, reply) {
-            (To::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
-            (To::Heartbeat, Ok(_)) => self.beaten(),
-            (To::Heartbeat, Err(refusal)) => self.beat_refused(now, refusal),
-            (To::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
-            (To::Above(id), Err(refusal)) => self.above_refused(id, refusal),
-            (To::Announcement(id), reply) => self.announced(id, reply.err()),
-            (To::Leftover(_), Ok(_) | Err(Refusal::NoNode)) => {}
-            (To::Leftover(path), Err(_)) => self.requests.not_discarded(path),
+            (Recipient::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
+            (Recipient::Heartbeat, Ok(_)) => self.beaten(),
+            (Recipient::Heartbeat, Err(refusal)) => self.beat_refused(now, refusal),
+            (Recipient::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
+            (Recipient::Above(id), Err(refusal)) => self.above_refused(id, refusal),
+            (Recipient::Announcement(id), reply) => self.announced(id, reply.err()),
+            (Recipient::Leftover(_), Ok(_) | Err(Refusal::NoNode)) => {}
+            (Recipient::Leftover(path), Err(_)) => self.requests.not_discarded(path),
             _ => {}
         }
     }
@@ -43,19 +48,19 @@ impl Queue {
                 self.tried(id, &Entry::line(&names));
             }
             (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
-            (Step::Line { watched }, Ok(Reply::Children { names, changed })) => {
+            (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
                 if watched {
                     let path = self.requests.paths.lock(&claim.terms.key);
                     self.watches.children(path, id);
                 }
-                let line = Line {
+                let queue = Snapshot {
                     entries: &Entry::line(&names),
                     changed,
                 };
-                self.looked(now, id, line, watched);
+                self.looked(now, id, queue, watched);
             }
-            (Step::Line { .. }, Err(Refusal::NoNode)) => {
-                self.looked(now, id, Line::default(), false);
+            (Step::Queue { .. }, Err(Refusal::NoNode)) => {
+                self.looked(now, id, Snapshot::default(), false);
             }
             (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
@@ -98,7 +103,7 @@ impl Queue {
         }
     }
 
-    /// Its node cannot be created where nothing stands above it.
+    /// Its node cannot be created where nothing is above it.
     fn nothing_above(&mut self, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

@@ -3,7 +3,7 @@
 use super::Entry;
 use super::claim::Claim;
 use crate::backend::claims::Turn;
-use crate::backend::zookeeper::call::{Call, Step, To};
+use crate::backend::zookeeper::call::{Call, Recipient, Step};
 use crate::backend::zookeeper::protocol::op::{Mode, Op};
 use crate::backend::zookeeper::protocol::paths::Paths;
 use crate::backend::zookeeper::session::Session;
@@ -25,7 +25,7 @@ impl Requests {
         }
     }
 
-    pub(super) fn send(&mut self, op: Op, to: To) {
+    pub(super) fn send(&mut self, op: Op, to: Recipient) {
         self.calls.push(Call::new(op, to));
     }
 
@@ -43,8 +43,8 @@ impl Requests {
     /// Reads who is in the queue of a lock.
     pub(super) fn list(&mut self, claim: &Claim, turn: Turn, step: Step) {
         let path = self.paths.lock(&claim.terms.key);
-        let watch = step == Step::Line { watched: true };
-        self.send(Op::Children { path, watch }, To::Claim(turn, step));
+        let watch = step == Step::Queue { watched: true };
+        self.send(Op::Children { path, watch }, Recipient::Claim(turn, step));
     }
 
     /// Reads a node of the queue of a lock.
@@ -57,24 +57,24 @@ impl Requests {
         step: Step,
     ) {
         let path = self.path(claim, entry);
-        self.send(Op::Read { path, watch }, To::Claim(turn, step));
+        self.send(Op::Read { path, watch }, Recipient::Claim(turn, step));
     }
 
     /// Creates the node to which heartbeats are written.
     pub(super) fn create_session(&mut self, session: &Session) {
         for op in self.paths.above_session() {
-            self.send(op, To::Nobody);
+            self.send(op, Recipient::Nobody);
         }
         let op = Op::Create {
             path: self.paths.session(&session.identity),
             data: Vec::new(),
             mode: Mode::Ephemeral,
         };
-        self.send(op, To::Session);
+        self.send(op, Recipient::Session);
     }
 
     /// Writes to that node.
-    pub(super) fn write_session(&mut self, session: &Session, to: To) {
+    pub(super) fn write_session(&mut self, session: &Session, to: Recipient) {
         let path = self.paths.session(&session.identity);
         let data = Vec::new();
         self.send(Op::Write { path, data }, to);
@@ -82,7 +82,7 @@ impl Requests {
 
     /// Deletes a node, however long it takes.
     pub(super) fn discard(&mut self, path: String) {
-        let to = To::Leftover(path.clone());
+        let to = Recipient::Leftover(path.clone());
         self.send(Op::Delete { path }, to);
     }
 

@@ -318,7 +318,7 @@ fn renewals_are_answered_from_one_heartbeat() {
         scene.now = start.after(TIMEOUT / 4 * beat);
         scene.queue.tick(scene.now);
         let call = scene.queue.calls().remove(0);
-        assert!(matches!(call.to, To::Heartbeat));
+        assert!(matches!(call.to, Recipient::Heartbeat));
         assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
         scene.reply(call, Ok(Reply::Stat(Stat::default())));
     }
@@ -344,7 +344,7 @@ fn to_connect_again_prolongs_no_lease() {
     assert_eq!(scene.queue.session().unwrap().deadline(), deadline);
     scene.queue.tick(scene.now);
     let beat = scene.queue.calls().pop().unwrap();
-    assert!(matches!(beat.to, To::Heartbeat), "at once");
+    assert!(matches!(beat.to, Recipient::Heartbeat), "at once");
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
     let renewed = scene.outcomes();
     let [Outcome::Renewed { since, .. }] = renewed[..] else {
@@ -356,7 +356,7 @@ fn to_connect_again_prolongs_no_lease() {
 /// What is written to a node of the line.
 fn announcement(calls: Vec<Call>) -> Option<Call> {
     let mut calls = calls.into_iter();
-    calls.find(|it| matches!(it.to, To::Announcement(ID)))
+    calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
 }
 
 #[test]
