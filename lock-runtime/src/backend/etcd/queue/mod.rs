@@ -32,9 +32,8 @@ use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
 use lease::SessionEvent;
 use order::PAUSE;
-pub(crate) use order::{Order, Recipient, Seen, Step};
+pub(crate) use order::{Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
-pub(crate) use watches::Watch;
 use watches::Watches;
 
 /// A lock that is held no longer needs no watch of its own.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::watches::Watch;
 use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::call::Sent;
+use crate::backend::etcd::protocol::keys::Span;
 use crate::base::clock::Moment;
 use crate::types::query::QueryId;
 
@@ -46,6 +46,16 @@ pub(crate) enum Order {
     Call(Sent<Recipient>),
     Watch(Watch),
     Unwatch(u64),
+}
+
+/// A key or a span that is watched, from a revision on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Watch {
+    pub(crate) id: u64,
+    pub(crate) span: Span,
+    pub(crate) from: i64,
+    /// Whether writing counts, or deletions alone.
+    pub(crate) writes: bool,
 }
 
 /// What a watch has seen.

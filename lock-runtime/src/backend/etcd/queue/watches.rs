@@ -1,19 +1,9 @@
 //! What claims watch, and what is to be asked of the server about that.
 
-use super::order::Order;
+use super::order::{Order, Watch};
 use crate::backend::etcd::protocol::keys::Span;
 use crate::base::numbers::Numbered;
 use crate::types::terms::LeaseId;
-
-/// A key or a span that is watched, from a revision on.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Watch {
-    pub(crate) id: u64,
-    pub(crate) span: Span,
-    pub(crate) from: i64,
-    /// Whether writing counts, or deletions alone.
-    pub(crate) writes: bool,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Watches {

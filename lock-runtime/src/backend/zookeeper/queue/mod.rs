@@ -13,6 +13,7 @@ mod neighbours;
 mod position;
 mod replies;
 mod requests;
+mod tails;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -32,8 +33,8 @@ use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
-use neighbours::Tails;
 use requests::Requests;
+use tails::Tails;
 use watches::Watches;
 
 /// All acquisitions of a manager.

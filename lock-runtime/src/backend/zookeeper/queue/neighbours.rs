@@ -5,36 +5,17 @@
 //! one of ours therefore waits for that one; and when that one has held the lock and is
 //! gone, nobody is ahead any more.
 
-use std::collections::HashMap;
-
 use super::claim::{Claim, Stage};
 use super::{Entry, Queue};
-use crate::backend::claims::Claims;
 use crate::backend::zookeeper::call::{Recipient, Step};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{Change, Message};
-use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
 /// Whether its position follows from that of the one right ahead of it.
 fn is_plain(claim: &Claim) -> bool {
     claim.terms.kind == Kind::Exclusive && !claim.terms.wait.is_try()
-}
-
-/// The acquisition of ours that came last in each queue.
-#[derive(Default)]
-pub(super) struct Tails(HashMap<LockKey, LeaseId>);
-
-impl Tails {
-    /// Another one comes; gives out the one before it.
-    fn add(&mut self, key: &LockKey, id: LeaseId, claims: &Claims<Claim>) -> Option<LeaseId> {
-        if self.0.len() > 2 * claims.len() + 16 {
-            self.0.retain(|_, id| claims.get(id).is_some());
-        }
-        let before = self.0.insert(key.clone(), id)?;
-        (before != id && claims.get(&before).is_some()).then_some(before)
-    }
 }
 
 impl Queue {

@@ -1,9 +1,9 @@
 //! What is to be sent to the server.
 
-use super::Entry;
 use super::claim::Claim;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Call, Recipient, Step};
+use crate::backend::zookeeper::protocol::entry::Entry;
 use crate::backend::zookeeper::protocol::op::{Mode, Op};
 use crate::backend::zookeeper::protocol::paths::Paths;
 use crate::backend::zookeeper::session::Session;
