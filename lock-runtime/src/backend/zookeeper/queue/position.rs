@@ -119,6 +119,7 @@ impl Queue {
     /// Starts over with a fresh token, and with nothing that an earlier session knows of.
     pub(super) fn start_over(&mut self, id: LeaseId) {
         self.claims.next_turn(id);
+        self.claims.reschedule(None, id);
         if let Some(token) = self.claims.fresh_token(id)
             && let Some(claim) = self.claims.get_mut(&id)
         {
