@@ -90,6 +90,16 @@
 //! | `zookeeper` | no | locks that a failover does not forget, `zookeeper://` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What only some stores need is compiled for all; with every store, what none needs is found.
+#![cfg_attr(
+    not(all(
+        feature = "etcd",
+        feature = "redis",
+        feature = "tls",
+        feature = "zookeeper"
+    )),
+    allow(dead_code)
+)]
 
 mod api;
 mod backend;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::bounds;
-use crate::backend::Target;
-#[cfg(feature = "tls")]
-use crate::backend::check_tls;
 use crate::backend::setup::Setup;
+#[cfg(feature = "tls")]
+use crate::backend::target::check_tls;
+use crate::backend::{Quarantine, Target};
 use crate::base::clock::Clock;
 use crate::driver::Limits;
 use crate::types::credentials::{Credentials, Provider};
@@ -289,7 +289,7 @@ impl LockConfig {
         if self.replicas > 0 && !target.has_replicas() {
             return Err(can.lacks("replicas"));
         }
-        if self.quarantine.is_some() && !target.has_quarantine() {
+        if self.quarantine.is_some() && target.quarantine() == Quarantine::Never {
             return Err(can.lacks("quarantine"));
         }
         #[cfg(feature = "tls")]
@@ -299,7 +299,7 @@ impl LockConfig {
 
     /// The longest lease that a server may have forgotten, if it is waited for.
     pub(crate) fn longest_ttl(&self) -> Option<Duration> {
-        if !self.target.needs_quarantine() {
+        if self.target.quarantine() != Quarantine::UnlessZero {
             return self.quarantine;
         }
         let longest = self.quarantine.unwrap_or(self.ttl);

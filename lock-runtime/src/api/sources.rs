@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use crate::api::config::LockConfig;
 use crate::api::named;
+#[cfg(feature = "redis")]
+use crate::backend::redis;
 use crate::backend::target;
 use crate::types::error::LockError;
 use crate::types::url::Url;
@@ -43,7 +45,7 @@ impl LockConfig {
     /// server is named twice, or if there are not 3, 5 or 7.
     #[cfg(feature = "redis")]
     pub fn redlock<U: AsRef<str>>(servers: impl IntoIterator<Item = U>) -> Result<Self, LockError> {
-        Ok(Self::at(target::independent(servers)?))
+        Ok(Self::at(redis::target::independent(servers)?))
     }
 
     /// The settings from the environment: `LOCK_URL`, and `LOCK_PREFIX`, `LOCK_TTL` and

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -46,7 +47,9 @@ struct Line {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
-pub(crate) fn target(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+pub(crate) const SCHEMES: &[Scheme] = &[Scheme::plain("chalkboard:", target)];
+
+fn target(_url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Blank))
 }
 

@@ -4,30 +4,21 @@
 pub(crate) mod capabilities;
 #[cfg(test)]
 pub(crate) mod chalkboard;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-#[cfg_attr(
-    not(all(feature = "etcd", feature = "redis", feature = "zookeeper")),
-    allow(dead_code, reason = "each store has use for another part of it")
-)]
 pub(crate) mod claims;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod latency;
 pub(crate) mod memory;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod name;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+pub(crate) mod scheme;
 pub(crate) mod setup;
 pub(crate) mod target;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod token;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod transport;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;
@@ -47,8 +38,6 @@ use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 use crate::types::query::{Found, Query, QueryId};
 use crate::types::terms::{LeaseId, Terms};
-#[cfg(feature = "tls")]
-use crate::types::tls::Tls;
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.
@@ -57,7 +46,6 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// The hosts that connections are encrypted to; none where they are not encrypted.
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -67,33 +55,24 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
         false
     }
 
-    /// Whether it can wait until locks have ended that a server may have forgotten.
-    fn has_quarantine(&self) -> bool {
-        false
-    }
-
-    /// Whether it does so unless that is switched off.
-    fn needs_quarantine(&self) -> bool {
-        false
+    /// Whether it waits until locks have ended that a server may have forgotten.
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::Never
     }
 
     /// Connects, or says why it cannot.
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a>;
 }
 
-/// Checks how connections to a store are to be encrypted; reads the files that it names.
-#[cfg(feature = "tls")]
-pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), LockError> {
-    let hosts = target.encrypted_hosts();
-    if hosts.is_empty() && tls.is_some() {
-        return Err(LockError::invalid(
-            "tls",
-            "the URL's scheme does not encrypt: write `rediss://`, `valkeys://`, `zookeepers://` or `etcds://`",
-        ));
-    }
-    #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-    transport::tls::check(&tls.cloned().unwrap_or_default(), &hosts)?;
-    Ok(())
+/// When a store keeps a quarantine after the start of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quarantine {
+    /// It cannot.
+    Never,
+    /// If the setting asks for it.
+    IfSet,
+    /// Unless the setting is zero.
+    UnlessZero,
 }
 
 pub(crate) type Connecting<'a> =
@@ -122,10 +101,6 @@ pub(crate) enum Request {
 /// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
-#[cfg_attr(
-    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-    allow(dead_code)
-)]
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
     /// was asked for; a renewal makes it whole.

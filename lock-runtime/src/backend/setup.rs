@@ -12,39 +12,19 @@ pub(crate) struct Setup {
     /// What every name in the store begins with.
     pub(crate) prefix: Box<str>,
     /// The ttl of locks that name none, for stores whose locks share a lease.
-    #[cfg_attr(not(feature = "zookeeper"), allow(dead_code))]
     pub(crate) ttl: Duration,
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) connect_timeout: Duration,
     /// Whether to connect in the background.
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) lazy: bool,
     /// How many connections to keep, where the store keeps any.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) pool_size: usize,
     /// How many replicas have to have what counts.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) replicas: usize,
     /// The longest lease that a server may forget, if it is waited for.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
     /// Where user and password come from, unless they stand in the URL.
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) tls: Option<Tls>,
 }

@@ -1,50 +1,35 @@
-//! Which store a URL names: one line for each scheme.
+//! Which store a URL names: one line for each store, which lists its own schemes.
 
 use std::sync::Arc;
 
-use crate::backend::{self, Target};
+use crate::backend::Target;
+use crate::backend::scheme::Scheme;
+#[cfg(feature = "tls")]
+use crate::backend::transport;
 use crate::types::error::LockError;
+#[cfg(feature = "tls")]
+use crate::types::tls::Tls;
 use crate::types::url::Url;
 
-#[cfg(feature = "etcd")]
-use crate::backend::etcd;
-#[cfg(all(feature = "etcd", feature = "tls"))]
-use crate::backend::etcd::tls as etcds;
-#[cfg(feature = "redis")]
-use crate::backend::redis::target as redis;
-#[cfg(all(feature = "redis", feature = "tls"))]
-use crate::backend::redis::target as rediss;
-#[cfg(feature = "redis")]
-pub(crate) use crate::backend::redis::target::independent;
-#[cfg(feature = "zookeeper")]
-use crate::backend::zookeeper;
-#[cfg(all(feature = "tls", feature = "zookeeper"))]
-use crate::backend::zookeeper::tls as zookeepers;
-
-type Parse = fn(&mut Url) -> Result<Arc<dyn Target>, LockError>;
-
-/// How the URLs of a store begin, and what reads them.
-const STORES: &[(&str, Parse)] = &[
-    ("memory:", backend::memory::target),
-    ("redis://", redis::tcp),
-    ("valkey://", redis::tcp),
-    ("rediss://", rediss::tls),
-    ("valkeys://", rediss::tls),
-    ("redis+unix://", redis::unix),
-    ("redis+sentinel://", redis::sentinel),
-    ("rediss+sentinel://", rediss::sentinel_tls),
-    ("redis+cluster://", redis::cluster),
-    ("rediss+cluster://", rediss::cluster_tls),
-    ("redis+redlock://", redis::redlock),
-    ("rediss+redlock://", rediss::redlock_tls),
-    ("redis+setnx://", redis::setnx),
-    ("rediss+setnx://", rediss::setnx_tls),
-    ("etcd://", etcd::tcp),
-    ("etcds://", etcds),
-    ("zookeeper://", zookeeper::tcp),
-    ("zookeepers://", zookeepers),
+/// The schemes of each store that this build has.
+const STORES: &[&[Scheme]] = &[
+    super::memory::SCHEMES,
+    #[cfg(feature = "redis")]
+    super::redis::target::SCHEMES,
+    #[cfg(feature = "etcd")]
+    super::etcd::SCHEMES,
+    #[cfg(feature = "zookeeper")]
+    super::zookeeper::SCHEMES,
     #[cfg(test)]
-    ("chalkboard:", backend::chalkboard::target),
+    super::chalkboard::SCHEMES,
+];
+
+/// How the schemes of a store begin that has a feature of its own, and that feature.
+const FEATURES: &[(&str, &str)] = &[
+    ("redis", "redis"),
+    ("valkey", "redis"),
+    ("etcd", "etcd"),
+    ("zookeeper", "zookeeper"),
 ];
 
 /// Schemes that other libraries know, and what to write instead.
@@ -71,126 +56,57 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Stands in for a store whose feature is off.
-#[cfg(not(feature = "redis"))]
-mod redis {
-    use super::{Arc, LockError, Target, Url, left_out};
-
-    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-
-    pub(super) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-
-    pub(super) fn redlock(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-
-    pub(super) fn setnx(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-
-    pub(super) fn sentinel(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-
-    pub(super) fn cluster(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("redis")
-    }
-}
-
-#[cfg(not(all(feature = "redis", feature = "tls")))]
-mod rediss {
-    use super::{Arc, LockError, Target, Url, left_out};
-
-    /// The first feature that is missing.
-    const MISSING: &str = if cfg!(feature = "redis") {
-        "tls"
-    } else {
-        "redis"
-    };
-
-    pub(super) fn tls(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out(MISSING)
-    }
-
-    pub(super) use {
-        tls as cluster_tls, tls as redlock_tls, tls as sentinel_tls, tls as setnx_tls,
-    };
-}
-
-#[cfg(not(feature = "etcd"))]
-mod etcd {
-    use super::{Arc, LockError, Target, Url, left_out};
-
-    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("etcd")
-    }
-}
-
-#[cfg(not(all(feature = "etcd", feature = "tls")))]
-fn etcds(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out(if cfg!(feature = "etcd") {
-        "tls"
-    } else {
-        "etcd"
-    })
-}
-
-#[cfg(not(feature = "zookeeper"))]
-mod zookeeper {
-    use super::{Arc, LockError, Target, Url, left_out};
-
-    pub(super) fn tcp(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-        left_out("zookeeper")
-    }
-}
-
-#[cfg(not(all(feature = "tls", feature = "zookeeper")))]
-fn zookeepers(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    left_out(if cfg!(feature = "zookeeper") {
-        "tls"
-    } else {
-        "zookeeper"
-    })
-}
-
-#[cfg(not(all(
-    feature = "etcd",
-    feature = "redis",
-    feature = "tls",
-    feature = "zookeeper"
-)))]
-fn left_out(feature: &str) -> Result<Arc<dyn Target>, LockError> {
-    let reason = format!(
-        "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"
-    );
-    Err(LockError::invalid("url", reason))
+fn schemes() -> impl Iterator<Item = &'static Scheme> {
+    STORES.iter().copied().flatten()
 }
 
 /// Where the locks of a URL are kept; takes the store's own parameters out of it.
 pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    let scheme = |start: &'static str| start.split(':').next();
-    let named = Some(&*url.scheme);
-    if let Some((_, parse)) = STORES.iter().find(|(start, _)| scheme(start) == named) {
-        return parse(url);
-    }
-    // The scheme is not shown: in a URL without one, it is a user's name.
-    let unsupported = UNSUPPORTED
-        .iter()
-        .find(|(schemes, _)| schemes.contains(&&*url.scheme));
-    Err(match unsupported {
-        Some((_, instead)) => LockError::invalid("url", instead),
-        None => LockError::invalid("url", unknown()),
-    })
+    let reason = match schemes().find(|it| it.name() == url.scheme) {
+        Some(scheme) if scheme.encrypted && !cfg!(feature = "tls") => without("tls"),
+        Some(scheme) => return (scheme.parse)(url, scheme.encrypted),
+        None => unknown(&url.scheme),
+    };
+    Err(LockError::invalid("url", reason))
 }
 
-fn unknown() -> String {
-    let starts: Vec<_> = STORES
-        .iter()
-        .map(|(start, _)| format!("`{start}`"))
-        .collect();
-    format!("it must begin with one of {}", starts.join(", "))
+/// What to write in place of a scheme that no store has. It is not repeated: in a URL without a
+/// scheme, it is a user's name.
+fn unknown(scheme: &str) -> String {
+    let mut unsupported = UNSUPPORTED.iter();
+    if let Some((_, instead)) = unsupported.find(|(schemes, _)| schemes.contains(&scheme)) {
+        return (*instead).to_owned();
+    }
+    let begins = |(start, _): &&(&str, &str)| scheme.starts_with(start);
+    if let Some((start, feature)) = FEATURES.iter().find(begins) {
+        if !schemes().any(|it| it.start.starts_with(start)) {
+            return without(feature);
+        }
+    }
+    format!("it must begin with one of {}", listed(|_| true))
+}
+
+fn without(feature: &str) -> String {
+    format!(
+        "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"
+    )
+}
+
+/// Checks how connections to a store are to be encrypted; reads the files that it names.
+#[cfg(feature = "tls")]
+pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), LockError> {
+    let hosts = target.encrypted_hosts();
+    if hosts.is_empty() && tls.is_some() {
+        let encrypted = listed(|scheme| scheme.encrypted);
+        let reason = format_args!("the URL's scheme does not encrypt; these do: {encrypted}");
+        return Err(LockError::invalid("tls", reason));
+    }
+    transport::tls::check(&tls.cloned().unwrap_or_default(), &hosts)?;
+    Ok(())
+}
+
+fn listed(which: impl Fn(&Scheme) -> bool) -> String {
+    let starts = schemes().filter(|scheme| which(scheme));
+    let starts: Vec<_> = starts.map(|scheme| format!("`{}`", scheme.start)).collect();
+    starts.join(", ")
 }

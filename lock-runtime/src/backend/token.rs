@@ -12,7 +12,6 @@ pub(crate) struct Token(u128);
 
 impl Token {
     /// A fresh token.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         fill(&mut bytes)?;

@@ -192,14 +192,12 @@ pub(crate) fn released(terms: &Terms, end: End, took: Duration, result: &Result<
     }
 }
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) fn connected(connection: usize) {
     info!(target: "lock_runtime", parent: None, connection, "connect");
     #[cfg(feature = "metrics")]
     metrics::connected();
 }
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) fn disconnected(connection: usize, cause: &Cause) {
     warn!(target: "lock_runtime", parent: None, connection, error = %cause, "disconnect");
     #[cfg(feature = "metrics")]

@@ -147,14 +147,12 @@ pub(super) fn overran(terms: &Terms) {
     of!(terms, counter!(OVERRUNS)).increment(1);
 }
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(super) fn connected() {
     metrics::counter!(CONNECTS).increment(1);
     // It begins at zero too.
     metrics::counter!(DISCONNECTS).increment(0);
 }
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(super) fn disconnected() {
     metrics::counter!(DISCONNECTS).increment(1);
 }

@@ -45,7 +45,6 @@ impl Authority {
 }
 
 /// The names of servers that connections are encrypted to; none where they are not.
-#[cfg(feature = "tls")]
 pub(crate) fn names_if(encrypted: bool, hosts: &[Host]) -> Vec<&str> {
     let hosts = if encrypted { hosts } else { &[] };
     hosts.iter().map(|host| host.name.as_str()).collect()

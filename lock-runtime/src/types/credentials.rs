@@ -14,10 +14,6 @@ use crate::types::error::Cause;
 #[derive(Clone)]
 pub struct Credentials {
     pub(crate) user: Option<String>,
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) password: String,
     pub(crate) expires_in: Option<Duration>,
 }
@@ -58,10 +54,6 @@ impl fmt::Debug for Credentials {
 }
 
 /// How long new credentials may take: they may come from far away.
-#[cfg_attr(
-    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-    allow(dead_code)
-)]
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where credentials come from.
@@ -84,10 +76,6 @@ impl Provider {
     }
 
     /// One that is silent has failed.
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) fn ask(&self) -> Asked {
         let asked = (self.0)();
         Box::pin(async {

@@ -1,7 +1,6 @@
 //! The values that all floors above share: names and kinds of locks, terms, errors.
 
 pub(crate) mod answer;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod authority;
 pub(crate) mod credentials;
 pub(crate) mod crowd;

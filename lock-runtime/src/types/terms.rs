@@ -43,7 +43,6 @@ pub(crate) struct Terms {
     pub(crate) template: Option<&'static str>,
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) more_keys: bool,
 }
 

@@ -41,10 +41,6 @@ pub(crate) enum Roots {
 
 /// Text in the format PEM, and where it is.
 #[derive(Clone)]
-#[cfg_attr(
-    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-    allow(dead_code)
-)]
 pub(crate) enum Pem {
     Text(Vec<u8>),
     File(PathBuf),

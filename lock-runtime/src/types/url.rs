@@ -65,7 +65,6 @@ impl Url {
     }
 
     /// Whether there are some that nobody has taken.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) fn has_parameters(&self) -> bool {
         !self.parameters.is_empty()
     }
@@ -86,10 +85,6 @@ impl Url {
     }
 
     /// What stands between `//` and the path, and the path without its `/`.
-    #[cfg_attr(
-        not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
-        allow(dead_code)
-    )]
     pub(crate) fn authority_and_path(&self) -> Result<(&str, &str), LockError> {
         let rest = self.place.strip_prefix("//").ok_or_else(|| {
             invalid(format_args!(
@@ -139,7 +134,6 @@ fn invalid(reason: impl std::fmt::Display) -> LockError {
 
 /// A URL was refused with these words, and without any part of the password `hunter2`.
 #[cfg(test)]
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) fn refused<T: std::fmt::Debug>(read: Result<T, LockError>, says: &str) {
     let error = read.expect_err("it is refused");
     let text = format!("{error} {error:?}");

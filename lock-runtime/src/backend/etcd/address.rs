@@ -14,13 +14,12 @@ const DEFAULT_PORT: u16 = 2379;
 pub(crate) struct Address {
     pub(crate) hosts: Vec<Host>,
     pub(crate) login: Option<Credentials>,
-    #[cfg(feature = "tls")]
     pub(crate) encrypted: bool,
 }
 
 impl Address {
     /// Reads `//[user:password@]host[:port][,host[:port]…]`.
-    pub(crate) fn parse(url: &Url) -> Result<Self, LockError> {
+    pub(crate) fn parse(url: &Url, encrypted: bool) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         if !path.is_empty() {
             let wrong = "it has a path, and etcd has none: what keys begin with is set by `prefix`";
@@ -34,8 +33,7 @@ impl Address {
         Ok(Self {
             hosts: authority.hosts,
             login,
-            #[cfg(feature = "tls")]
-            encrypted: false,
+            encrypted,
         })
     }
 }
@@ -60,7 +58,7 @@ mod tests {
     use crate::types::url::refused;
 
     fn read(text: &str) -> Result<Address, LockError> {
-        Address::parse(&Url::parse(text)?)
+        Address::parse(&Url::parse(text)?, false)
     }
 
     #[test]

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
-#[cfg(feature = "tls")]
 use crate::types::authority::names_if;
 use crate::types::error::LockError;
 use crate::types::finding::Finding;
@@ -36,18 +36,13 @@ use protocol::trouble::Trouble;
 use queue::Queue;
 use transport::links::Links;
 
-/// Reads `etcd://`.
-pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::parse(url)?))
-}
+pub(crate) const SCHEMES: &[Scheme] = &[
+    Scheme::plain("etcd://", target),
+    Scheme::encrypted("etcds://", target),
+];
 
-/// Reads `etcds://`.
-#[cfg(feature = "tls")]
-pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address {
-        encrypted: true,
-        ..Address::parse(url)?
-    }))
+fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::parse(url, encrypted)?))
 }
 
 impl Target for Address {
@@ -55,7 +50,6 @@ impl Target for Address {
         Capabilities::all("etcd")
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
         names_if(self.encrypted, &self.hosts)
     }

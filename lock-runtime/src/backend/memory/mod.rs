@@ -13,6 +13,7 @@ use once_cell::sync::Lazy;
 use tokio::sync::mpsc;
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment};
@@ -37,7 +38,9 @@ struct Memories {
 
 /// Reads a URL.
 #[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
-pub(crate) fn target(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+pub(crate) const SCHEMES: &[Scheme] = &[Scheme::plain("memory:", target)];
+
+fn target(url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     let name = Some(&*url.place).filter(|it| !it.is_empty());
     let name = name.map(Into::into);
     Ok(Arc::new(Memories { name }))

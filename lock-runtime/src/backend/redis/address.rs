@@ -58,24 +58,26 @@ impl Place {
         }
         Self::Tcp { host, port }
     }
+
+    /// The host, if the connection to it is encrypted.
+    pub(super) fn encrypted_host(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Tls { host, .. } => Some(host),
+            _ => None,
+        }
+    }
 }
 
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
-    pub(crate) fn tcp(url: &mut Url) -> Result<Self, LockError> {
+    pub(crate) fn server(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
         let layout = layout(url)?;
-        Self::at_port(url, false, layout)
-    }
-
-    /// The same, encrypted.
-    #[cfg(feature = "tls")]
-    pub(crate) fn tls(url: &mut Url) -> Result<Self, LockError> {
-        let layout = layout(url)?;
-        Self::at_port(url, true, layout)
+        Self::at_port(url, encrypted, layout)
     }
 
     /// The same, and how times are written: `?stamp=ms|s|float&offset=…`.
-    pub(crate) fn stamps(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
+    pub(crate) fn setnx(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
         let layout = Layout::Stamps(Stamps::parse(url)?);
         Self::at_port(url, encrypted, layout)
     }
@@ -194,7 +196,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Address, LockError> {
         let mut url = Url::parse(text)?;
-        let address = Address::tcp(&mut url)?;
+        let address = Address::server(&mut url, false)?;
         url.finish()?;
         Ok(address)
     }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use redis::RedisConnectionInfo;
 
 use super::Redis;
-use super::address::Address;
-#[cfg(feature = "tls")]
-use super::address::Place;
+use super::address::{Address, Place};
 use super::cluster::{Cluster, ClusterAddress};
 use super::protocol::names::Layout;
 use super::redlock::Redlock;
@@ -17,10 +15,10 @@ use super::sentinel::{Sentinels, Service};
 use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
+use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
-use crate::backend::{Backend, Connecting, Target};
+use crate::backend::{Backend, Connecting, Quarantine, Target};
 use crate::telemetry::events;
-#[cfg(feature = "tls")]
 use crate::types::authority::names_if;
 use crate::types::error::LockError;
 use crate::types::url::Url;
@@ -29,71 +27,51 @@ use crate::types::url::Url;
 const WITHOUT: &str =
     "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
-/// Reads `redis://`.
-pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::tcp(url)?))
+pub(crate) const SCHEMES: &[Scheme] = &[
+    Scheme::plain("redis://", server),
+    Scheme::plain("valkey://", server),
+    Scheme::encrypted("rediss://", server),
+    Scheme::encrypted("valkeys://", server),
+    Scheme::plain("redis+unix://", socket),
+    Scheme::plain("redis+sentinel://", service),
+    Scheme::encrypted("rediss+sentinel://", service),
+    Scheme::plain("redis+cluster://", cluster),
+    Scheme::encrypted("rediss+cluster://", cluster),
+    Scheme::plain("redis+redlock://", majority),
+    Scheme::encrypted("rediss+redlock://", majority),
+    Scheme::plain("redis+setnx://", setnx),
+    Scheme::encrypted("rediss+setnx://", setnx),
+];
+
+fn server(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::server(url, encrypted)?))
 }
 
-/// Reads `rediss://`.
-#[cfg(feature = "tls")]
-pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::tls(url)?))
-}
-
-/// Reads `redis+unix://`.
 #[cfg(unix)]
-pub(crate) fn unix(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+fn socket(url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Address::unix(url)?))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn unix(_url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
+fn socket(_url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     let reason = "this system has no Unix sockets: write `redis://`";
     Err(LockError::invalid("url", reason))
 }
 
-/// Reads `redis+sentinel://`.
-pub(crate) fn sentinel(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Service::parse(url, false)?))
+fn service(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Service::parse(url, encrypted)?))
 }
 
-/// Reads `rediss+sentinel://`.
-#[cfg(feature = "tls")]
-pub(crate) fn sentinel_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Service::parse(url, true)?))
+fn cluster(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(ClusterAddress::parse(url, encrypted)?))
 }
 
-/// Reads `redis+cluster://`.
-pub(crate) fn cluster(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(ClusterAddress::parse(url, false)?))
+fn majority(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Servers::parse(url, encrypted)?))
 }
 
-/// Reads `rediss+cluster://`.
-#[cfg(feature = "tls")]
-pub(crate) fn cluster_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(ClusterAddress::parse(url, true)?))
-}
-
-/// Reads `redis+setnx://`.
-pub(crate) fn setnx(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::stamps(url, false)?))
-}
-
-/// Reads `rediss+setnx://`.
-#[cfg(feature = "tls")]
-pub(crate) fn setnx_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::stamps(url, true)?))
-}
-
-/// Reads `redis+redlock://`.
-pub(crate) fn redlock(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Servers::parse(url, false)?))
-}
-
-/// Reads `rediss+redlock://`.
-#[cfg(feature = "tls")]
-pub(crate) fn redlock_tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Servers::parse(url, true)?))
+fn setnx(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::setnx(url, encrypted)?))
 }
 
 /// Reads the URLs of independent servers.
@@ -109,9 +87,9 @@ pub(crate) fn independent<U: AsRef<str>>(
 fn one(text: &str) -> Result<Address, LockError> {
     let mut url = Url::parse(text)?;
     let server = match &*url.scheme {
-        "redis" | "valkey" => Address::tcp(&mut url)?,
+        "redis" | "valkey" => Address::server(&mut url, false)?,
         #[cfg(feature = "tls")]
-        "rediss" | "valkeys" => Address::tls(&mut url)?,
+        "rediss" | "valkeys" => Address::server(&mut url, true)?,
         #[cfg(unix)]
         "redis+unix" => Address::unix(&mut url)?,
         _ => {
@@ -151,20 +129,20 @@ impl Target for Address {
         }
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        match &self.place {
-            Place::Tls { host, .. } => vec![host],
-            _ => Vec::new(),
-        }
+        self.place.encrypted_host().into_iter().collect()
     }
 
     fn has_replicas(&self) -> bool {
         !self.layout.is_polled()
     }
 
-    fn has_quarantine(&self) -> bool {
-        !self.layout.is_polled()
+    fn quarantine(&self) -> Quarantine {
+        if self.layout.is_polled() {
+            Quarantine::Never
+        } else {
+            Quarantine::IfSet
+        }
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -182,7 +160,6 @@ impl Target for Service {
         Capabilities::all("Redis with Sentinel")
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
         names_if(self.encrypted, &self.sentinels)
     }
@@ -191,8 +168,8 @@ impl Target for Service {
         true
     }
 
-    fn has_quarantine(&self) -> bool {
-        true
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::IfSet
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -213,7 +190,6 @@ impl Target for ClusterAddress {
         Capabilities::all("Redis Cluster")
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
         names_if(self.encrypted, &self.seeds)
     }
@@ -222,8 +198,8 @@ impl Target for ClusterAddress {
         true
     }
 
-    fn has_quarantine(&self) -> bool {
-        true
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::IfSet
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {
@@ -245,21 +221,12 @@ impl Target for Servers {
         }
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
-        let hosts = self.places().filter_map(|place| match place {
-            Place::Tls { host, .. } => Some(host.as_str()),
-            _ => None,
-        });
-        hosts.collect()
+        self.places().filter_map(Place::encrypted_host).collect()
     }
 
-    fn has_quarantine(&self) -> bool {
-        true
-    }
-
-    fn needs_quarantine(&self) -> bool {
-        true
+    fn quarantine(&self) -> Quarantine {
+        Quarantine::UnlessZero
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {

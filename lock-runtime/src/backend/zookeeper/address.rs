@@ -14,7 +14,6 @@ const DEFAULT_PORT: u16 = 2181;
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(super) hosts: Vec<Host>,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(super) encrypted: bool,
     /// Empty, or the path of a node.
     pub(super) chroot: String,
@@ -24,7 +23,7 @@ pub(crate) struct Address {
 
 impl Address {
     /// Reads `//[user:password@]host[:port][,host[:port]…][/chroot]`.
-    pub(super) fn new(url: &Url, encrypted: bool) -> Result<Self, LockError> {
+    pub(super) fn parse(url: &Url, encrypted: bool) -> Result<Self, LockError> {
         let (authority, path) = Authority::parse(url, DEFAULT_PORT)?;
         let chroot = chroot(&decode(path)?).map_err(|wrong| url.broken(wrong))?;
         Ok(Self {
@@ -80,7 +79,7 @@ mod tests {
     use crate::types::url::refused;
 
     fn read(text: &str) -> Result<Address, LockError> {
-        Address::new(&Url::parse(text)?, false)
+        Address::parse(&Url::parse(text)?, false)
     }
 
     #[test]

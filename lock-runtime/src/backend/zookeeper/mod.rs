@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
 use crate::backend::transport::tls::Distrust;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
-#[cfg(feature = "tls")]
 use crate::types::authority::names_if;
 use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
@@ -38,15 +38,13 @@ use queue::Queue;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
-/// Reads `zookeeper://`.
-pub(crate) fn tcp(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::new(url, false)?))
-}
+pub(crate) const SCHEMES: &[Scheme] = &[
+    Scheme::plain("zookeeper://", target),
+    Scheme::encrypted("zookeepers://", target),
+];
 
-/// Reads `zookeepers://`.
-#[cfg(feature = "tls")]
-pub(crate) fn tls(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
-    Ok(Arc::new(Address::new(url, true)?))
+fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
+    Ok(Arc::new(Address::parse(url, encrypted)?))
 }
 
 impl Target for Address {
@@ -54,7 +52,6 @@ impl Target for Address {
         Capabilities::all("ZooKeeper")
     }
 
-    #[cfg(feature = "tls")]
     fn encrypted_hosts(&self) -> Vec<&str> {
         names_if(self.encrypted, &self.hosts)
     }
