@@ -35,7 +35,8 @@ struct Slot<C> {
     ended: bool,
 }
 
-/// A part of a claim's life. Answers to what was asked in an earlier one are out of date.
+/// A part of a claim's life. Answers to what was asked in an earlier one are out of date. On
+/// Redis, replies carry a token instead, which passes to another claim with the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) id: LeaseId,
@@ -109,10 +110,7 @@ impl<C> Claims<C> {
             }
         }
     }
-}
 
-/// What the driver hears.
-impl<C> Claims<C> {
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
@@ -139,13 +137,11 @@ impl<C> Claims<C> {
         }
         slot.map(|slot| slot.claim)
     }
-}
 
-/// What is due, once for each claim.
-impl<C> Claims<C> {
     /// Something is to be done about a claim at this moment or before.
     pub(crate) fn schedule(&mut self, at: Moment, id: LeaseId) {
-        if self.due_at(id).is_none_or(|due| at < due) {
+        let due = self.table.get(&id).and_then(|slot| slot.due);
+        if due.is_none_or(|due| at < due) {
             self.reschedule(Some(at), id);
         }
     }
@@ -163,10 +159,6 @@ impl<C> Claims<C> {
         }
     }
 
-    pub(crate) fn due_at(&self, id: LeaseId) -> Option<Moment> {
-        self.table.get(&id)?.due
-    }
-
     /// The next one that is due at `now`; it is due no longer.
     pub(crate) fn due(&mut self, now: Moment) -> Option<LeaseId> {
         let id = self.agenda.due(now)?;
@@ -179,11 +171,7 @@ impl<C> Claims<C> {
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         self.agenda.next()
     }
-}
 
-/// Which answers are still of use. On Redis, replies carry the token of a claim instead,
-/// which passes to another claim with the lock.
-impl<C> Claims<C> {
     /// The present turn of a claim.
     pub(crate) fn turn(&self, id: LeaseId) -> Turn {
         let number = self.table.get(&id).map_or(0, |slot| slot.turn);
@@ -256,7 +244,7 @@ mod tests {
         assert_eq!((claims.due(at(9)), claims.due(at(9))), (Some(ID), None));
         claims.schedule(at(3), ID);
         claims.reschedule(Some(at(8)), ID);
-        assert_eq!(claims.due_at(ID), Some(at(8)));
+        assert_eq!(claims.next_wakeup(), Some(at(8)));
         claims.remove(&ID);
         assert_eq!((claims.next_wakeup(), claims.due(at(9))), (None, None));
         claims.schedule(at(1), ID);

@@ -1,8 +1,6 @@
 //! What each acquisition waits for and what to send next: a state machine without I/O.
 
 mod claim;
-mod endings;
-mod events;
 mod inspect;
 mod key_orders;
 mod lease;

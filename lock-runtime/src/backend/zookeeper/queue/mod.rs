@@ -8,8 +8,6 @@
 
 mod claim;
 mod connection;
-mod endings;
-mod neighbours;
 mod position;
 mod replies;
 mod requests;
@@ -20,16 +18,18 @@ mod watches;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::call::{Call, Recipient, Step};
+use super::call::{Call, Recipient, Step, cause};
 use super::protocol::entry::Entry;
 use super::protocol::op::{Mode, Op};
 use super::protocol::paths::Paths;
-use super::protocol::reply::Message;
+use super::protocol::reply::{Message, Refusal};
 use super::session::Session;
 use crate::backend::Outcome;
 use crate::backend::claims::Claims;
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
@@ -87,6 +87,52 @@ impl Queue {
         self.claims.insert(id, Claim::new(now, terms, token));
         if self.session.is_some() {
             self.begin(id);
+        }
+    }
+
+    /// Answers from the last heartbeat if it is news, and else from the next one.
+    pub(super) fn renew(&mut self, id: LeaseId) {
+        let held = |it: &&mut Claim| it.stage == Stage::Held;
+        let claim = self.claims.get_mut(&id).filter(held);
+        let (Some(claim), Some(session)) = (claim, &self.session) else {
+            self.claims.report(Outcome::NotHeld { id });
+            return;
+        };
+        claim.renewing = session.since() <= claim.since;
+        if !claim.renewing {
+            claim.since = session.since();
+            self.claims.report(Outcome::Renewed {
+                id,
+                since: session.since(),
+                ttl: session.timeout,
+            });
+        }
+    }
+
+    /// Lets go of the lock, which cools down if its terms say so.
+    pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
+        let cooldown = self.claims.get(&id).map(|claim| match claim.stage {
+            Stage::Held => claim.terms.rest(claim.granted, now),
+            _ => Duration::ZERO,
+        });
+        self.end(id, cooldown.filter(|it| !it.is_zero()));
+    }
+
+    /// Leaves the queue, or lets go of the lock at once.
+    pub(super) fn abandon(&mut self, id: LeaseId) {
+        self.end(id, None);
+    }
+
+    fn end(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return self.released(id, Ok(false));
+        };
+        claim.unwanted = true;
+        match claim.stage {
+            Stage::Fresh | Stage::Trying | Stage::Refused => self.released(id, Ok(false)),
+            // Known soon.
+            Stage::Creating | Stage::Finding | Stage::Leaving { .. } => {}
+            Stage::InQueue | Stage::Held => self.leave(id, cooldown),
         }
     }
 
@@ -207,6 +253,67 @@ impl Queue {
         if let Some(session) = &self.session {
             self.requests.write_session(session, Recipient::Time);
         }
+    }
+
+    /// Deletes its node, and leaves another one in its place while the lock cools down.
+    fn leave(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+        let turn = self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Some(node) = claim.node else {
+            return self.released(id, Ok(false));
+        };
+        claim.unwanted = true;
+        claim.stage = Stage::Leaving {
+            held: claim.stage == Stage::Held,
+            again: false,
+        };
+        claim.cooldown = cooldown;
+        let path = self.requests.path(claim, node.entry);
+        let op = match cooldown {
+            None => Op::Delete { path },
+            Some(cooldown) => Op::Replace {
+                old: path,
+                new: self.requests.path(claim, node.entry.resting()),
+                data: claim.cooldown_data(cooldown),
+            },
+        };
+        self.requests.send(op, Recipient::Claim(turn, Step::Leave));
+    }
+
+    /// The server has answered to that.
+    fn left(&mut self, id: LeaseId, refusal: Option<Refusal>) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let Stage::Leaving { held, again } = claim.stage else {
+            return;
+        };
+        let result = match refusal {
+            None => Ok(held),
+            // Where an answer was lost, it was most likely that one.
+            Some(Refusal::NoNode) => Ok(held && again),
+            Some(refusal) => {
+                // Its node would hold up the queue for as long as the session lasts.
+                if let Some(node) = claim.node {
+                    let path = self.requests.path(claim, node.entry);
+                    self.requests.not_discarded(path);
+                }
+                Err(cause(refusal))
+            }
+        };
+        self.released(id, result);
+    }
+
+    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.claims.retire(Outcome::Released { id, result });
+    }
+
+    /// It was held, and is not ours any more.
+    fn lost(&mut self, id: LeaseId) {
+        self.claims.remove(&id);
+        self.claims.report(Outcome::NotHeld { id });
     }
 }
 
