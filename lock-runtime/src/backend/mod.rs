@@ -4,12 +4,13 @@
 pub(crate) mod capabilities;
 #[cfg(test)]
 pub(crate) mod chalkboard;
+pub(crate) mod claims;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 pub(crate) mod latency;
-pub(crate) mod line;
 pub(crate) mod memory;
 pub(crate) mod name;
+pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod scheme;

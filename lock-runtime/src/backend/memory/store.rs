@@ -1,12 +1,13 @@
 //! Held locks and their waiters, shared by the managers of a process.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
+use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::types;
 use crate::types::crowd::Crowd;
@@ -28,7 +29,7 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 pub(super) struct Store {
     fence: u64,
     /// When locks stop resting. Nobody else may ever touch them again.
-    rests: BTreeSet<(Moment, LockKey)>,
+    rests: Agenda<LockKey>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -147,7 +148,7 @@ impl Store {
             } else {
                 owner.resting = true;
                 owner.expires = now.after(rest);
-                self.rests.insert((owner.expires, key.clone()));
+                self.rests.insert(owner.expires, key.clone());
                 slot.tell_waiters(now);
             }
         }
@@ -175,10 +176,8 @@ impl Store {
     }
 
     fn open_rested(&mut self, now: Moment) {
-        while self.rests.first().is_some_and(|(end, _)| *end <= now) {
-            if let Some((_, key)) = self.rests.pop_first() {
-                self.dispatch(now, &key);
-            }
+        while let Some(key) = self.rests.due(now) {
+            self.dispatch(now, &key);
         }
     }
 

@@ -1,14 +1,14 @@
-//! The store on an ensemble of ZooKeeper servers: one session, on which all locks of a
-//! manager stand.
+//! The store on an ensemble of ZooKeeper servers: one session for all locks of a
+//! manager.
 
 mod address;
 mod call;
-mod claims;
 mod diagnosis;
 mod findings;
 mod inspect;
 mod protocol;
 mod queries;
+mod queue;
 mod session;
 mod transport;
 
@@ -29,12 +29,12 @@ use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
 
 use address::Address;
-use call::{To, cause};
-use claims::Claims;
+use call::{Recipient, cause};
 use diagnosis::Ours;
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
 use queries::Queries;
+use queue::Queue;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
@@ -67,7 +67,7 @@ impl Target for Address {
 /// The backend for `zookeeper:`.
 struct ZooKeeper {
     link: Link,
-    claims: Claims,
+    queue: Queue,
     paths: Paths,
     queries: Queries,
     /// Whether the node of the session is there, or why not.
@@ -85,7 +85,7 @@ impl ZooKeeper {
         let dialer = Dialer::new(address, setup);
         let mut this = Self {
             link: Link::new(dialer.clone(), clock.now()),
-            claims: Claims::new(paths.clone()),
+            queue: Queue::new(paths.clone()),
             queries: Queries::new(paths.clone(), dialer, clock.clone()),
             paths,
             ready: None,
@@ -118,7 +118,7 @@ impl ZooKeeper {
     /// Takes in everything that has arrived, and sends what there is to send; whether
     /// there may be more of either.
     fn turn(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
-        if self.claims.is_session_over(now) {
+        if self.queue.is_session_over(now) {
             let cause = cause(Refusal::SessionOver);
             self.session_over(now, cause);
         }
@@ -127,12 +127,14 @@ impl ZooKeeper {
             self.take(news);
             busy = true;
         }
-        self.claims.tick(now);
+        self.queue.tick(now);
         let answers = self.queries.poll(cx, &self.link);
         busy |= !answers.is_empty();
-        self.claims.outcomes.extend(answers);
+        for answer in answers {
+            self.queue.report(answer);
+        }
         if self.link.is_up() {
-            let calls = self.claims.calls();
+            let calls = self.queue.calls();
             busy |= self.link.send(now, calls);
             while let Some(call) = self.queries.next_call() {
                 busy |= self.link.send(now, vec![call]);
@@ -142,7 +144,7 @@ impl ZooKeeper {
     }
 
     fn poll_link(&mut self, cx: &mut Context<'_>) -> Option<News> {
-        let session = self.claims.session().map(|it| &it.identity);
+        let session = self.queue.session().map(|it| &it.identity);
         self.link.poll(cx, self.clock.now(), session)
     }
 
@@ -154,45 +156,45 @@ impl ZooKeeper {
                 if cause.is::<Distrust>() {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
-                self.claims.disconnected(&cause, false);
+                self.queue.disconnected(&cause, false);
                 self.queries.fail(&cause);
             }
             News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
             News::Reply(_, Err(Refusal::SessionOver)) => {
                 self.session_over(now, cause(Refusal::SessionOver));
             }
-            News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
-            News::Reply(To::Session, reply) => self.marked(reply.err()),
+            News::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
+            News::Reply(Recipient::Session, reply) => self.marked(reply.err()),
             News::Reply(to, reply) => {
                 // The answer to the creation of the node that it was written to may be lost.
-                if let (To::Heartbeat, Ok(_)) = (&to, &reply) {
+                if let (Recipient::Heartbeat, Ok(_)) = (&to, &reply) {
                     self.ready = Some(Ok(()));
                 }
-                self.claims.replied(now, to, reply);
+                self.queue.replied(now, to, reply);
             }
-            News::Message(message) => self.claims.heard(&message),
+            News::Message(message) => self.queue.heard(&message),
         }
     }
 
     /// The server may have another session for us than the one that we had.
     fn opened(&mut self, now: Moment, opened: Opened) {
         let Some(identity) = opened.welcome.identity.clone() else {
-            self.claims.session_over();
+            self.queue.session_over();
             return self.link.reset(now);
         };
         let session = Session::new(identity, opened.welcome.timeout, opened.sent);
         self.link.established(now, opened, session.call_timeout());
-        self.claims.connected(session, self.link.seen());
+        self.queue.connected(session, self.link.seen());
     }
 
-    fn broken(&mut self, cause: &Cause, unanswered: Vec<To>) {
+    fn broken(&mut self, cause: &Cause, unanswered: Vec<Recipient>) {
         for to in unanswered {
             match to {
-                To::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
-                to => self.claims.unanswered(to),
+                Recipient::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
+                to => self.queue.unanswered(to),
             }
         }
-        self.claims.disconnected(cause, true);
+        self.queue.disconnected(cause, true);
         self.queries.fail(cause);
     }
 
@@ -206,7 +208,7 @@ impl ZooKeeper {
             }
         }
         self.link.reset(now);
-        self.claims.session_over();
+        self.queue.session_over();
     }
 
     /// The server has answered to the creation of the session's node.
@@ -221,7 +223,7 @@ impl ZooKeeper {
 
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let all = [self.link.next_wakeup(), self.claims.next_wakeup()];
+        let all = [self.link.next_wakeup(), self.queue.next_wakeup()];
         let wakeup = all.into_iter().flatten().min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
     }
@@ -230,12 +232,12 @@ impl ZooKeeper {
 impl Backend for ZooKeeper {
     fn submit(&mut self, now: Moment, request: Request) {
         match request {
-            Request::Acquire(terms) => self.claims.acquire(now, terms),
-            Request::Abandon(id) => self.claims.abandon(id),
-            Request::Renew(id) => self.claims.renew(id),
-            Request::Release(id) => self.claims.release(now, id),
+            Request::Acquire(terms) => self.queue.acquire(now, terms),
+            Request::Abandon(id) => self.queue.abandon(id),
+            Request::Renew(id) => self.queue.renew(id),
+            Request::Release(id) => self.queue.release(now, id),
             Request::Query(id, query) => {
-                let session = self.claims.session().map(|it| Ours {
+                let session = self.queue.session().map(|it| Ours {
                     node: self.paths.session(&it.identity),
                     timeout: it.timeout,
                 });
@@ -246,12 +248,12 @@ impl Backend for ZooKeeper {
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         loop {
-            if let Some(outcome) = self.claims.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             let now = self.clock.now();
             let busy = self.turn(cx, now);
-            if let Some(outcome) = self.claims.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             if !busy && self.poll_sleep(cx).is_pending() {
@@ -275,7 +277,7 @@ impl fmt::Debug for ZooKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ZooKeeper")
             .field("link", &self.link)
-            .field("claims", &self.claims)
+            .field("queue", &self.queue)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
 
-use super::call::{Asker, Call, To};
+use super::call::{Asker, Call, Recipient};
 use super::diagnosis::Ours;
 use super::inspect::Inspector;
 use super::protocol::paths::Paths;
@@ -81,7 +81,7 @@ impl Queries {
     /// Answers what was not sent.
     pub(super) fn fail(&mut self, cause: &Cause) {
         while let Some(call) = self.next_call() {
-            if let To::Query(answer) = call.to {
+            if let Recipient::Query(answer) = call.to {
                 drop(answer.send(Err(Arc::clone(cause))));
             }
         }

@@ -8,13 +8,13 @@ mod counts;
 mod releasing;
 mod waiting;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 
 use crate::backend::{Outcome, Request};
+use crate::base::agenda::Agenda;
 use crate::base::clock::{Clock, Moment};
 use crate::base::numbers::Numbered;
 use crate::driver::ended::EndedLeases;
@@ -43,9 +43,9 @@ pub(crate) struct Operations {
     server: Arc<str>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
-    waits: BTreeSet<(Moment, LeaseId)>,
+    waits: Agenda<LeaseId>,
     /// When the next acquisition has been in trouble for too long.
-    troubles: BTreeSet<(Moment, LeaseId)>,
+    troubles: Agenda<LeaseId>,
     /// When the clock was read last, while there was trouble.
     awake: Option<Moment>,
     watchdog: Watchdog,
@@ -95,8 +95,8 @@ impl Operations {
             home,
             server,
             acquiring: Numbered::default(),
-            waits: BTreeSet::new(),
-            troubles: BTreeSet::new(),
+            waits: Agenda::default(),
+            troubles: Agenda::default(),
             awake: None,
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
@@ -224,12 +224,11 @@ impl Operations {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
-        while let Some(&(at, id)) = self.waits.first().filter(|(at, _)| *at <= now) {
-            self.waits.remove(&(at, id));
+        while let Some(id) = self.waits.due(now) {
             self.wait_ended(now, id);
         }
         self.forgive_sleep(now);
-        while let Some(&(_, id)) = self.troubles.first().filter(|(at, _)| *at <= now) {
+        while let Some(id) = self.troubles.due(now) {
             self.give_up(now, id);
         }
         self.awake = (!self.troubles.is_empty()).then_some(now);
@@ -269,8 +268,8 @@ impl Operations {
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let grace = self.shutdown.as_ref().map(|it| it.grace_ends);
         [
-            self.waits.first().map(|(at, _)| *at),
-            self.troubles.first().map(|(at, _)| *at),
+            self.waits.next(),
+            self.troubles.next(),
             self.next_heartbeat(),
             self.watchdog.next_wakeup(),
             self.ended.next_wakeup(),

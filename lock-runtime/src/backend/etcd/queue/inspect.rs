@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use super::order::About;
+use super::order::Recipient;
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry::{self, Entry};
@@ -64,7 +64,7 @@ impl Inspections {
         id: QueryId,
         query: Query,
         keys: &Keys,
-    ) -> Sent<About> {
+    ) -> Sent<Recipient> {
         let (inspection, call) = match query {
             Query::Status(key) => {
                 let call = Call::page(keys.line(&key), PAGE, false);
@@ -104,7 +104,7 @@ impl Inspections {
         id: QueryId,
         result: Result<Reply, Trouble>,
         keys: &Keys,
-    ) -> Option<Sent<About>> {
+    ) -> Option<Sent<Recipient>> {
         let inspection = self.open.get_mut(&id)?;
         let next = match result {
             Ok(reply) => inspection.answered(now, reply, keys),
@@ -185,12 +185,12 @@ impl Inspection {
     }
 }
 
-fn sent(at: Moment, id: QueryId, call: Call) -> Sent<About> {
+fn sent(at: Moment, id: QueryId, call: Call) -> Sent<Recipient> {
     Sent {
-        about: About::Query(id),
+        to: Recipient::Query(id),
         call,
         at,
-        patience: PATIENCE,
+        call_timeout: PATIENCE,
     }
 }
 

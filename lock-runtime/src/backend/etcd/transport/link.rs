@@ -15,7 +15,7 @@ use crate::backend::etcd::protocol::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
 };
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::etcd::queue::{About, Order, Seen, Watch};
+use crate::backend::etcd::queue::{Order, Recipient, Seen, Watch};
 use crate::backend::transport::connection::Connection;
 use crate::base::clock::Moment;
 use crate::types::health::LastError;
@@ -27,7 +27,7 @@ pub(crate) struct Link {
     connection: Connection<Result<Opened, Trouble>, Channel>,
     dialer: Dialer,
     /// What waits for room on the connection.
-    unsent: VecDeque<Sent<About>>,
+    unsent: VecDeque<Sent<Recipient>>,
     in_flight: Vec<InFlight>,
     /// What waits for the stream of all watches.
     unset: VecDeque<WatchOp>,
@@ -35,7 +35,7 @@ pub(crate) struct Link {
 }
 
 struct InFlight {
-    sent: Sent<About>,
+    sent: Sent<Recipient>,
     /// From when on the member is silent.
     silent: Moment,
     incoming: Incoming,
@@ -53,7 +53,7 @@ struct Watching {
 pub(crate) enum Report {
     Up(Cluster),
     Down(Trouble),
-    Answer(Sent<About>, Result<Reply, Trouble>),
+    Answer(Sent<Recipient>, Result<Reply, Trouble>),
     Seen(u64, Seen),
 }
 
@@ -154,7 +154,7 @@ impl Link {
                 }
             } else if let Some(sent) = self.unsent.pop_front() {
                 let incoming = call(channel, &sent.call);
-                let silent = now.after(sent.patience);
+                let silent = now.after(sent.call_timeout);
                 self.in_flight.push(InFlight {
                     sent,
                     silent,
@@ -198,11 +198,11 @@ impl Link {
 
     /// Sends a call once there is room, where there is a connection. What keeps leases
     /// alive goes first.
-    pub(crate) fn call(&mut self, sent: Sent<About>) {
+    pub(crate) fn call(&mut self, sent: Sent<Recipient>) {
         if !self.is_up() {
             return;
         }
-        if let About::Session(..) = sent.about {
+        if let Recipient::Session(..) = sent.to {
             self.unsent.push_front(sent);
         } else {
             self.unsent.push_back(sent);
@@ -243,7 +243,8 @@ impl Link {
     fn answer_by(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
         // While there is no room at all, nothing is in flight.
-        let since = |sent: &Sent<About>| self.connection.silence.limit(sent.at, sent.patience);
+        let since =
+            |sent: &Sent<Recipient>| self.connection.silence.limit(sent.at, sent.call_timeout);
         let unsent = self.unsent.iter().map(since);
         in_flight.min().or_else(|| unsent.min())
     }

@@ -63,8 +63,8 @@ pub(super) fn merge(found: Vec<Found>, sight: Sight) -> Found {
     }
 }
 
-/// The longest line that a majority has; who holds the lock stands in no line, though
-/// it may wait for the rest of the servers.
+/// The longest queue that a majority has; who holds the lock is in no queue, though it may
+/// wait on the other servers.
 fn status(all: &[Status], sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
     let holders = holders(&seen, sight);

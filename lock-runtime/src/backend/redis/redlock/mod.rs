@@ -48,7 +48,7 @@ impl Redlock {
     /// it works.
     pub(super) async fn connect(setup: &Setup, all: &Servers) -> Result<Self, LockError> {
         let name = Arc::from(all.to_string());
-        // One channel on all servers, so that those with the same place stand in the same
+        // One channel on all servers, so that those with the same position are in the same
         // order everywhere.
         let names = KeyNames::of_pool(setup, Layout::Shared)
             .map_err(|error| LockError::unavailable_at(&name, error))?;

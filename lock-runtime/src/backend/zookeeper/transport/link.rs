@@ -11,7 +11,7 @@ use super::connect::{Dialer, Opened};
 use super::wire::Wire;
 use crate::backend::transport::connection::Connection;
 use crate::backend::transport::probe;
-use crate::backend::zookeeper::call::{Call, To};
+use crate::backend::zookeeper::call::{Call, Recipient};
 use crate::backend::zookeeper::protocol::connect::Identity;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{
@@ -41,7 +41,7 @@ struct InFlight {
     number: i32,
     at: Moment,
     expected: Expected,
-    to: To,
+    to: Recipient,
 }
 
 /// What has happened.
@@ -51,8 +51,8 @@ pub(crate) enum News {
     /// An attempt has failed.
     Failed(Cause),
     /// The connection has ended, and these answers will not come.
-    Broken(Cause, Vec<To>),
-    Reply(To, Result<Reply, Refusal>),
+    Broken(Cause, Vec<Recipient>),
+    Reply(Recipient, Result<Reply, Refusal>),
     Message(Message),
 }
 

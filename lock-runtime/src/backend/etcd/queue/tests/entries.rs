@@ -175,7 +175,7 @@ fn entries_of_a_lock_are_made_in_the_order_in_which_they_were_asked_for() {
     assert!(!story.sends(Step::Enter), "the release may come later");
     story.answer(&delete, Ok(deleted(1)));
     let second = story.claim_call(Step::Enter);
-    assert!(matches!(second.about, About::Claim(LeaseId(2), ..)));
+    assert!(matches!(second.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }
 
 #[test]
@@ -413,5 +413,5 @@ fn a_waiter_that_is_gone_leaves_no_pause_behind() {
     story.submit(Request::Abandon(LeaseId(1)));
     story.pass(Duration::from_millis(100));
     let enter = story.claim_call(Step::Enter);
-    assert!(matches!(enter.about, About::Claim(LeaseId(2), ..)));
+    assert!(matches!(enter.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }

@@ -1,14 +1,14 @@
-//! The line of a lock in a store that keeps its entries in order: who may enter, and
+//! The queue of a lock in a store that keeps its entries in order: who may enter, and
 //! what the others watch.
 //!
-//! The holders are the front of the line: everybody who has entered and not left.
+//! The holders are the front of the queue: everybody who has entered and not left.
 
 use crate::types::kind::Kind;
 
 /// What an entry finds when it looks at those ahead of it, who are known by `T`: by
 /// default, counted from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<T = usize> {
+pub(crate) enum Position<T = usize> {
     /// The lock is its own.
     Enter,
     /// It looks again when this one leaves; and for permits also when this one enters,
@@ -21,7 +21,7 @@ pub(crate) enum Place<T = usize> {
 }
 
 #[cfg(any(test, feature = "zookeeper"))]
-impl Place {
+impl Position {
     /// That of an entry of kind `mine`, which looks for the first time.
     pub(crate) fn of_newcomer(ahead: &[Kind], mine: Kind) -> Self {
         match (ahead.first(), mine) {
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-/// What decides about a place behind others.
+/// What decides about a position behind others.
 #[derive(Debug)]
 pub(crate) struct Ahead<T> {
     /// How many there are.
@@ -55,7 +55,7 @@ pub(crate) struct Ahead<T> {
     pub(crate) last_other: Option<T>,
 }
 
-impl<T> Place<T> {
+impl<T> Position<T> {
     /// That of an entry of kind `mine` behind those `ahead`.
     pub(crate) fn after(mine: Kind, ahead: Ahead<T>) -> Self {
         let Some(last) = ahead.last else {
@@ -75,11 +75,11 @@ impl<T> Place<T> {
 mod tests {
     use super::*;
     use Kind::{Exclusive as X, Permits as P, Read as R};
-    use Place::{Behind, Enter, Next, OtherPermits};
+    use Position::{Behind, Enter, Next, OtherPermits};
 
     #[test]
     fn the_kind_decides_who_may_enter_and_what_the_others_watch() {
-        for (ahead, mine, place) in [
+        for (ahead, mine, position) in [
             (&[][..], X, Enter),
             (&[X], X, Behind(0)),
             (&[R, X, R], X, Behind(2)),
@@ -92,36 +92,36 @@ mod tests {
             (&[P(2), X], P(2), Behind(1)),
             (&[P(2)], P(3), Behind(0)),
         ] {
-            assert_eq!(Place::of(ahead, mine), place, "{ahead:?} {mine:?}");
+            assert_eq!(Position::of(ahead, mine), position, "{ahead:?} {mine:?}");
         }
     }
 
     #[test]
     fn a_newcomer_is_told_of_another_number_of_permits() {
-        assert_eq!(Place::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
-        assert_eq!(Place::of_newcomer(&[P(2)], P(2)), Enter);
-        assert_eq!(Place::of_newcomer(&[P(2)], X), Behind(0));
+        assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
+        assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
+        assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));
         // Who waits may be gone before it is their turn.
-        assert_eq!(Place::of_newcomer(&[X, P(2)], P(3)), Behind(1));
+        assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 
-    /// An entry in a line, and what it watches: the number of an entry, or anybody.
+    /// An entry in a queue, and what it watches: the number of an entry, or anybody.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Watch {
         Entry(u32),
         Anybody,
     }
 
-    struct Line(Vec<(u32, Kind, Option<Watch>)>);
+    struct Queue(Vec<(u32, Kind, Option<Watch>)>);
 
-    impl Line {
+    impl Queue {
         /// The entry looks, and those who watch it look after it if it enters.
         fn look(&mut self, number: u32) {
             let Some(at) = self.0.iter().position(|it| it.0 == number) else {
                 return;
             };
             let ahead: Vec<_> = self.0[..at].iter().map(|it| it.1).collect();
-            let watch = match Place::of(&ahead, self.0[at].1) {
+            let watch = match Position::of(&ahead, self.0[at].1) {
                 Enter => None,
                 Behind(other) => Some(Watch::Entry(self.0[other].0)),
                 _ => Some(Watch::Anybody),
@@ -161,16 +161,16 @@ mod tests {
     fn nobody_sleeps_who_may_enter() {
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut line = Line(Vec::new());
+            let mut queue = Queue(Vec::new());
             for number in 0..200 {
-                if line.0.len() < 8 && random.bool() {
+                if queue.0.len() < 8 && random.bool() {
                     let kind = [X, R, P(2), P(2), P(3)][random.usize(..5)];
-                    line.0.push((number, kind, Some(Watch::Anybody)));
-                    line.look(number);
-                } else if !line.0.is_empty() {
-                    line.leave(random.usize(..line.0.len()));
+                    queue.0.push((number, kind, Some(Watch::Anybody)));
+                    queue.look(number);
+                } else if !queue.0.is_empty() {
+                    queue.leave(random.usize(..queue.0.len()));
                 }
-                line.check();
+                queue.check();
             }
         }
     }

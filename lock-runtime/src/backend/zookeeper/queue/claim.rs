@@ -21,9 +21,7 @@ pub(super) struct Claim {
     pub(super) token: Token,
     pub(super) stage: Stage,
     pub(super) node: Option<Node>,
-    /// Answers to what was asked in earlier turns are out of date.
-    pub(super) turn: u64,
-    /// Whether it has looked at the line from its place.
+    /// Whether it has looked at the queue from its position.
     pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
@@ -35,13 +33,13 @@ pub(super) struct Claim {
     pub(super) follower: Option<LeaseId>,
     /// Whether nobody is ahead once that node is gone.
     pub(super) is_next: bool,
-    /// The number of the last change of the line after that node was gone.
+    /// The number of the last change of the queue after that node was gone.
     pub(super) changed: i64,
     /// The node of a cooldown that it has deleted last.
     pub(super) discarded: Option<Entry>,
-    /// Whether it has yet to be confirmed that those behind are told.
+    /// Whether it has yet to be confirmed that those behind are notified.
     pub(super) announcing: bool,
-    /// How often in turn its node could not be created since nothing stood above it.
+    /// How often in turn its node could not be created since nothing was above it.
     pub(super) without_above: u32,
     /// Why that could not be created.
     pub(super) above_refused: Option<Refusal>,
@@ -49,16 +47,16 @@ pub(super) struct Claim {
     pub(super) unwanted: bool,
     /// An answer was lost.
     pub(super) unanswered: bool,
-    /// The holder who was told last.
+    /// The holder who was reported last.
     pub(super) holder: Option<Box<Holder>>,
     /// Who else waits.
     pub(super) crowd: Crowd,
     pub(super) granted: Moment,
-    /// From when its lease counts, as was told last.
-    pub(super) told: Moment,
+    /// From when its lease counts, as was reported last.
+    pub(super) since: Moment,
     pub(super) renewing: bool,
-    /// How long the lock rests when it has left.
-    pub(super) rest: Option<Duration>,
+    /// How long the lock cools down when it has left.
+    pub(super) cooldown: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +68,8 @@ pub(super) enum Stage {
     Creating,
     /// Does not know whether its node was created.
     Finding,
-    InLine,
-    /// Is told who holds the lock, and ends.
+    InQueue,
+    /// Is to report who holds the lock, and ends.
     Refused,
     Held,
     /// Deletes its node. `again`: an answer to that was lost.
@@ -81,7 +79,7 @@ pub(super) enum Stage {
     },
 }
 
-/// A node of ours in the line.
+/// A node of ours in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) entry: Entry,
@@ -96,7 +94,6 @@ impl Claim {
             token,
             stage: Stage::Fresh,
             node: None,
-            turn: 0,
             looked: false,
             waited: false,
             before: None,
@@ -113,9 +110,9 @@ impl Claim {
             holder: None,
             crowd: Crowd::default(),
             granted: now,
-            told: now,
+            since: now,
             renewing: false,
-            rest: None,
+            cooldown: None,
         }
     }
 
@@ -124,7 +121,6 @@ impl Claim {
         self.token = token;
         self.stage = Stage::Fresh;
         self.node = None;
-        self.turn += 1;
         self.looked = false;
         self.unanswered = false;
         self.before = None;
@@ -144,8 +140,8 @@ impl Claim {
         entry::data(&name::name(self.token, &self.terms), time, false)
     }
 
-    /// What it says while the lock rests.
-    pub(super) fn resting_data(&self, rest: Duration) -> Vec<u8> {
-        entry::data(&name::name(self.token, &self.terms), rest, true)
+    /// What it says while the lock cools down.
+    pub(super) fn cooldown_data(&self, cooldown: Duration) -> Vec<u8> {
+        entry::data(&name::name(self.token, &self.terms), cooldown, true)
     }
 }

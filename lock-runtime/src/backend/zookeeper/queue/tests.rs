@@ -7,6 +7,7 @@ use super::*;
 use crate::backend::zookeeper::protocol::connect::welcome;
 use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
+use crate::types::error::Cause;
 use crate::types::kind::Kind;
 use crate::types::terms::Wait;
 
@@ -14,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(8);
 const ID: LeaseId = LeaseId(1);
 
 struct Scene {
-    claims: Claims,
+    queue: Queue,
     now: Moment,
 }
 
@@ -47,10 +48,14 @@ fn others(kind: &str, number: u32) -> String {
 impl Scene {
     fn new() -> Self {
         let now = Moment::from_nanos(1);
-        let mut claims = Claims::new(Paths::new("", "lock"));
-        claims.connected(session(7, now), 0);
-        claims.calls();
-        Self { claims, now }
+        let mut queue = Queue::new(Paths::new("", "lock"));
+        queue.connected(session(7, now), 0);
+        queue.calls();
+        Self { queue, now }
+    }
+
+    fn claim(&self, id: LeaseId) -> &Claim {
+        self.queue.claims.get(&id).expect("a claim")
     }
 
     fn acquire(&mut self, kind: Kind) {
@@ -58,16 +63,16 @@ impl Scene {
             kind,
             ..Terms::of(ID, "k", TIMEOUT)
         };
-        self.claims.acquire(self.now, Arc::new(terms));
+        self.queue.acquire(self.now, Arc::new(terms));
     }
 
     fn reply(&mut self, call: Call, reply: Result<Reply, Refusal>) {
-        self.claims.replied(self.now, call.to, reply);
+        self.queue.replied(self.now, call.to, reply);
     }
 
     /// The node is created with a number, behind these; says what was asked then.
     fn stands_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
-        let mut calls = self.claims.calls().into_iter();
+        let mut calls = self.queue.calls().into_iter();
         let (create, look) = (calls.next().unwrap(), calls.next().unwrap());
         assert!(calls.next().is_none());
         let Op::Create { path, mode, .. } = &create.op else {
@@ -80,22 +85,22 @@ impl Scene {
         self.reply(create, Ok(Reply::Created { path, stat }));
         let names = ahead.iter().cloned().chain([mine]).collect();
         self.reply(look, Ok(children(names, 77)));
-        self.claims.calls()
+        self.queue.calls()
     }
 
     /// The connection breaks before these are answered, and another one goes on with the session.
     fn connect_again(&mut self, unanswered: Vec<Call>, seen: i64) {
         for call in unanswered {
-            self.claims.unanswered(call.to);
+            self.queue.unanswered(call.to);
         }
         let cause: Cause = Arc::new(Refusal::Other(0));
-        self.claims.disconnected(&cause, true);
+        self.queue.disconnected(&cause, true);
         self.outcomes();
-        self.claims.connected(session(7, self.now), seen);
+        self.queue.connected(session(7, self.now), seen);
     }
 
     fn outcomes(&mut self) -> Vec<Outcome> {
-        std::iter::from_fn(|| self.claims.next_outcome()).collect()
+        std::iter::from_fn(|| self.queue.next_outcome()).collect()
     }
 
     /// The fence of a grant.
@@ -158,9 +163,9 @@ fn it_looks_again_when_the_node_changes() {
     scene.reply(read, Ok(Reply::Data { data, stat }));
     assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
     let (path, change) = (format!("/lock/k/{}", ahead[0]), Change::Deleted);
-    scene.claims.heard(&Message { change, path });
-    let look = scene.claims.calls().remove(0);
-    let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    scene.queue.heard(&Message { change, path });
+    let look = scene.queue.calls().remove(0);
+    let mine = scene.claim(ID).node.unwrap().entry.to_string();
     scene.reply(look, Ok(children(vec![mine], 99)));
     assert_eq!(
         scene.granted(),
@@ -173,19 +178,19 @@ fn it_looks_again_when_the_node_changes() {
 fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.claims.calls();
-    let token = scene.claims.table[&ID].token;
+    let calls = scene.queue.calls();
+    let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let mut calls = scene.claims.calls();
+    let mut calls = scene.queue.calls();
     assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
     assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
     let mine = format!("x-{token}-0000000004");
     let names = vec![mine.clone()];
     scene.reply(calls.remove(1), Ok(children(names.clone(), 77)));
-    let read = scene.claims.calls().remove(0);
+    let read = scene.queue.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(7));
     scene.reply(read, Ok(Reply::Data { data, stat }));
-    let look = scene.claims.calls().remove(0);
+    let look = scene.queue.calls().remove(0);
     scene.reply(look, Ok(children(names, 77)));
     assert!(scene.is_granted());
 }
@@ -194,18 +199,18 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
 fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.claims.calls();
-    let token = scene.claims.table[&ID].token;
+    let calls = scene.queue.calls();
+    let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let look = scene.claims.calls().remove(1);
+    let look = scene.queue.calls().remove(1);
     let names = vec![format!("x-{token}-0000000004")];
     scene.reply(look, Ok(children(names, 77)));
-    let read = scene.claims.calls().remove(0);
+    let read = scene.queue.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(6));
     scene.reply(read, Ok(Reply::Data { data, stat }));
     assert!(!scene.is_granted());
-    assert_ne!(scene.claims.table[&ID].token, token, "it starts over");
-    assert!(matches!(scene.claims.calls()[0].op, Op::Create { .. }));
+    assert_ne!(scene.claim(ID).token, token, "it starts over");
+    assert!(matches!(scene.queue.calls()[0].op, Op::Create { .. }));
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn nobody_enters_after_the_deadline_of_the_session() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     // A server that is behind shows the node that has ended with its session.
-    scene.now = scene.claims.session().unwrap().deadline();
+    scene.now = scene.queue.session().unwrap().deadline();
     scene.stands_behind(&[], 0);
     assert!(!scene.is_granted());
 }
@@ -225,17 +230,17 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
     scene.stands_behind(&[], 0);
     assert!(scene.is_granted());
     let waiter = Terms::of(LeaseId(2), "k", TIMEOUT);
-    scene.claims.acquire(scene.now, Arc::new(waiter));
-    scene.claims.calls();
-    let token = scene.claims.table[&LeaseId(2)].token;
+    scene.queue.acquire(scene.now, Arc::new(waiter));
+    scene.queue.calls();
+    let token = scene.claim(LeaseId(2)).token;
 
-    scene.claims.connected(session(8, scene.now), 0);
+    scene.queue.connected(session(8, scene.now), 0);
     assert!(matches!(
         scene.outcomes()[..],
         [Outcome::NotHeld { id: ID }]
     ));
-    assert_ne!(scene.claims.table[&LeaseId(2)].token, token);
-    let calls = scene.claims.calls();
+    assert_ne!(scene.claim(LeaseId(2)).token, token);
+    let calls = scene.queue.calls();
     let creates = |it: &&Call| {
         matches!(
             &it.op,
@@ -258,7 +263,7 @@ fn watches_go_on_over_another_connection() {
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
     scene.connect_again(Vec::new(), 99);
-    let calls = scene.claims.calls();
+    let calls = scene.queue.calls();
     let data = vec![format!("/lock/k/{}", ahead[0])];
     let watch = Op::Watch {
         seen: 99,
@@ -275,8 +280,8 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
     scene.acquire(Kind::Exclusive);
     scene.stands_behind(&[], 0);
     assert!(scene.is_granted());
-    scene.claims.release(scene.now, ID);
-    let calls = scene.claims.calls();
+    scene.queue.release(scene.now, ID);
+    let calls = scene.queue.calls();
     assert!(matches!(
         calls[..],
         [Call {
@@ -285,7 +290,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
         }]
     ));
     scene.connect_again(calls, 0);
-    let delete = scene.claims.calls().pop().unwrap();
+    let delete = scene.queue.calls().pop().unwrap();
     assert!(matches!(delete.op, Op::Delete { .. }));
     scene.reply(delete, Err(Refusal::NoNode));
     let released = scene.outcomes();
@@ -306,14 +311,14 @@ fn renewals_are_answered_from_one_heartbeat() {
     scene.acquire(Kind::Exclusive);
     scene.stands_behind(&[], 0);
     assert!(scene.is_granted());
-    scene.claims.renew(ID);
+    scene.queue.renew(ID);
     let start = scene.now;
     for beat in 1..=2 {
         assert!(scene.outcomes().is_empty(), "nothing is known yet");
         scene.now = start.after(TIMEOUT / 4 * beat);
-        scene.claims.tick(scene.now);
-        let call = scene.claims.calls().remove(0);
-        assert!(matches!(call.to, To::Heartbeat));
+        scene.queue.tick(scene.now);
+        let call = scene.queue.calls().remove(0);
+        assert!(matches!(call.to, Recipient::Heartbeat));
         assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
         scene.reply(call, Ok(Reply::Stat(Stat::default())));
     }
@@ -331,15 +336,15 @@ fn to_connect_again_prolongs_no_lease() {
     scene.acquire(Kind::Exclusive);
     scene.stands_behind(&[], 0);
     assert!(scene.is_granted());
-    let deadline = scene.claims.session().unwrap().deadline();
+    let deadline = scene.queue.session().unwrap().deadline();
     scene.now = start.after(TIMEOUT / 2);
     scene.connect_again(Vec::new(), 0);
-    scene.claims.renew(ID);
+    scene.queue.renew(ID);
     assert!(scene.outcomes().is_empty(), "a leader may be none any more");
-    assert_eq!(scene.claims.session().unwrap().deadline(), deadline);
-    scene.claims.tick(scene.now);
-    let beat = scene.claims.calls().pop().unwrap();
-    assert!(matches!(beat.to, To::Heartbeat), "at once");
+    assert_eq!(scene.queue.session().unwrap().deadline(), deadline);
+    scene.queue.tick(scene.now);
+    let beat = scene.queue.calls().pop().unwrap();
+    assert!(matches!(beat.to, Recipient::Heartbeat), "at once");
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
     let renewed = scene.outcomes();
     let [Outcome::Renewed { since, .. }] = renewed[..] else {
@@ -351,7 +356,7 @@ fn to_connect_again_prolongs_no_lease() {
 /// What is written to a node of the line.
 fn announcement(calls: Vec<Call>) -> Option<Call> {
     let mut calls = calls.into_iter();
-    calls.find(|it| matches!(it.to, To::Announcement(ID)))
+    calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
 }
 
 #[test]
@@ -361,15 +366,15 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     let ahead = [others("p1", 0)];
     scene.stands_behind(&ahead, 1);
     let (path, change) = ("/lock/k".to_owned(), Change::Children);
-    let mine = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    let mine = scene.claim(ID).node.unwrap().entry.to_string();
     // It is next, and watches everybody.
-    scene.claims.look(ID, true);
-    let look = scene.claims.calls().pop().unwrap();
+    scene.queue.look(ID, true);
+    let look = scene.queue.calls().pop().unwrap();
     let names = vec![ahead[0].clone(), mine.clone()];
     scene.reply(look, Ok(Reply::Children { names, changed: 1 }));
-    scene.claims.calls();
-    scene.claims.heard(&Message { change, path });
-    let look = scene.claims.calls().pop().unwrap();
+    scene.queue.calls();
+    scene.queue.heard(&Message { change, path });
+    let look = scene.queue.calls().pop().unwrap();
     scene.reply(
         look,
         Ok(Reply::Children {
@@ -379,17 +384,17 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     );
     assert!(scene.is_granted());
 
-    let lost = announcement(scene.claims.calls()).expect("those behind are told");
+    let lost = announcement(scene.queue.calls()).expect("those behind are told");
     scene.connect_again(vec![lost], 0);
-    let refused = announcement(scene.claims.calls()).expect("again");
+    let refused = announcement(scene.queue.calls()).expect("again");
     scene.reply(refused, Err(Refusal::Other(-127)));
-    scene.claims.tick(scene.now);
-    let beat = scene.claims.calls().pop().unwrap();
+    scene.queue.tick(scene.now);
+    let beat = scene.queue.calls().pop().unwrap();
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
-    let confirmed = announcement(scene.claims.calls()).expect("and again");
+    let confirmed = announcement(scene.queue.calls()).expect("and again");
     scene.reply(confirmed, Ok(Reply::Stat(Stat::default())));
     scene.connect_again(Vec::new(), 0);
-    assert!(announcement(scene.claims.calls()).is_none());
+    assert!(announcement(scene.queue.calls()).is_none());
 }
 
 #[test]
@@ -410,7 +415,7 @@ fn a_permit_that_never_waited_announces_itself_to_those_behind() {
 fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    scene.claims.abandon(ID);
+    scene.queue.abandon(ID);
     let calls = scene.stands_behind(&[], 0);
     let ops: Vec<_> = calls.iter().map(|call| &call.op).collect();
     assert!(matches!(ops[..], [Op::Delete { .. }]), "{ops:?}");
@@ -422,16 +427,16 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     scene.stands_behind(&[], 0);
-    scene.claims.release(scene.now, ID);
-    let delete = scene.claims.calls().pop().unwrap();
+    scene.queue.release(scene.now, ID);
+    let delete = scene.queue.calls().pop().unwrap();
     let op = delete.op.clone();
     scene.reply(delete, Err(Refusal::NoRight));
     for _ in 0..2 {
         scene.now = scene.now.after(TIMEOUT / 4);
-        scene.claims.tick(scene.now);
-        let beat = scene.claims.calls().pop().unwrap();
+        scene.queue.tick(scene.now);
+        let beat = scene.queue.calls().pop().unwrap();
         scene.reply(beat, Ok(Reply::Stat(Stat::default())));
-        let again = scene.claims.calls().pop().unwrap();
+        let again = scene.queue.calls().pop().unwrap();
         assert_eq!(again.op, op);
         scene.reply(again, Err(Refusal::NoRight));
     }
@@ -441,8 +446,8 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
 fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
     scene.acquire(Kind::Exclusive);
     let second = Terms::of(LeaseId(2), "k", TIMEOUT);
-    scene.claims.acquire(scene.now, Arc::new(second));
-    let mut calls = scene.claims.calls().into_iter();
+    scene.queue.acquire(scene.now, Arc::new(second));
+    let mut calls = scene.queue.calls().into_iter();
     let (create, look, another) = (
         calls.next().unwrap(),
         calls.next().unwrap(),
@@ -463,9 +468,9 @@ fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
     let mine = first.rsplit('/').next().unwrap().to_owned();
     scene.reply(look, Ok(children(vec![mine], 77)));
     assert!(scene.is_granted());
-    scene.claims.calls();
+    scene.queue.calls();
     scene.reply(another, Ok(created(&second)));
-    (first, scene.claims.calls())
+    (first, scene.queue.calls())
 }
 
 #[test]
@@ -479,8 +484,8 @@ fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
     scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
     // Somebody writes to it: it is there still.
     let (path, change) = (ahead.clone(), Change::Written);
-    scene.claims.heard(&Message { change, path });
-    let calls = scene.claims.calls();
+    scene.queue.heard(&Message { change, path });
+    let calls = scene.queue.calls();
     assert!(matches!(
         calls[..],
         [Call {
@@ -500,8 +505,8 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
         scene.outcomes();
         let change = Change::Deleted;
-        scene.claims.heard(&Message { change, path });
-        let mut calls = scene.claims.calls();
+        scene.queue.heard(&Message { change, path });
+        let mut calls = scene.queue.calls();
         let (own, line) = (calls.pop().unwrap(), calls.pop().unwrap());
         assert!(matches!(line.op, Op::Read { watch: false, .. }), "{line:?}");
         assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
@@ -537,7 +542,7 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
 fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
     let mut deletions = 0;
     for _ in 0..20 {
-        for call in scene.claims.calls() {
+        for call in scene.queue.calls() {
             let reply = match &call.op {
                 Op::Delete { .. } => {
                     deletions += 1;
@@ -566,16 +571,18 @@ fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let calls = scene.stands_behind(std::slice::from_ref(&rest), 1);
-    scene.claims.calls.extend(calls);
-    let path = scene.claims.table[&ID].node.unwrap().entry.to_string();
+    for call in calls {
+        scene.queue.requests.send(call.op, call.to);
+    }
+    let path = scene.claim(ID).node.unwrap().entry.to_string();
     let line = [rest.clone(), path.clone()];
     assert_eq!(deletions_of_a_rest(&mut scene, &line), 1);
     // It looks once the rest is gone, whoever has deleted it.
-    scene.claims.heard(&Message {
+    scene.queue.heard(&Message {
         change: Change::Deleted,
         path: format!("/lock/k/{rest}"),
     });
-    let look = scene.claims.calls().pop().unwrap();
+    let look = scene.queue.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![path], 78)));
     assert_eq!(scene.granted(), Some(78));
 
@@ -584,7 +591,7 @@ fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
         wait: Wait::AtMost(Duration::ZERO),
         ..Terms::of(ID, "k", TIMEOUT)
     };
-    scene.claims.acquire(scene.now, Arc::new(terms));
+    scene.queue.acquire(scene.now, Arc::new(terms));
     assert_eq!(deletions_of_a_rest(&mut scene, &[rest]), 1);
     let outcomes = scene.outcomes();
     assert!(

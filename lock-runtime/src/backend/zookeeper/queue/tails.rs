@@ -1,13 +1,13 @@
-//! Who of ours came last in the line of each lock.
+//! Who of ours came last in the queue of each lock.
 
 use std::collections::HashMap;
 
 use super::claim::Claim;
-use crate::base::numbers::Numbered;
+use crate::backend::claims::Claims;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-/// The acquisition of ours that came last in each line.
+/// The acquisition of ours that came last in each queue.
 #[derive(Default)]
 pub(super) struct Tails(HashMap<LockKey, LeaseId>);
 
@@ -17,12 +17,12 @@ impl Tails {
         &mut self,
         key: &LockKey,
         id: LeaseId,
-        table: &Numbered<LeaseId, Claim>,
+        claims: &Claims<Claim>,
     ) -> Option<LeaseId> {
-        if self.0.len() > 2 * table.len() + 16 {
-            self.0.retain(|_, id| table.contains_key(id));
+        if self.0.len() > 2 * claims.len() + 16 {
+            self.0.retain(|_, id| claims.get(id).is_some());
         }
         let before = self.0.insert(key.clone(), id)?;
-        (before != id && table.contains_key(&before)).then_some(before)
+        (before != id && claims.get(&before).is_some()).then_some(before)
     }
 }

@@ -1,16 +1,17 @@
-//! Rooms: the waiters for each key, and when to ask the server about them again.
+//! The waiters for each key, and when to ask the server about them again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::pace::Pace;
 use crate::backend::redis::protocol::call::Ticket;
 use crate::backend::redis::protocol::line::Line;
+use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-/// Grants are pushed. Asking finds those that were lost, and tells the server that we
+/// Grants are pushed. Asking finds those that were lost, and shows the server that we
 /// live: it skips waiters that have been silent for three times as long.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The end of a lease is noticed within this time.
@@ -20,29 +21,29 @@ const MOST: usize = 200;
 
 /// The waiters of one connection, by key.
 #[derive(Debug)]
-pub(crate) struct Rooms {
-    /// Whether nobody ever tells us that a lock is free.
+pub(crate) struct Waiters {
+    /// Whether nobody ever notifies us that a lock is free.
     polled: bool,
-    by_key: BTreeMap<LockKey, Room>,
-    agenda: BTreeSet<(Moment, LockKey)>,
-    /// The waiters of the last due room that have not been asked about yet.
+    by_key: BTreeMap<LockKey, KeyWaiters>,
+    agenda: Agenda<LockKey>,
+    /// The waiters for the last due key that have not been asked about yet.
     rest: Vec<Ticket>,
 }
 
 #[derive(Debug)]
-struct Room {
+struct KeyWaiters {
     waiters: BTreeMap<LeaseId, Ticket>,
     /// Its position in the agenda; `None` while a question is in flight.
     ask_at: Option<Moment>,
     pace: Pace,
 }
 
-impl Rooms {
+impl Waiters {
     pub(crate) fn new(polled: bool) -> Self {
         Self {
             polled,
             by_key: BTreeMap::new(),
-            agenda: BTreeSet::new(),
+            agenda: Agenda::default(),
             rest: Vec::new(),
         }
     }
@@ -54,8 +55,8 @@ impl Rooms {
         let ends = line.left.map_or(ASK_EVERY, |left| left + jitter);
         let usual = if self.polled || line.is_foreign() {
             let mut first = Pace::default();
-            let room = self.by_key.get_mut(key);
-            let pace = room.map_or(&mut first, |room| &mut room.pace);
+            let waiting = self.by_key.get_mut(key);
+            let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
             pace.next(now, &line.owner)
         } else {
             ASK_EVERY
@@ -63,7 +64,7 @@ impl Rooms {
         now.after(ends.min(usual))
     }
 
-    /// Whether nobody tells those who wait.
+    /// Whether nobody notifies those who wait.
     pub(crate) fn are_polled(&self) -> bool {
         self.polled
     }
@@ -73,54 +74,52 @@ impl Rooms {
         self.by_key.contains_key(key)
     }
 
-    /// A waiter has been told that it is in the queue.
+    /// A waiter knows that it is in the queue.
     pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, line: &Line) {
         let at = self.next(&ticket.terms.key, now, line);
         self.join_later(ticket, at);
     }
 
-    /// A waiter wants to know where it stands, at `at` or before.
+    /// A waiter wants to know its position, at `at` or before.
     pub(crate) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
         let key = &ticket.terms.key;
-        if let Some(room) = self.by_key.get_mut(key) {
-            room.waiters.insert(ticket.terms.id, ticket.clone());
-            if room.ask_at.is_some_and(|known| at < known) {
+        if let Some(waiting) = self.by_key.get_mut(key) {
+            waiting.waiters.insert(ticket.terms.id, ticket.clone());
+            if waiting.ask_at.is_some_and(|known| at < known) {
                 self.schedule(key, at);
             }
         } else {
-            let room = Room {
+            let waiting = KeyWaiters {
                 waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
                 ask_at: None,
                 pace: Pace::default(),
             };
-            self.by_key.insert(key.clone(), room);
+            self.by_key.insert(key.clone(), waiting);
             self.schedule(key, at);
         }
     }
 
     pub(crate) fn leave(&mut self, key: &LockKey, id: LeaseId) {
-        let Some(room) = self.by_key.get_mut(key) else {
+        let Some(waiting) = self.by_key.get_mut(key) else {
             return;
         };
-        room.waiters.remove(&id);
-        if room.waiters.is_empty()
-            && let Some(Room {
+        waiting.waiters.remove(&id);
+        if waiting.waiters.is_empty()
+            && let Some(KeyWaiters {
                 ask_at: Some(at), ..
             }) = self.by_key.remove(key)
         {
-            self.agenda.remove(&(at, key.clone()));
+            self.agenda.remove(at, key.clone());
         }
     }
 
     /// The next question that is due, all of it about one key.
     pub(crate) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
         if self.rest.is_empty() {
-            let (_, key) = self.agenda.first().filter(|(at, _)| *at <= now)?;
-            let key = key.clone();
-            self.agenda.pop_first();
-            let room = self.by_key.get_mut(&key)?;
-            room.ask_at = None;
-            self.rest = room.waiters.values().cloned().collect();
+            let key = self.agenda.due(now)?;
+            let waiting = self.by_key.get_mut(&key)?;
+            waiting.ask_at = None;
+            self.rest = waiting.waiters.values().cloned().collect();
         }
         let most = self.rest.len().min(MOST);
         Some(self.rest.drain(..most).collect())
@@ -130,8 +129,8 @@ impl Rooms {
     pub(crate) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
         if let Some(ticket) = tickets.first() {
             let key = &ticket.terms.key;
-            let room = self.by_key.get(key);
-            if room.is_some_and(|room| room.ask_at.is_none()) {
+            let waiting = self.by_key.get(key);
+            if waiting.is_some_and(|waiting| waiting.ask_at.is_none()) {
                 self.schedule(key, at);
             }
         }
@@ -146,15 +145,15 @@ impl Rooms {
     }
 
     pub(crate) fn next_ask(&self) -> Option<Moment> {
-        self.agenda.first().map(|(at, _)| *at)
+        self.agenda.next()
     }
 
     fn schedule(&mut self, key: &LockKey, at: Moment) {
-        if let Some(room) = self.by_key.get_mut(key) {
-            if let Some(known) = room.ask_at.replace(at) {
-                self.agenda.remove(&(known, key.clone()));
+        if let Some(waiting) = self.by_key.get_mut(key) {
+            if let Some(known) = waiting.ask_at.replace(at) {
+                self.agenda.remove(known, key.clone());
             }
-            self.agenda.insert((at, key.clone()));
+            self.agenda.insert(at, key.clone());
         }
     }
 }
