@@ -165,10 +165,13 @@ async fn stay(
     }
 }
 
-/// Whether an answer is this grant's.
+/// Whether an answer is this grant's. A busy holder may not have said its token in time.
 fn is_about(status: &Status, guard: &LockGuard) -> Result<(), String> {
-    let fences: Vec<_> = status.holders.iter().map(|it| it.fencing_token).collect();
-    if status.key == *guard.key() && fences == [Some(guard.fencing_token())] {
+    let ours = guard.fencing_token();
+    if let [holder] = &status.holders[..]
+        && status.key == *guard.key()
+        && holder.fencing_token.is_none_or(|it| it == ours)
+    {
         return Ok(());
     }
     Err(format!("{}: another one's answer: {status:?}", guard.key()))

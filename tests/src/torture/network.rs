@@ -44,11 +44,11 @@ pub(super) enum Way {
 }
 
 /// Starts the servers and the ways to them. Where no fault of the profile is about a way, servers that say to clients
-/// where others are, are reached directly.
+/// where others are, are reached directly. The clock of a server at the end of cables cannot be moved.
 pub(super) async fn lay(setting: &Setting, profile: Profile) -> (Store, Vec<Way>) {
     let servers = setting.servers;
-    if servers == Servers::Redis && setting.medium == Medium::Namespaces && !profile.needs_proxies()
-    {
+    let with_cables = !profile.needs_proxies() && profile != Profile::Clock;
+    if servers == Servers::Redis && setting.medium == Medium::Namespaces && with_cables {
         return lay_cables().await;
     }
     let mut store = Store::start(servers, profile).await;
