@@ -1,40 +1,44 @@
 //! Queries about locks: their status, which there are, and taking them away.
 
+use crate::types::answer::Reply;
+#[cfg(feature = "testing")]
+use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::Health;
 use crate::types::holder::Status;
 use crate::types::key::LockKey;
 use crate::types::overview::Overview;
 
-/// Identifies a query within one manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct QueryId(pub(crate) u64);
-
-#[derive(Clone, Debug)]
+/// A query, with the way back for its answer.
+#[derive(Debug)]
 pub(crate) enum Query {
-    Status(LockKey),
+    Status(LockKey, Reply<Status>),
     /// The names of the held locks that match a pattern.
-    List(Pattern),
+    List(Pattern, Reply<Vec<LockKey>>),
     /// The basic facts about the locks that match a pattern and are held or waited for.
-    Overview(Pattern),
-    /// Take the lock from its holders.
-    ForceRelease(LockKey),
+    Overview(Pattern, Reply<Overview>),
+    /// Take the lock from its holders; how many held it.
+    ForceRelease(LockKey, Reply<usize>),
     /// Whether the store answers.
-    Health,
+    Health(Reply<Health>),
     /// What the promises depend on in this store. One that has nothing to say finds nothing.
-    Diagnose,
+    Diagnose(Reply<Vec<Finding>>),
 }
 
-/// The answer to the query of the same name.
-#[derive(Debug)]
-pub(crate) enum Found {
-    Status(Status),
-    List(Vec<LockKey>),
-    Overview(Overview),
-    /// How many held it.
-    ForceRelease(usize),
-    Health(Health),
-    Diagnose(Vec<Finding>),
+#[cfg(feature = "testing")]
+impl Query {
+    /// The store cannot be asked.
+    pub(crate) fn fail(self, cause: Cause) {
+        // The caller may be gone.
+        let _ = match self {
+            Self::Status(_, reply) => reply.send(Err(cause)).is_ok(),
+            Self::List(_, reply) => reply.send(Err(cause)).is_ok(),
+            Self::Overview(_, reply) => reply.send(Err(cause)).is_ok(),
+            Self::ForceRelease(_, reply) => reply.send(Err(cause)).is_ok(),
+            Self::Health(reply) => reply.send(Err(cause)).is_ok(),
+            Self::Diagnose(reply) => reply.send(Err(cause)).is_ok(),
+        };
+    }
 }
 
 /// A pattern for names: `*` stands for any text, `?` for any character.

@@ -1,5 +1,6 @@
 //! Gathers what the locks depend on: asks each member over a connection of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::findings::{Facts, Seen, findings};
@@ -9,6 +10,7 @@ use super::protocol::messages::TxnResponse;
 use super::protocol::trouble::Trouble;
 use super::transport::dial::{Dialer, Opened, in_time};
 use crate::base::clock::Clock;
+use crate::types::error::Cause;
 use crate::types::finding::Finding;
 
 /// How many writes are measured.
@@ -16,7 +18,11 @@ const PROBES: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks the members that are named.
-pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> Vec<Finding> {
+pub(super) async fn diagnose(
+    dialers: Vec<Dialer>,
+    keys: Arc<Keys>,
+    clock: Clock,
+) -> Result<Vec<Finding>, Cause> {
     let mut facts = Facts::default();
     let mut open = None;
     for dialer in dialers {
@@ -42,7 +48,7 @@ pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> 
             Err(trouble) => facts.refused = Some(trouble.cause().to_string()),
         }
     }
-    findings(facts)
+    Ok(findings(facts))
 }
 
 /// How long writes take that change nothing, and need the rights that locks do.

@@ -4,21 +4,19 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::call::{Answered, Asker, answer, cause};
-use super::diagnosis::{Ours, diagnose};
+use super::call::{Answered, Call, To, cause};
 use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};
-use super::transport::Dialer;
+use crate::backend::queries::Asker;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
-use crate::types::health::Health;
 use crate::types::holder::{Holder, Status, Waiter};
 use crate::types::key::LockKey;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
-use crate::types::query::{Found, Pattern, Query};
+use crate::types::query::Pattern;
 
 /// How many of those who wait are named.
 const MOST_IN_LINE: usize = 1_000;
@@ -27,12 +25,12 @@ const MOST_IN_LINE: usize = 1_000;
 const MOST_LOOKS: u32 = 5;
 
 /// Asks the server, by way of the backend.
-#[derive(Clone)]
 pub(super) struct Inspector {
-    pub(super) asker: Asker,
+    pub(super) asker: Asker<Call>,
     pub(super) paths: Paths,
-    pub(super) dialer: Dialer,
     pub(super) clock: Clock,
+    /// The node of the session, which tells the server's time when it is written.
+    pub(super) session: Option<String>,
 }
 
 /// A node of a line, and what it says.
@@ -43,29 +41,16 @@ struct Seen {
 }
 
 impl Inspector {
-    pub(super) async fn find(self, query: Query, ours: Option<Ours>) -> Result<Found, Cause> {
-        let session = ours.as_ref().map(|it| it.node.clone());
-        Ok(match query {
-            Query::Status(key) => Found::Status(self.status(key, session).await?),
-            Query::List(pattern) => Found::List(self.list(&pattern, session).await?),
-            Query::Overview(pattern) => Found::Overview(self.overview(&pattern, session).await?),
-            Query::ForceRelease(key) => {
-                Found::ForceRelease(self.force_release(&key, session).await?)
-            }
-            Query::Health => {
-                let asked = self.clock.now();
-                answer(self.asker.ask(Op::Ping)).await?.map_err(cause)?;
-                Found::Health(Health::reached(self.clock.now().since(asked)))
-            }
-            Query::Diagnose => {
-                Found::Diagnose(diagnose(&self.asker, &self.dialer, &self.clock, ours).await?)
-            }
-        })
+    /// How long the server takes to answer.
+    pub(super) async fn echo(self) -> Result<Duration, Cause> {
+        let asked = self.clock.now();
+        answer(self.ask(Op::Ping)).await?.map_err(cause)?;
+        Ok(self.clock.now().since(asked))
     }
 
-    async fn status(&self, key: LockKey, session: Option<String>) -> Result<Status, Cause> {
+    pub(super) async fn status(self, key: LockKey) -> Result<Status, Cause> {
         let path = self.paths.lock(&key);
-        let (line, holding, time) = self.held(&path, session, usize::MAX).await?;
+        let (line, holding, time) = self.held(&path, usize::MAX).await?;
         let waiting = &line[holders(&line)..];
         let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
         let first = self.read(&path, first).await?;
@@ -77,15 +62,11 @@ impl Inspector {
         })
     }
 
-    async fn overview(
-        &self,
-        pattern: &Pattern,
-        session: Option<String>,
-    ) -> Result<Overview, Cause> {
+    pub(super) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
         let mut locks = Vec::new();
-        for (key, line) in self.lines(pattern).await? {
+        for (key, line) in self.lines(&pattern).await? {
             if !line.is_empty() {
-                locks.extend(self.summarize(key, session.clone()).await?);
+                locks.extend(self.summarize(key).await?);
             }
         }
         // Nobody counts the acquisitions.
@@ -93,13 +74,9 @@ impl Inspector {
     }
 
     /// `None` if nobody is in the line any more.
-    async fn summarize(
-        &self,
-        key: LockKey,
-        session: Option<String>,
-    ) -> Result<Option<Summary>, Cause> {
+    async fn summarize(&self, key: LockKey) -> Result<Option<Summary>, Cause> {
         let path = self.paths.lock(&key);
-        let (line, named, time) = self.held(&path, session, MOST_HOLDERS).await?;
+        let (line, named, time) = self.held(&path, MOST_HOLDERS).await?;
         let (holding, waiting) = line.split_at(holders(&line));
         let first = &waiting[..waiting.len().min(1)];
         let first = self.read(&path, first).await?;
@@ -114,19 +91,15 @@ impl Inspector {
     }
 
     /// Names whose nodes are all of locks that have rested are left out.
-    async fn list(
-        &self,
-        pattern: &Pattern,
-        session: Option<String>,
-    ) -> Result<Vec<LockKey>, Cause> {
+    pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut held = Vec::new();
-        for (key, line) in self.lines(pattern).await? {
+        for (key, line) in self.lines(&pattern).await? {
             let is_held = match line.iter().all(|it| it.rests) {
                 false => true,
                 true if line.is_empty() => false,
                 true => {
                     let path = self.paths.lock(&key);
-                    let (line, _) = self.line(&path, session.clone()).await?;
+                    let (line, _) = self.line(&path).await?;
                     !line.is_empty()
                 }
             };
@@ -136,12 +109,12 @@ impl Inspector {
         Ok(held)
     }
 
-    async fn force_release(&self, key: &LockKey, session: Option<String>) -> Result<usize, Cause> {
-        let path = self.paths.lock(key);
-        let (line, _) = self.line(&path, session).await?;
+    pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
+        let path = self.paths.lock(&key);
+        let (line, _) = self.line(&path).await?;
         let delete = |entry: Entry| {
             let path = format!("{path}/{entry}");
-            self.asker.ask(Op::Delete { path })
+            self.ask(Op::Delete { path })
         };
         let holding = &line[..holders(&line)];
         let asked: Vec<_> = holding.iter().map(|it| delete(*it)).collect();
@@ -158,15 +131,10 @@ impl Inspector {
     }
 
     /// The line of a lock, what the first `most` of its holders say, and the server's time.
-    async fn held(
-        &self,
-        path: &str,
-        session: Option<String>,
-        most: usize,
-    ) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
+    async fn held(&self, path: &str, most: usize) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
         let mut looks = 0;
         loop {
-            let (line, time) = self.line(path, session.clone()).await?;
+            let (line, time) = self.line(path).await?;
             let holding = &line[..holders(&line).min(most)];
             let seen = self.read(path, holding).await?;
             looks += 1;
@@ -193,14 +161,14 @@ impl Inspector {
 
     /// The line of a lock without what has rested, and the server's time if that is
     /// needed to say for how long something rests or waits.
-    async fn line(&self, path: &str, session: Option<String>) -> Result<(Vec<Entry>, i64), Cause> {
+    async fn line(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
         let mut line = Entry::line(&self.children(path).await?);
         let rests: Vec<_> = line.iter().filter(|it| it.rests).copied().collect();
         let all_hold = rests.is_empty() && holders(&line) == line.len();
-        let Some(session) = session.filter(|_| !all_hold) else {
+        let Some(session) = self.session.clone().filter(|_| !all_hold) else {
             return Ok((line, 0));
         };
-        let written = self.asker.ask(Op::Write {
+        let written = self.ask(Op::Write {
             path: session,
             data: Vec::new(),
         });
@@ -224,7 +192,7 @@ impl Inspector {
     async fn read(&self, path: &str, entries: &[Entry]) -> Result<Vec<Seen>, Cause> {
         let asked = entries.iter().map(|entry| {
             let path = format!("{path}/{entry}");
-            self.asker.ask(Op::Read { path, watch: false })
+            self.ask(Op::Read { path, watch: false })
         });
         let asked: Vec<_> = asked.collect();
         let mut all = Vec::new();
@@ -242,14 +210,25 @@ impl Inspector {
         Ok(all)
     }
 
+    /// Asks at once; the answer may be awaited later.
+    pub(super) fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
+        self.asker.ask(|by| Call::new(op, To::Query(by)))
+    }
+
     async fn children(&self, path: &str) -> Result<Vec<String>, Cause> {
         names(answer(self.ask_children(path)).await?)
     }
 
     fn ask_children(&self, path: &str) -> oneshot::Receiver<Answered> {
         let path = path.to_owned();
-        self.asker.ask(Op::Children { path, watch: false })
+        self.ask(Op::Children { path, watch: false })
     }
+}
+
+pub(super) async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
+    asked
+        .await
+        .unwrap_or_else(|_| Err(cause(Refusal::SessionOver)))
 }
 
 impl Seen {

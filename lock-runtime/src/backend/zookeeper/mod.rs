@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::queries::Queries;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 #[cfg(feature = "tls")]
@@ -29,12 +30,10 @@ use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
 
 use address::Address;
-use call::{To, cause};
+use call::{Call, To, cause};
 use claims::Claims;
-use diagnosis::Ours;
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
-use queries::Queries;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
@@ -69,7 +68,7 @@ struct ZooKeeper {
     link: Link,
     claims: Claims,
     paths: Paths,
-    queries: Queries,
+    queries: Queries<Call>,
     /// Whether the node of the session is there, or why not.
     ready: Option<Result<(), Cause>>,
     clock: Clock,
@@ -84,9 +83,9 @@ impl ZooKeeper {
         let clock = setup.clock.clone();
         let dialer = Dialer::new(address, setup);
         let mut this = Self {
-            link: Link::new(dialer.clone(), clock.now()),
+            link: Link::new(dialer, clock.now()),
             claims: Claims::new(paths.clone()),
-            queries: Queries::new(paths.clone(), dialer, clock.clone()),
+            queries: Queries::new(),
             paths,
             ready: None,
             clock,
@@ -139,13 +138,11 @@ impl ZooKeeper {
             busy = true;
         }
         self.claims.tick(now);
-        let answers = self.queries.poll(cx, self.link.last_error());
-        busy |= !answers.is_empty();
-        self.claims.outcomes.extend(answers);
+        self.go_on_with_queries(cx);
         if self.link.is_up() {
             let calls = self.claims.calls();
             busy |= self.link.send(now, calls);
-            while let Some(call) = self.queries.next_call() {
+            while let Some(call) = self.queries.next_asked() {
                 busy |= self.link.send(now, vec![call]);
             }
         }
@@ -167,7 +164,7 @@ impl ZooKeeper {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
                 self.claims.disconnected(&cause, false);
-                self.queries.fail(&cause);
+                self.fail_queries(&cause);
             }
             News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
             News::Reply(_, Err(Refusal::SessionOver)) => {
@@ -199,7 +196,7 @@ impl ZooKeeper {
             }
         }
         self.claims.disconnected(cause, true);
-        self.queries.fail(cause);
+        self.fail_queries(cause);
     }
 
     /// The session has ended, or may have: it is not used any more.
@@ -240,13 +237,7 @@ impl Backend for ZooKeeper {
             Request::Abandon(id) => self.claims.abandon(id),
             Request::Renew(id) => self.claims.renew(id),
             Request::Release(id) => self.claims.release(now, id),
-            Request::Query(id, query) => {
-                let session = self.claims.session().map(|it| Ours {
-                    node: self.paths.session(&it.identity),
-                    timeout: it.timeout,
-                });
-                self.queries.begin(id, query, session);
-            }
+            Request::Query(query) => self.begin(query),
         }
     }
 

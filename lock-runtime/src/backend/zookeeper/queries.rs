@@ -1,108 +1,54 @@
-//! The queries that are not answered yet: each asks the server several times, by way of
-//! the connection.
+//! Queries over the session: each asks the server several times, by way of the connection.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
-use tokio::sync::mpsc;
-
-use super::call::{Asker, Call, To};
+use super::ZooKeeper;
+use super::call::To;
 use super::diagnosis::Ours;
 use super::inspect::Inspector;
-use super::protocol::paths::Paths;
-use super::transport::Dialer;
-use crate::backend::Outcome;
-use crate::base::clock::Clock;
 use crate::types::error::Cause;
-use crate::types::health::{Health, LastError};
-use crate::types::query::{Found, Query, QueryId};
+use crate::types::query::Query;
 
-type Finding = Pin<Box<dyn Future<Output = Result<Found, Cause>> + Send>>;
-
-pub(super) struct Queries {
-    open: Vec<Open>,
-    inspector: Inspector,
-    /// What they ask.
-    asked: mpsc::UnboundedReceiver<Call>,
-}
-
-struct Open {
-    id: QueryId,
-    is_probe: bool,
-    finding: Finding,
-}
-
-impl Queries {
-    pub(super) fn new(paths: Paths, dialer: Dialer, clock: Clock) -> Self {
-        let (asker, calls) = Asker::new();
-        Self {
-            open: Vec::new(),
-            inspector: Inspector {
-                asker,
-                paths,
-                dialer,
-                clock,
-            },
-            asked: calls,
+impl ZooKeeper {
+    pub(super) fn begin(&mut self, query: Query) {
+        let session = self.claims.session();
+        let ours = session.map(|it| Ours {
+            node: self.paths.session(&it.identity),
+            timeout: it.timeout,
+        });
+        let inspector = Inspector {
+            asker: self.queries.asker(),
+            paths: self.paths.clone(),
+            clock: self.clock.clone(),
+            session: ours.as_ref().map(|it| it.node.clone()),
+        };
+        let queries = &mut self.queries;
+        match query {
+            Query::Status(key, reply) => queries.begin(reply, inspector.status(key)),
+            Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
+            Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
+            Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            Query::Health(reply) => queries.probe((), reply, inspector.echo()),
+            Query::Diagnose(reply) => {
+                let dialer = self.link.dialer().clone();
+                queries.begin(reply, inspector.diagnose(dialer, ours));
+            }
         }
     }
 
-    pub(super) fn begin(&mut self, id: QueryId, query: Query, session: Option<Ours>) {
-        self.open.push(Open {
-            id,
-            is_probe: matches!(query, Query::Health),
-            finding: Box::pin(self.inspector.clone().find(query, session)),
-        });
-    }
-
-    /// What is to be sent next.
-    pub(super) fn next_call(&mut self) -> Option<Call> {
-        self.asked.try_recv().ok()
-    }
-
-    /// The answers that are complete by now; `known` is why the last connection failed.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, known: Option<&LastError>) -> Vec<Outcome> {
-        let mut answers = Vec::new();
-        self.open.retain_mut(|open| {
-            let Poll::Ready(result) = open.finding.as_mut().poll(cx) else {
-                return true;
-            };
-            answers.push(Outcome::Answered {
-                id: open.id,
-                result: completed(result, open.is_probe, known.cloned()),
-            });
-            false
-        });
-        answers
+    pub(super) fn go_on_with_queries(&mut self, cx: &mut Context<'_>) {
+        for probed in self.queries.poll(cx) {
+            probed.answer(false, self.link.last_error().cloned(), None);
+        }
     }
 
     /// Answers what was not sent.
-    pub(super) fn fail(&mut self, cause: &Cause) {
-        while let Some(call) = self.next_call() {
+    pub(super) fn fail_queries(&mut self, cause: &Cause) {
+        while let Some(call) = self.queries.next_asked() {
             if let To::Query(answer) = call.to {
                 drop(answer.send(Err(Arc::clone(cause))));
             }
         }
-    }
-}
-
-/// Adds to the answer of a probe what the query does not know.
-fn completed(
-    result: Result<Found, Cause>,
-    is_probe: bool,
-    known: Option<LastError>,
-) -> Result<Found, Cause> {
-    match result {
-        Ok(Found::Health(health)) => Ok(Found::Health(Health {
-            last_error: known,
-            ..health
-        })),
-        Err(cause) if is_probe => {
-            let error = known.unwrap_or_else(|| LastError::now(&cause));
-            Ok(Found::Health(Health::unreachable(error)))
-        }
-        result => result,
     }
 }

@@ -156,8 +156,9 @@ impl World {
         };
         self.say(|| format!("{wire} {:?} is refused: {}", sent.call, trouble.cause()));
         let sent = Sent {
-            call: sent.call.clone(),
-            ..*sent
+            hops: sent.hops,
+            asking: sent.asking,
+            ..Sent::new(sent.call.clone(), sent.at)
         };
         let at = self.now.after(self.latency());
         let at = at.max(self.link(wire).answers_until);

@@ -28,12 +28,11 @@ use crate::types::terms::LeaseId;
 
 pub(crate) use claim::Watch;
 use claim::{Claim, Stage, patience};
-use inspect::Inspections;
 use lanes::Lanes;
 use lease::News;
 pub(crate) use lease::Quorum;
 use order::PAUSE;
-pub(crate) use order::{About, Order, Seen, Step};
+pub(crate) use order::{About, AskedBy, Order, Seen, Step};
 use session::{Session, Surroundings};
 
 /// A lock that is held no longer needs no watch of its own.
@@ -53,7 +52,8 @@ pub(crate) struct Queue {
     last_watch: u64,
     /// When to go on with which claim.
     agenda: BTreeSet<(Moment, LeaseId)>,
-    inspections: Inspections,
+    /// The queries that await the answers to these calls.
+    asked: Numbered<u64, AskedBy>,
     tokens: Tokens,
     calls: Vec<Sent<About>>,
     last_call: u64,
@@ -75,7 +75,7 @@ impl Queue {
             watches: Numbered::default(),
             last_watch: 0,
             agenda: BTreeSet::new(),
-            inspections: Inspections::default(),
+            asked: Numbered::default(),
             tokens: Tokens::default(),
             calls: Vec::new(),
             last_call: 0,
@@ -93,8 +93,7 @@ impl Queue {
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self.outcomes.pop_front();
-        outcome.or_else(|| self.inspections.next_answer())
+        self.outcomes.pop_front()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
@@ -158,7 +157,6 @@ impl Queue {
         for id in self.in_order() {
             self.trouble(id, trouble);
         }
-        self.inspections.fail_all(trouble);
     }
 
     /// All claims, in the order in which they were asked for.

@@ -41,10 +41,7 @@ impl Queue {
                 }
             }
             About::Cluster => {}
-            About::Query(id) => {
-                let next = self.inspections.answered(now, id, result, &self.keys);
-                self.calls.extend(next);
-            }
+            About::Query(number) => self.inspected(number, result),
         }
     }
 

@@ -9,7 +9,6 @@ use super::session::Session;
 use crate::backend::etcd::protocol::trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::types::query::{Found, Query, QueryId};
 use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
@@ -19,7 +18,8 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            Request::Query(id, query) => self.inspect(now, id, query),
+            // The backend answers it, and sends calls to [`inspect`](Self::inspect).
+            Request::Query(_) => {}
         }
     }
 
@@ -114,24 +114,5 @@ impl Queue {
         self.lanes.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);
-    }
-
-    /// The answer to a query that needs no call.
-    pub(crate) fn answer(&mut self, id: QueryId, found: Found) {
-        let result = Ok(found);
-        self.outcomes.push_back(Outcome::Answered { id, result });
-    }
-
-    fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        match &self.down {
-            None => {
-                let call = self.inspections.begin(now, id, query, &self.keys);
-                self.calls.push(call);
-            }
-            Some(trouble) => {
-                let result = Err(trouble.cause());
-                self.outcomes.push_back(Outcome::Answered { id, result });
-            }
-        }
     }
 }

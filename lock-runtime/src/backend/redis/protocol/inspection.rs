@@ -1,15 +1,20 @@
-//! The steps of inspections, as values and as commands.
+//! The steps of queries, as values and as commands.
 
-use redis::Cmd;
+use redis::{Cmd, Value};
+use tokio::sync::oneshot;
 
 use super::message::Message;
 use super::names::{KeyNames, Text};
 use super::scripts;
+use super::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::overview::MOST_HOLDERS;
 
-/// A step of an inspection.
+/// The query that awaits the reply to a step.
+pub(crate) type AskedBy = oneshot::Sender<Result<Value, Trouble>>;
+
+/// A step of a query.
 #[derive(Clone, Debug)]
 pub(crate) enum Inspect {
     Status(LockKey),
@@ -50,6 +55,15 @@ pub(crate) enum Fact {
 }
 
 impl Inspect {
+    /// The lock that it is about.
+    pub(crate) fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Status(key) | Self::ForceRelease(key) => Some(key),
+            Self::Overview(keys) => keys.first(),
+            _ => None,
+        }
+    }
+
     pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         match self {
             Self::Status(key) => names.call(&scripts::STATUS, key, by_text),

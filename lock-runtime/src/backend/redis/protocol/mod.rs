@@ -12,3 +12,4 @@ pub(crate) mod reply;
 pub(crate) mod scripts;
 pub(crate) mod slot;
 pub(crate) mod stamps;
+pub(crate) mod trouble;

@@ -3,12 +3,7 @@
 
 mod chains;
 mod claim;
-mod diagnosis;
-mod gathering;
-mod inspect;
-mod lasting;
 mod messages;
-mod next;
 pub(crate) mod order;
 mod pace;
 mod passing_on;
@@ -16,7 +11,7 @@ mod quarantine;
 mod quarantined;
 mod replicated;
 mod replies;
-mod reporting;
+pub(crate) mod reports;
 mod requests;
 mod room;
 #[cfg(test)]
@@ -42,8 +37,8 @@ use crate::types::terms::LeaseId;
 
 use chains::Chains;
 use claim::{Claim, Stage};
-use inspect::Inspections;
 use quarantine::Quarantines;
+use reports::Listeners;
 use room::Rooms;
 use unconfirmed::Unconfirmed;
 
@@ -65,7 +60,8 @@ pub(crate) struct Queue {
     last_joined: Option<LeaseId>,
     /// When to send refused calls again.
     retries: BTreeSet<(Moment, LeaseId)>,
-    inspections: Inspections,
+    /// Who wants to know what holders report.
+    listeners: Listeners,
     tokens: Tokens,
     calls: Vec<Sent>,
     outcomes: VecDeque<Outcome>,
@@ -90,7 +86,7 @@ impl Queue {
             chains: Chains::default(),
             last_joined: None,
             retries: BTreeSet::new(),
-            inspections: Inspections::new(layout),
+            listeners: Listeners::default(),
             tokens: Tokens::default(),
             calls: Vec::new(),
             outcomes: VecDeque::new(),
@@ -110,29 +106,25 @@ impl Queue {
         }
     }
 
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.is_some()
+    }
+
     /// What to send now.
     pub(crate) fn calls(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.calls)
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self.outcomes.pop_front();
-        outcome.or_else(|| {
-            let answer = self.inspections.next_answer()?;
-            Some(self.tell_probe(answer))
-        })
+        self.outcomes.pop_front()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.retries.first().map(|(at, _)| *at);
         let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
-        let inspection = self.inspections.next_end();
         let quarantine = self.quarantines.next_end();
-        [retry, ask, inspection, quarantine]
-            .into_iter()
-            .flatten()
-            .min()
+        [retry, ask, quarantine].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -142,7 +134,6 @@ impl Queue {
             self.retries.remove(&(at, id));
             self.retry(now, id);
         }
-        self.inspections.tick(now);
         if self.down.is_none() {
             while let Some(tickets) = self.rooms.due(now) {
                 self.ask(now, tickets);
@@ -179,7 +170,7 @@ impl Queue {
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
         self.interrupt(&trouble, |_| true);
-        self.inspections.fail_all(&trouble);
+        self.listeners.end(&trouble);
         self.down = Some(trouble);
     }
 

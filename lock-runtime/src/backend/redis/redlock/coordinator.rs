@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
-use super::inspections::Inspections;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::queue::order::Order;
 use crate::backend::token::Tokens;
@@ -27,7 +26,6 @@ pub(crate) struct Coordinator {
     pub(super) outcomes: VecDeque<Outcome>,
     pub(super) clocks: Clocks,
     pub(super) agenda: BTreeSet<(Moment, LeaseId)>,
-    inspections: Inspections,
     tokens: Tokens,
     pub(super) servers: usize,
 }
@@ -41,7 +39,6 @@ impl Coordinator {
             outcomes: VecDeque::new(),
             clocks,
             agenda: BTreeSet::new(),
-            inspections: Inspections::new(servers),
             tokens: Tokens::default(),
             servers,
         }
@@ -73,12 +70,8 @@ impl Coordinator {
             Request::Abandon(id) => self.leave(id, None),
             Request::Release(id) => self.release(now, id),
             Request::Renew(id) => self.renew(now, id),
-            Request::Query(id, query) => {
-                for server in 0..self.servers {
-                    let request = Request::Query(id, query.clone());
-                    self.orders.push((server, Order::Plain(request)));
-                }
-            }
+            // The servers answer it.
+            Request::Query(_) => {}
         }
     }
 
@@ -119,10 +112,6 @@ impl Coordinator {
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
             Outcome::Released { id, result } => self.left(server, id, result),
-            Outcome::Answered { id, result } => {
-                let answer = self.inspections.answered(server, id, result);
-                self.outcomes.extend(answer);
-            }
         }
     }
 

@@ -5,12 +5,13 @@ pub(crate) mod clocks;
 mod contending;
 pub(crate) mod coordinator;
 mod holding;
-mod inspections;
 mod merging;
+mod queries;
 pub(crate) mod servers;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ use super::Redis;
 use super::connected::{connect_failed, in_time, late};
 use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
+use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -38,6 +40,8 @@ const LINGER: Duration = Duration::from_millis(50);
 pub(super) struct Redlock {
     servers: Vec<Redis>,
     coordinator: Coordinator,
+    /// They ask the servers, each of which has queries of its own.
+    queries: Queries<Infallible>,
     clock: Clock,
     sleep: Sleep,
 }
@@ -61,6 +65,7 @@ impl Redlock {
         let mut this = Self {
             servers,
             coordinator: Coordinator::new(clocks),
+            queries: Queries::new(),
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
@@ -133,7 +138,10 @@ impl Redlock {
 
 impl Backend for Redlock {
     fn submit(&mut self, now: Moment, request: Request) {
-        self.coordinator.submit(now, request);
+        match request {
+            Request::Query(query) => self.begin(query),
+            request => self.coordinator.submit(now, request),
+        }
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -144,6 +152,7 @@ impl Backend for Redlock {
                 self.servers[server].obey(now, order);
             }
             let heard = self.receive(cx);
+            self.queries.poll(cx);
             if let Some(outcome) = self.coordinator.next_outcome() {
                 return Poll::Ready(outcome);
             }

@@ -32,8 +32,7 @@ use crate::backend::redis::sentinel::Master;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
 use crate::types::error::Cause;
-use crate::types::health::{Health, LastError};
-use crate::types::query::Found;
+use crate::types::health::LastError;
 
 /// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
@@ -168,18 +167,9 @@ impl<D: Desk> Link<D> {
         !self.in_flight.is_empty()
     }
 
-    /// Adds to the answer of a probe what the queue does not know.
-    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        let known = self.last_error.clone();
-        match result {
-            Ok(Found::Health(health)) => health.last_error = known,
-            Ok(_) => {}
-            Err(cause) => {
-                let current = known.filter(|_| !self.is_up());
-                let error = current.unwrap_or_else(|| LastError::now(cause));
-                *result = Ok(Found::Health(Health::unreachable(error)));
-            }
-        }
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        self.last_error.clone()
     }
 
     /// Writes what was sent and reads what has come in.

@@ -108,6 +108,10 @@ impl Link {
         self.seen
     }
 
+    pub(crate) fn dialer(&self) -> &Dialer {
+        &self.dialer
+    }
+
     pub(crate) fn last_error(&self) -> Option<&LastError> {
         self.last_error.as_ref()
     }
