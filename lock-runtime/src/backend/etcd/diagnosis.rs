@@ -15,7 +15,7 @@ use crate::types::finding::Finding;
 
 /// How many writes are measured.
 const PROBES: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(1);
+const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the members that are named.
 pub(super) async fn diagnose(
@@ -62,7 +62,7 @@ async fn probe(mut opened: Opened, keys: &Keys, clock: &Clock) -> Result<Vec<Dur
         let asked = opened
             .channel
             .ask::<TxnResponse>("/etcdserverpb.KV/Txn", &nothing);
-        in_time(PATIENCE, "the member", asked).await??;
+        in_time(CALL_TIMEOUT, "the member", asked).await??;
         times.push(clock.now().since(sent));
     }
     Ok(times)

@@ -21,7 +21,7 @@ use crate::types::query::Pattern;
 /// How many keys are read at once.
 const PAGE: i64 = 1_000;
 /// How many waiters of one lock a status names.
-const MOST_IN_LINE: usize = 1_000;
+const MOST_NAMED: usize = 1_000;
 /// How many entries one call deletes; a member refuses 128.
 const AT_ONCE: usize = 100;
 
@@ -41,9 +41,9 @@ impl Inspector {
         let mut read = Vec::new();
         let span = self.keys.line(&key);
         self.pages(span, false, |kvs| read.extend(kvs)).await?;
-        let line = entry::line(&self.keys, read);
-        let (holders, waiters) = line.split_at(entry::holders(&line));
-        let named = waiters.iter().take(MOST_IN_LINE);
+        let queue = entry::line(&self.keys, read);
+        let (holders, waiters) = queue.split_at(entry::holders(&queue));
+        let named = waiters.iter().take(MOST_NAMED);
         Ok(Status {
             holders: holders.iter().map(Entry::holder).collect(),
             waiters: waiters.len(),
@@ -66,22 +66,22 @@ impl Inspector {
         let mut read = Vec::new();
         let span = self.keys.all();
         self.pages(span, false, |kvs| read.extend(kvs)).await?;
-        let mut lines = BTreeMap::<_, Vec<_>>::new();
+        let mut queues = BTreeMap::<_, Vec<_>>::new();
         for entry in entry::line(&self.keys, read) {
             if pattern.matches(&entry.lock) {
-                lines.entry(entry.lock.clone()).or_default().push(entry);
+                queues.entry(entry.lock.clone()).or_default().push(entry);
             }
         }
-        let summaries = lines.into_iter().map(|(key, line)| summary(key, &line));
+        let summaries = queues.into_iter().map(|(key, queue)| summary(key, &queue));
         Ok(Overview::new(summaries.collect(), None))
     }
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
         let range = self.range(Call::keys(self.keys.line(&key))).await?;
-        let mut line = entry::line(&self.keys, range.kvs);
-        line.truncate(entry::holders(&line));
+        let mut queue = entry::line(&self.keys, range.kvs);
+        queue.truncate(entry::holders(&queue));
         let mut released = 0;
-        for some in line.rchunks(AT_ONCE) {
+        for some in queue.rchunks(AT_ONCE) {
             let keys = some.iter().map(|entry| entry.key.clone());
             match self.ask(Call::delete_all(keys)).await? {
                 Reply::Txn(txn) => released += txn.deleted(),
@@ -136,8 +136,8 @@ fn mismatch() -> Cause {
     cause("the answer belongs to another call")
 }
 
-fn summary(key: LockKey, line: &[Entry]) -> Summary {
-    let (held, waiting) = line.split_at(entry::holders(line));
+fn summary(key: LockKey, queue: &[Entry]) -> Summary {
+    let (held, waiting) = queue.split_at(entry::holders(queue));
     let holders: Vec<_> = held.iter().map(Entry::holder).collect();
     let working = holders.iter().position(|it| !it.resting);
     Summary {

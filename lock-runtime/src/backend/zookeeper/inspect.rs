@@ -18,10 +18,10 @@ use crate::types::key::LockKey;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 
-/// How many of those who wait are named.
-const MOST_IN_LINE: usize = 1_000;
+/// How many waiters of one lock a status names.
+const MOST_NAMED: usize = 1_000;
 
-/// How often a line is looked at whose holders change meanwhile.
+/// How often a queue is read again whose holders change meanwhile.
 const MOST_LOOKS: u32 = 5;
 
 /// Asks the server, by way of the backend.
@@ -33,7 +33,7 @@ pub(super) struct Inspector {
     pub(super) session: Option<String>,
 }
 
-/// A node of a line, and what it says.
+/// A node of a queue, and what it says.
 struct Seen {
     entry: Entry,
     data: Vec<u8>,
@@ -50,9 +50,9 @@ impl Inspector {
 
     pub(super) async fn status(self, key: LockKey) -> Result<Status, Cause> {
         let path = self.paths.lock(&key);
-        let (line, holding, time) = self.held(&path, usize::MAX).await?;
-        let waiting = &line[holders(&line)..];
-        let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
+        let (queue, holding, time) = self.held(&path, usize::MAX).await?;
+        let waiting = &queue[holders(&queue)..];
+        let first = &waiting[..waiting.len().min(MOST_NAMED)];
         let first = self.read(&path, first).await?;
         Ok(Status {
             key,
@@ -64,8 +64,8 @@ impl Inspector {
 
     pub(super) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
         let mut locks = Vec::new();
-        for (key, line) in self.lines(&pattern).await? {
-            if !line.is_empty() {
+        for (key, queue) in self.queues(&pattern).await? {
+            if !queue.is_empty() {
                 locks.extend(self.summarize(key).await?);
             }
         }
@@ -73,14 +73,14 @@ impl Inspector {
         Ok(Overview::new(locks, None))
     }
 
-    /// `None` if nobody is in the line any more.
+    /// `None` if the queue is empty by now.
     async fn summarize(&self, key: LockKey) -> Result<Option<Summary>, Cause> {
         let path = self.paths.lock(&key);
-        let (line, named, time) = self.held(&path, MOST_HOLDERS).await?;
-        let (holding, waiting) = line.split_at(holders(&line));
+        let (queue, named, time) = self.held(&path, MOST_HOLDERS).await?;
+        let (holding, waiting) = queue.split_at(holders(&queue));
         let first = &waiting[..waiting.len().min(1)];
         let first = self.read(&path, first).await?;
-        Ok((!line.is_empty()).then(|| Summary {
+        Ok((!queue.is_empty()).then(|| Summary {
             key,
             kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
@@ -90,17 +90,17 @@ impl Inspector {
         }))
     }
 
-    /// Names whose nodes are all of locks that have rested are left out.
+    /// Leaves out names of which only ended cooldowns are left.
     pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut held = Vec::new();
-        for (key, line) in self.lines(&pattern).await? {
-            let is_held = match line.iter().all(|it| it.rests) {
+        for (key, queue) in self.queues(&pattern).await? {
+            let is_held = match queue.iter().all(|it| it.rests) {
                 false => true,
-                true if line.is_empty() => false,
+                true if queue.is_empty() => false,
                 true => {
                     let path = self.paths.lock(&key);
-                    let (line, _) = self.line(&path).await?;
-                    !line.is_empty()
+                    let (queue, _) = self.queue(&path).await?;
+                    !queue.is_empty()
                 }
             };
             held.extend(is_held.then_some(key));
@@ -111,12 +111,12 @@ impl Inspector {
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
         let path = self.paths.lock(&key);
-        let (line, _) = self.line(&path).await?;
+        let (queue, _) = self.queue(&path).await?;
         let delete = |entry: Entry| {
             let path = format!("{path}/{entry}");
             self.ask(Op::Delete { path })
         };
-        let holding = &line[..holders(&line)];
+        let holding = &queue[..holders(&queue)];
         let asked: Vec<_> = holding.iter().map(|it| delete(*it)).collect();
         let mut released = 0;
         for (entry, asked) in holding.iter().zip(asked) {
@@ -130,43 +130,43 @@ impl Inspector {
         Ok(released)
     }
 
-    /// The line of a lock, what the first `most` of its holders say, and the server's time.
+    /// The queue of a lock, what the first `most` of its holders say, and the server's time.
     async fn held(&self, path: &str, most: usize) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
         let mut looks = 0;
         loop {
-            let (line, time) = self.line(path).await?;
-            let holding = &line[..holders(&line).min(most)];
+            let (queue, time) = self.queue(path).await?;
+            let holding = &queue[..holders(&queue).min(most)];
             let seen = self.read(path, holding).await?;
             looks += 1;
             // Who has let go since the look was followed by another one, or by a rest.
             if seen.len() == holding.len() || looks == MOST_LOOKS {
-                return Ok((line, seen, time));
+                return Ok((queue, seen, time));
             }
         }
     }
 
-    /// The locks that have nodes and match a pattern, and their lines.
-    async fn lines(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
+    /// The locks that have nodes and match a pattern, and their queues.
+    async fn queues(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
         let nodes = self.children(self.paths.root()).await?;
         let keys = nodes.iter().filter_map(|node| key(node));
         let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
         let paths = keys.iter().map(|key| self.paths.lock(key));
         let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
-        let mut lines = Vec::new();
+        let mut queues = Vec::new();
         for (key, asked) in keys.into_iter().zip(asked) {
-            lines.push((key, Entry::line(&names(answer(asked).await?)?)));
+            queues.push((key, Entry::line(&names(answer(asked).await?)?)));
         }
-        Ok(lines)
+        Ok(queues)
     }
 
-    /// The line of a lock without what has rested, and the server's time if that is
+    /// The queue of a lock without what has rested, and the server's time if that is
     /// needed to say for how long something rests or waits.
-    async fn line(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
-        let mut line = Entry::line(&self.children(path).await?);
-        let rests: Vec<_> = line.iter().filter(|it| it.rests).copied().collect();
-        let all_hold = rests.is_empty() && holders(&line) == line.len();
+    async fn queue(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
+        let mut queue = Entry::line(&self.children(path).await?);
+        let rests: Vec<_> = queue.iter().filter(|it| it.rests).copied().collect();
+        let all_hold = rests.is_empty() && holders(&queue) == queue.len();
         let Some(session) = self.session.clone().filter(|_| !all_hold) else {
-            return Ok((line, 0));
+            return Ok((queue, 0));
         };
         let written = self.ask(Op::Write {
             path: session,
@@ -184,8 +184,8 @@ impl Inspector {
             .filter(|it| goes_on(it))
             .map(|it| it.entry)
             .collect();
-        line.retain(|it| !it.rests || rests.contains(it));
-        Ok((line, time))
+        queue.retain(|it| !it.rests || rests.contains(it));
+        Ok((queue, time))
     }
 
     /// The nodes among these that are there still.

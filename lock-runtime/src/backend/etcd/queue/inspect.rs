@@ -8,8 +8,8 @@ use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 
-/// Whoever asks does not wait for longer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a member may leave the call of a query unanswered.
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Queue {
     pub(crate) fn inspect(&mut self, now: Moment, call: Call, by: AskedBy) {
@@ -23,7 +23,7 @@ impl Queue {
             about: About::Query(self.last_call),
             call,
             at: now,
-            patience: PATIENCE,
+            patience: CALL_TIMEOUT,
         });
     }
 

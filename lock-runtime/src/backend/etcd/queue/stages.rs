@@ -1,7 +1,7 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
 use super::claim::{Stage, whole_seconds};
-use super::inspect::PATIENCE;
+use super::inspect::CALL_TIMEOUT;
 use super::{About, PAUSE, Queue, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
@@ -111,7 +111,7 @@ impl Queue {
             about: About::Cluster,
             call: Call::members(),
             at: now,
-            patience: PATIENCE,
+            patience: CALL_TIMEOUT,
         });
     }
 

@@ -47,16 +47,16 @@ impl<C: Copy> Server<C> {
         }
     }
 
-    /// A page of the owners of locks, and of the queues where `lines` says so.
+    /// A page of the owners of locks, and of the queues where `queues` says so.
     pub(super) fn page(
         &self,
         pattern: &Pattern,
-        lines: bool,
+        queues: bool,
         cursor: u64,
     ) -> impl Future<Output = Result<Value, Trouble>> + use<'_, C> {
         self.ask(Inspect::Scan {
             glob: glob(pattern).into(),
-            lines,
+            queues,
             cursor,
         })
     }

@@ -73,13 +73,13 @@ fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let Value::Array(items) = known else {
         return None;
     };
-    let [waiters, Value::Array(line), holders @ ..] = &items[..] else {
+    let [waiters, Value::Array(queue), holders @ ..] = &items[..] else {
         return None;
     };
     let mut status = Status::free(key);
     status.waiters = usize::try_from(number(waiters)?).ok()?;
-    let line = line.chunks_exact(3).map(read_waiter);
-    status.line = line.collect::<Option<_>>()?;
+    let queue = queue.chunks_exact(3).map(read_waiter);
+    status.line = queue.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
     for pair in holders.chunks_exact(2) {
         let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);

@@ -20,10 +20,10 @@ pub(crate) enum Inspect {
     Status(LockKey),
     /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
-    /// A page of the owners of locks, and of the queues where `lines` says so.
+    /// A page of the owners of locks, and of the queues where `queues` says so.
     Scan {
         glob: Box<str>,
-        lines: bool,
+        queues: bool,
         cursor: u64,
     },
     /// The basic facts about these locks.
@@ -74,9 +74,9 @@ impl Inspect {
             }
             Self::Scan {
                 glob,
-                lines,
+                queues,
                 cursor,
-            } => scan(*cursor, &names.owners(glob, *lines)),
+            } => scan(*cursor, &names.owners(glob, *queues)),
             Self::Keys { cursor } => scan(*cursor, &names.all_keys()),
             Self::Left(key) => words(&["PTTL", key]),
             Self::Overview(keys) => {

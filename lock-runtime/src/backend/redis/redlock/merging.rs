@@ -37,8 +37,8 @@ pub(super) fn most(counts: Vec<usize>, _: Sight) -> Option<usize> {
     counts.into_iter().max()
 }
 
-/// The longest line that a majority has; who holds the lock stands in no line, though
-/// it may wait for the rest of the servers.
+/// The longest queue that a majority has, without the holders: a holder may still wait on the
+/// other servers.
 pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
     let holders = holders(&seen, sight);
@@ -52,11 +52,11 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
         status.waiters -= before - status.line.len();
         status
     });
-    let mut lines: Vec<_> = without_holders.collect();
-    lines.sort_by_key(|it| std::cmp::Reverse(it.waiters));
-    let last = lines.len().checked_sub(1)?;
-    let line = lines.swap_remove(last.min(sight.majority - 1));
-    Some(Status { holders, ..line })
+    let mut queues: Vec<_> = without_holders.collect();
+    queues.sort_by_key(|it| std::cmp::Reverse(it.waiters));
+    let last = queues.len().checked_sub(1)?;
+    let queue = queues.swap_remove(last.min(sight.majority - 1));
+    Some(Status { holders, ..queue })
 }
 
 pub(super) fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
