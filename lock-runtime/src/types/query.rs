@@ -29,15 +29,14 @@ pub(crate) enum Query {
 impl Query {
     /// The store cannot be asked.
     pub(crate) fn fail(self, cause: Cause) {
-        // The caller may be gone.
-        let _ = match self {
-            Self::Status(_, reply) => reply.send(Err(cause)).is_ok(),
-            Self::List(_, reply) => reply.send(Err(cause)).is_ok(),
-            Self::Overview(_, reply) => reply.send(Err(cause)).is_ok(),
-            Self::ForceRelease(_, reply) => reply.send(Err(cause)).is_ok(),
-            Self::Health(reply) => reply.send(Err(cause)).is_ok(),
-            Self::Diagnose(reply) => reply.send(Err(cause)).is_ok(),
-        };
+        match self {
+            Self::Status(_, reply) => drop(reply.send(Err(cause))),
+            Self::List(_, reply) => drop(reply.send(Err(cause))),
+            Self::Overview(_, reply) => drop(reply.send(Err(cause))),
+            Self::ForceRelease(_, reply) => drop(reply.send(Err(cause))),
+            Self::Health(reply) => drop(reply.send(Err(cause))),
+            Self::Diagnose(reply) => drop(reply.send(Err(cause))),
+        }
     }
 }
 
