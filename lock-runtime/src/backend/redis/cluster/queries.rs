@@ -11,6 +11,7 @@ use super::routes::NodeId;
 use super::{Cluster, Over};
 use crate::backend::redis::inspect::{Parts, Server, together};
 use crate::backend::redis::protocol::names::Layout;
+use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
 use crate::types::answer::Reply;
 use crate::types::error::Cause;
@@ -56,7 +57,7 @@ impl Cluster {
             let link = node.and_then(|it| lane.nodes.get(&it)).map(|it| &it.link);
             match probed.echo {
                 Ok(_) => {
-                    let last_error = link.and_then(|it| it.last_error());
+                    let last_error = link.and_then(Link::last_error);
                     probed.answer(true, last_error, lane.queue.quarantined_until());
                 }
                 Err(cause) => drop(probed.reply.send(Err(cause))),

@@ -154,10 +154,10 @@ mod tests {
             self.queries.poll(&mut Context::from_waker(Waker::noop()));
             self.queries.next_asked()
         }
+    }
 
-        fn reply(&mut self, step: Asked<()>, reply: Result<Value, Trouble>) {
-            step.by.send(reply).expect("it is awaited");
-        }
+    fn reply(step: Asked<()>, reply: Result<Value, Trouble>) {
+        step.by.send(reply).expect("it is awaited");
     }
 
     fn token() -> Token {
@@ -180,7 +180,7 @@ mod tests {
         let mut peer = Peer::connected();
         let (mut first, step) = peer.ask();
         let (mut second, other) = peer.ask();
-        peer.reply(step, held());
+        reply(step, held());
         let asked = peer.next_step().map(|it| it.step);
         assert!(matches!(asked, Some(Inspect::Holders(_))), "{asked:?}");
         let report = Message::Told {
@@ -194,7 +194,7 @@ mod tests {
         let status = first.try_recv().expect("an answer").expect("a status");
         assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
 
-        peer.reply(other, held());
+        reply(other, held());
         let _step = peer.next_step().expect("the holders are asked");
         let unanswered = second.try_recv();
         assert!(matches!(unanswered, Err(TryRecvError::Empty)));
@@ -208,10 +208,10 @@ mod tests {
     fn what_was_not_run_is_asked_again() {
         let mut peer = Peer::connected();
         let (mut answered, step) = peer.ask();
-        peer.reply(step, Err(Trouble::NotRun));
+        reply(step, Err(Trouble::NotRun));
         let again = peer.next_step().expect("the same step");
         assert!(matches!(again.step, Inspect::Status(_)));
-        peer.reply(again, Err(Trouble::said("not now")));
+        reply(again, Err(Trouble::said("not now")));
         assert!(peer.next_step().is_none());
         assert!(answered.try_recv().expect("an answer").is_err());
     }

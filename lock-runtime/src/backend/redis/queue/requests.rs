@@ -19,7 +19,7 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            // The backend answers it, and sends steps to [`inspect`](Self::inspect).
+            // The backend answers it by steps, which go through `inspect`.
             Request::Query(_) => {}
         }
     }

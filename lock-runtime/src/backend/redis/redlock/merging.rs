@@ -27,14 +27,9 @@ impl Sight {
     }
 }
 
-pub(super) fn names(all: Vec<Vec<LockKey>>, _: Sight) -> Option<Vec<LockKey>> {
+pub(super) fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
     let names: BTreeSet<_> = all.into_iter().flatten().collect();
-    Some(names.into_iter().collect())
-}
-
-/// The most that any of them has taken away.
-pub(super) fn most(counts: Vec<usize>, _: Sight) -> Option<usize> {
-    counts.into_iter().max()
+    names.into_iter().collect()
 }
 
 /// The longest queue that a majority has, without the holders: a holder may still wait on the
@@ -111,7 +106,7 @@ pub(super) fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
 }
 
 /// The worst that was found of each thing that was looked at.
-pub(super) fn worst(all: Vec<Vec<Finding>>, _: Sight) -> Option<Vec<Finding>> {
+pub(super) fn worst(all: Vec<Vec<Finding>>) -> Vec<Finding> {
     let mut worst: Vec<Finding> = Vec::new();
     for finding in all.into_iter().flatten() {
         match worst.iter_mut().find(|it| it.check == finding.check) {
@@ -120,7 +115,7 @@ pub(super) fn worst(all: Vec<Vec<Finding>>, _: Sight) -> Option<Vec<Finding>> {
             None => worst.push(finding),
         }
     }
-    Some(worst)
+    worst
 }
 
 /// Those whom enough servers name, with what is known of them together.

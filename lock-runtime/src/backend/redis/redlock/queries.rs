@@ -19,7 +19,7 @@ impl Redlock {
             }
             Query::List(pattern, reply) => {
                 let part = |reply| Query::List(pattern.clone(), reply);
-                self.ask_all(reply, part, merging::names);
+                self.ask_all(reply, part, |all, _| Some(merging::names(all)));
             }
             Query::Overview(pattern, reply) => {
                 let part = |reply| Query::Overview(pattern.clone(), reply);
@@ -27,14 +27,16 @@ impl Redlock {
             }
             Query::ForceRelease(key, reply) => {
                 let part = |reply| Query::ForceRelease(key.clone(), reply);
-                self.ask_all(reply, part, merging::most);
+                self.ask_all(reply, part, |counts, _| counts.into_iter().max());
             }
             Query::Health(reply) => self.ask_all(reply, Query::Health, merging::health),
-            Query::Diagnose(reply) => self.ask_all(reply, Query::Diagnose, merging::worst),
+            Query::Diagnose(reply) => {
+                self.ask_all(reply, Query::Diagnose, |all, _| Some(merging::worst(all)));
+            }
         }
     }
 
-    /// Answers with what a majority has found at least, merged.
+    /// Answers with what the servers have found, if a majority has answered.
     fn ask_all<T: Send + 'static>(
         &mut self,
         reply: Reply<T>,
