@@ -9,34 +9,27 @@ use crate::types::query::Query;
 
 impl Redis {
     pub(super) fn begin(&mut self, query: Query) {
+        let link = match &query {
+            Query::Status(key, _) | Query::ForceRelease(key, _) => self.link_of(key),
+            Query::List(..) | Query::Overview(..) | Query::Diagnose(_) => 0,
+            Query::Health(_) => self.link_to_probe(),
+        };
+        let server = Server {
+            asker: self.queries.asker(),
+            connection: link,
+            layout: self.layout,
+            clock: self.clock.clone(),
+        };
+        let (queries, queue) = (&mut self.queries, &mut self.links[link].queue);
         match query {
             Query::Status(key, reply) => {
-                let link = self.link_of(&key);
-                let reports = self.links[link].queue.listen();
-                let status = self.over(link).status(key, reports);
-                self.queries.begin(reply, status);
+                queries.begin(reply, server.status(key, queue.listen()));
             }
-            Query::ForceRelease(key, reply) => {
-                let server = self.over(self.link_of(&key));
-                self.queries.begin(reply, server.force_release(key));
-            }
-            Query::List(pattern, reply) => {
-                let list = self.over(0).list(pattern);
-                self.queries.begin(reply, list);
-            }
-            Query::Overview(pattern, reply) => {
-                let overview = self.over(0).overview(pattern);
-                self.queries.begin(reply, overview);
-            }
-            Query::Diagnose(reply) => {
-                let findings = self.over(0).diagnose();
-                self.queries.begin(reply, findings);
-            }
-            Query::Health(reply) => {
-                let link = self.link_to_probe();
-                let echo = self.over(link).echo();
-                self.queries.probe(link, reply, echo);
-            }
+            Query::List(pattern, reply) => queries.begin(reply, server.list(pattern)),
+            Query::Overview(pattern, reply) => queries.begin(reply, server.overview(pattern)),
+            Query::ForceRelease(key, reply) => queries.begin(reply, server.force_release(key)),
+            Query::Diagnose(reply) => queries.begin(reply, server.diagnose()),
+            Query::Health(reply) => queries.probe(link, reply, server.echo()),
         }
     }
 
@@ -50,15 +43,6 @@ impl Redis {
         while let Some(asked) = self.queries.next_asked() {
             let queue = &mut self.links[asked.connection].queue;
             queue.inspect(now, asked.step, asked.by);
-        }
-    }
-
-    fn over(&self, link: usize) -> Server<usize> {
-        Server {
-            asker: self.queries.asker(),
-            connection: link,
-            layout: self.layout,
-            clock: self.clock.clone(),
         }
     }
 
