@@ -50,7 +50,9 @@ async fn main() -> Result<(), LockError> {
         clock.advance(Duration::from_secs(60));
     });
     match write_report("november", 100).await {
-        Err(LockError::Lost { key, fence, .. }) => println!("caller: lost {key}, token {fence}"),
+        Err(LockError::Lost {
+            key, fencing_token, ..
+        }) => println!("caller: lost {key}, token {fencing_token}"),
         other => println!("caller: {other:?}"),
     }
     let _ = night.await;

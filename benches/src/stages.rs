@@ -37,8 +37,9 @@ impl Stage {
 
     /// The first part of a path that is known; none for the standard library, the allocator and the like.
     fn of(file: &str) -> Option<Self> {
-        const KNOWN: [(&str, Stage); 16] = [
+        const KNOWN: [(&str, Stage); 17] = [
             ("/redis/queue/", Stage::Queue),
+            ("/backend/claims", Stage::Queue),
             ("/redis/protocol/reply", Stage::Decoding),
             ("/redis/protocol/message", Stage::Decoding),
             ("/redis/protocol/line", Stage::Decoding),

@@ -47,7 +47,7 @@ async fn main() -> Result<(), LockError> {
     }
     for _ in 0..3 {
         // The line is full when two wait.
-        while operator.status("leader").await?.waiters < 2 {
+        while operator.status("leader").await?.waiting < 2 {
             sleep(Duration::from_millis(5)).await;
         }
         operator.force_release("leader").await?;

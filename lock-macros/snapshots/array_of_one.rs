@@ -10,11 +10,13 @@ async fn close(from: u32, bank: &Bank) -> Result<(), BankError> {
     ];
     let lock_request = ::lock_runtime::__private::acquire_with(
         &bank.locks,
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::close"),
-                )
-                .template("acct:{from}")
+        const { &::lock_runtime::__private::Site::new().template("acct:{from}") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::close"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         lock_keys,
     );

@@ -23,12 +23,17 @@ fn f<'life0, 'async_trait>(
         };
         let lock_request = ::lock_runtime::__private::acquire(
             const {
-                &::lock_runtime::__private::Site::new(
-                        ::core::concat!(::core::module_path!(), "::f"),
-                    )
+                &::lock_runtime::__private::Site::new()
                     .template("{self.shop}:{a}:{item.id}")
             },
-            lock_key,
+            {
+                static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                    ::core::concat!(::core::module_path!(), "::f"),
+                    || {},
+                );
+                &LOCK_FUNCTION
+            },
+            [lock_key],
         );
         let lock_error = 'locked: {
             let lock_guard = match lock_request.await {

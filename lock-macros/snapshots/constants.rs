@@ -5,9 +5,7 @@ async fn print() -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         {
-            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::print"),
-                )
+            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
                 .template("printer")
                 .ttl(TTL)
                 .min_hold(limits::MIN_HOLD)
@@ -15,7 +13,14 @@ async fn print() -> io::Result<()> {
                 .permits(limits::PRINTERS);
             LOCK_SITE
         },
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::print"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -4,13 +4,15 @@ async fn report() -> io::Result<()> {
         key_writer.write(::core::format_args!("report"))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::report"),
-                )
-                .template("report")
+        const { &::lock_runtime::__private::Site::new().template("report") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::report"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

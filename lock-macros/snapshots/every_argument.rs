@@ -19,9 +19,7 @@ where
     let lock_request = crate::reexport::lock_runtime::__private::acquire_with(
         &self.locks,
         const {
-            &crate::reexport::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::f"),
-                )
+            &crate::reexport::lock_runtime::__private::Site::new()
                 .template("a:{a + 1}:{self.b}")
                 .ttl(limits::TTL)
                 .wait_forever()
@@ -29,6 +27,13 @@ where
                 .min_hold_ms(1000)
                 .permits(Self::PERMITS)
                 .reentrant()
+        },
+        {
+            static LOCK_FUNCTION: crate::reexport::lock_runtime::__private::Function = crate::reexport::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::f"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         lock_keys,
     );

@@ -18,9 +18,7 @@ async fn print(
     };
     let lock_request = ::lock_runtime::__private::acquire(
         &{
-            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::print"),
-                )
+            const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
                 .template("printer:{id}:{id:?}:{name:>4}")
                 .min_hold(limits::MIN_HOLD);
             LOCK_SITE
@@ -29,7 +27,14 @@ async fn print(
             .with_wait(budget)
             .with_max_hold(self.most)
             .with_permits(count),
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::print"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

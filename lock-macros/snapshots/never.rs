@@ -4,13 +4,15 @@ async fn serve<const N: usize>() -> ! {
         key_writer.write(::core::format_args!("{N}", N = key_writer.value(&N)))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::serve"),
-                )
-                .template("{N}")
+        const { &::lock_runtime::__private::Site::new().template("{N}") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::serve"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

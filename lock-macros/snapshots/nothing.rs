@@ -6,13 +6,16 @@ async fn nightly() {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::nightly"),
-                )
-                .template("nightly")
-                .wait(Self::WAIT)
+            &::lock_runtime::__private::Site::new().template("nightly").wait(Self::WAIT)
         },
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::nightly"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -4,13 +4,15 @@ async fn count(id: u32) -> Result<u32, ShopError> {
         key_writer.write(::core::format_args!("stock:{id}", id = key_writer.value(&id)))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::count"),
-                )
-                .template("stock:{id}")
+        const { &::lock_runtime::__private::Site::new().template("stock:{id}") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::count"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

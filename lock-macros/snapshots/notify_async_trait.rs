@@ -33,10 +33,15 @@ fn f<'life0, 'async_trait>(
         ];
         let lock_request = ::lock_runtime::__private::acquire(
             const {
-                &::lock_runtime::__private::Site::new(
-                        ::core::concat!(::core::module_path!(), "::f"),
-                    )
+                &::lock_runtime::__private::Site::new()
                     .template("{self.shop}:{a}, {self.shop}:{b}")
+            },
+            {
+                static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                    ::core::concat!(::core::module_path!(), "::f"),
+                    || {},
+                );
+                &LOCK_FUNCTION
             },
             lock_keys,
         );

@@ -4,13 +4,15 @@ async fn lead() -> ! {
         key_writer.write(::core::format_args!("leader"))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::lead"),
-                )
-                .template("leader")
+        const { &::lock_runtime::__private::Site::new().template("leader") },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::lead"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

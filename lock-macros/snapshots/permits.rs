@@ -4,14 +4,15 @@ async fn print() -> io::Result<()> {
         key_writer.write(::core::format_args!("printer"))
     };
     let lock_request = ::lock_runtime::__private::acquire(
-        const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::print"),
-                )
-                .template("printer")
-                .permits(4)
+        const { &::lock_runtime::__private::Site::new().template("printer").permits(4) },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::print"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
-        lock_key,
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -5,14 +5,19 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::buy"),
-                )
+            &::lock_runtime::__private::Site::new()
                 .template("stock:{item.id}")
                 .ttl_ms(10000)
                 .wait_ms(5000)
         },
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::buy"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

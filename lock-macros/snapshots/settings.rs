@@ -5,16 +5,21 @@ async fn report() -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::report"),
-                )
+            &::lock_runtime::__private::Site::new()
                 .template("report")
                 .min_hold_ms(60000)
                 .max_hold_ms(600000)
                 .read()
                 .reentrant()
         },
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::report"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

@@ -25,10 +25,15 @@ async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
     ];
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::transfer"),
-                )
+            &::lock_runtime::__private::Site::new()
                 .template("acct:{from}, acct:{to.id}:{shop}, bank")
+        },
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::transfer"),
+                || {},
+            );
+            &LOCK_FUNCTION
         },
         lock_keys,
     );

@@ -12,12 +12,17 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
     };
     let lock_request = ::lock_runtime::__private::acquire(
         const {
-            &::lock_runtime::__private::Site::new(
-                    ::core::concat!(::core::module_path!(), "::f"),
-                )
+            &::lock_runtime::__private::Site::new()
                 .template("{{\"{id}\"}}:{type:?}:{id}:{misspelt}")
         },
-        lock_key,
+        {
+            static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
+                ::core::concat!(::core::module_path!(), "::f"),
+                || {},
+            );
+            &LOCK_FUNCTION
+        },
+        [lock_key],
     );
     let lock_error = 'locked: {
         let lock_guard = match lock_request.await {

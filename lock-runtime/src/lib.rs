@@ -32,6 +32,7 @@
 //! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
 //!   a holder that was overtaken.
 //! - [`LockError`] says what went wrong, and what to do.
+//! - [`inspect`] has the answers to questions: who holds a lock, who waits, how the server is.
 //! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
 //! The documents are in `docs/` of the repository, whose `README.md` lists them all:
@@ -51,16 +52,16 @@
 //! |---|---|---|---|
 //! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
 //! | `wait` | debug | `key` `function` `template` | somebody else holds it |
-//! | `grant` | debug | `key` `function` `template` `fence` `waited_ms` | it is ours |
+//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | it is ours |
 //! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
 //! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
 //! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
 //! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
 //! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `template` `fence` `held_ms` | the lease has ended while it was held |
-//! | `limit` | info | `key` `function` `template` `fence` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
-//! | `stop` | warn | `key` `function` `template` `fence` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
-//! | `overrun` | warn | `key` `function` `template` `fence` `held_ms` | a body finished in a turn that outlasted the lease |
+//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease has ended while it was held |
+//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
+//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
+//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished in a turn that outlasted the lease |
 //! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
 //! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
 //! | `connect` | info | `connection` | a connection of the pool is up |
@@ -83,7 +84,7 @@
 //! | `redis` | yes | Redis and Valkey; `memory:` is always there |
 //! | `etcd` | no | locks in a cluster of etcd |
 //! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
-//! | `serde` | no | [`LockConfig`] as a part of a program's configuration |
+//! | `serde` | no | [`LockConfig`] as a part of a program's configuration; the answers of [`inspect`] for others to read |
 //! | `testing` | no | locks, and errors made by hand, for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
 //! | `tls-native-roots` | no | trust in the authorities that the system trusts |
@@ -106,6 +107,8 @@ mod backend;
 mod base;
 mod driver;
 mod held;
+#[cfg(all(test, feature = "redis"))]
+mod simulation;
 mod telemetry;
 mod types;
 
@@ -125,18 +128,43 @@ pub use types::credentials::Credentials;
 pub use types::error::LockError;
 pub use types::error::conversion::FromLockError;
 pub use types::fence::FencingToken;
-pub use types::finding::{Finding, Severity};
-pub use types::health::{Health, LastError};
-pub use types::holder::{Holder, Status, Waiter};
+pub use types::into_key::IntoKey;
 pub use types::key::LockKey;
-pub use types::kind::Kind;
-pub use types::overview::{Change, ChangeKind, Overview, Summary};
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;
 
+/// Answers about locks and their store: who holds a lock and who waits for it, what changes, and
+/// what a server may break.
+///
+/// | from | comes |
+/// |---|---|
+/// | [`LockManager::status`] | a [`Status`](inspect::Status): the holders of one lock, and its waiters |
+/// | [`LockManager::overview`] | an [`Overview`](inspect::Overview): all locks, and each [`Change`](inspect::Change) since another overview |
+/// | [`LockManager::diagnose`] | each [`Finding`](inspect::Finding) about the server |
+/// | [`LockManager::health`] | the [`Health`](inspect::Health) of the connection |
+/// | [`LockError::Contended`] | the [`Holder`](inspect::Holder) in the way |
+///
+/// With the feature `serde` all of them implement `Serialize`. Fields keep their names, except that
+/// times name their unit:
+///
+/// | field ends in | value |
+/// |---|---|
+/// | `_ms`, `_us` | a duration in whole milliseconds or microseconds: `remaining_ms`, `round_trip_us` |
+/// | `_unix_ms` | a moment in whole milliseconds since 1970, UTC: `since_unix_ms` |
+///
+/// Keys and kinds are texts, as `Display` writes them, and fencing tokens are numbers. Unknown
+/// values are `None`.
+pub mod inspect {
+    pub use crate::types::finding::{Finding, Severity};
+    pub use crate::types::health::{Health, LastError};
+    pub use crate::types::holder::{Holder, Status, Waiter};
+    pub use crate::types::kind::Kind;
+    pub use crate::types::overview::{Change, ChangeKind, Overview, Summary};
+}
+
 /// Locks for the tests of programs, with the feature `testing`.
 ///
-/// [`Locks`](testing::Locks) is a [`LockManager`] on a store in memory that the test controls.
+/// [`Locks`](testing::Locks) has a [`LockManager`] on a store in memory that the test controls.
 /// It keeps to the clock of the test's tokio runtime: with
 /// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
 ///
@@ -145,7 +173,7 @@ pub use types::tls::Tls;
 /// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
 /// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
 /// | a slow server | `locks.delay(Duration::from_millis(300));` |
-/// | a lock that is taken away | `locks.force_release("stock:lamp").await?;` |
+/// | a lock that is taken away | `locks.manager().force_release("stock:lamp").await?;` |
 /// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
 /// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
 ///
@@ -163,7 +191,7 @@ pub use types::tls::Tls;
 /// # async fn main() -> Result<(), LockError> {
 /// let locks = Locks::new();
 /// locks.scope(buy("lamp")).await?;
-/// let (taken, freed) = (Event::Acquired("stock:lamp".into()), Event::Released("stock:lamp".into()));
+/// let (taken, freed) = (Event::Acquired("stock:lamp".parse()?), Event::Released("stock:lamp".parse()?));
 /// assert_eq!(locks.history(), [taken, freed]);
 /// # Ok(()) }
 /// # main().unwrap() }
@@ -177,13 +205,22 @@ pub mod testing {
 }
 
 /// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
-/// does from the arguments of its function.
+/// does from the arguments of its function: a `Result<LockKey, LockError>`, which also
+/// [names a lock](IntoKey).
+///
+/// # Errors
+///
+/// [`LockError::InvalidKey`] if the key is empty or longer than 1024 bytes, or a value could not be
+/// formatted.
 ///
 /// ```
+/// # fn example() -> Result<(), lock_runtime::LockError> {
 /// use lock_runtime::key;
 ///
 /// let (shop, item) = ("north:1", 7);
-/// assert_eq!(key!("stock:{shop}:{item:03}").as_str(), "stock:north%3A1:007");
+/// assert_eq!(key!("stock:{shop}:{item:03}")?, "stock:north%3A1:007");
+/// # Ok(()) }
+/// # example().unwrap();
 /// ```
 #[cfg(feature = "macros")]
 pub use lock_macros::key;
@@ -205,7 +242,7 @@ pub use lock_macros::key;
 /// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
-/// | `manager` | an expression over the arguments, a [`LockManager`] or what derefs to one | the installed one |
+/// | `manager` | an expression over the arguments, a [`LockManager`], or what derefs to one, as `Arc<LockManager>` | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
 ///
 /// A constant, whose name is in capitals, is checked by the compiler, as texts are.

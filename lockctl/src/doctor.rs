@@ -1,12 +1,11 @@
 //! `lockctl doctor`: what the guarantees depend on in this store.
 
-use lock_runtime::{Finding, Severity};
+use lock_runtime::inspect::{Finding, Severity};
 
 use crate::cli::StoreArgs;
 use crate::exit::{Done, Exit};
 use crate::output;
 use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW};
-use crate::record;
 use crate::store::connect;
 use crate::words::tame;
 
@@ -15,7 +14,7 @@ pub(crate) async fn doctor(store: &StoreArgs, output: &Output) -> Done {
     let findings = locks.diagnose().await?;
     for finding in &findings {
         if output.is_json() {
-            output::object(&record::Finding::from(finding))?;
+            output::object(finding)?;
         } else {
             show(finding)?;
         }
@@ -39,8 +38,9 @@ fn show(finding: &Finding) -> std::io::Result<()> {
     output::line(format!(
         "{style}{severity:<8}{style:#}{BOLD}{check:<12}{BOLD:#} {found}"
     ))?;
-    for (word, text) in [("", finding.meaning), ("→ ", &*finding.advice)] {
-        if !text.is_empty() {
+    let advice = finding.advice.as_deref();
+    for (word, text) in [("", finding.meaning), ("→ ", advice)] {
+        if let Some(text) = text {
             output::line(format!("{:21}{DIM}{word}{}{DIM:#}", "", tame(text)))?;
         }
     }

@@ -1,8 +1,8 @@
 //! Names of locks as users write them.
 
-use lock_runtime::LockKey;
+use lock_runtime::{LockError, LockKey};
 
 /// The lock of that name: as `ls` shows it, or as a program gives it.
-pub(crate) fn key(text: &str) -> LockKey {
-    LockKey::from_escaped(text).unwrap_or_else(|_| LockKey::from(text))
+pub(crate) fn key(text: &str) -> Result<LockKey, LockError> {
+    LockKey::from_escaped(text).or_else(|_| LockKey::new(text))
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use lock_runtime::{Kind, Summary};
+use lock_runtime::inspect::{Kind, Summary};
 
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;
@@ -47,7 +47,7 @@ pub(crate) fn order(one: &Summary, other: &Summary, by: Sort) -> Ordering {
     };
     match by {
         Sort::Key | Sort::Hot => Ordering::Equal,
-        Sort::Waiters => other.waiters.cmp(&one.waiters),
+        Sort::Waiters => other.waiting.cmp(&one.waiting),
         Sort::Wait => other.longest_wait.cmp(&one.longest_wait),
         Sort::Left => left(one).cmp(&left(other)),
     }
@@ -73,7 +73,7 @@ pub(crate) fn row(lock: &Summary) -> [String; 6] {
         held,
         place.unwrap_or_else(dash),
         left.unwrap_or_else(dash),
-        lock.waiters.to_string(),
+        lock.waiting.to_string(),
         lock.longest_wait.map_or_else(dash, short),
     ]
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use lock_runtime as runtime;
+use lock_runtime::inspect::{self, Kind};
+use lock_runtime::{FencingToken, LockKey};
 use serde::Serialize;
 
 /// A holder of a lock.
@@ -15,13 +16,13 @@ pub(crate) struct Holder<'a> {
     function: Option<&'a str>,
     since: Option<String>,
     held_ms: Option<u64>,
-    fence: Option<u64>,
+    fence: Option<FencingToken>,
     left_ms: Option<u64>,
     resting: bool,
 }
 
-impl<'a> From<&'a runtime::Holder> for Holder<'a> {
-    fn from(it: &'a runtime::Holder) -> Self {
+impl<'a> From<&'a inspect::Holder> for Holder<'a> {
+    fn from(it: &'a inspect::Holder) -> Self {
         let held = it.since.and_then(|since| since.elapsed().ok());
         Self {
             id: &it.id,
@@ -30,59 +31,44 @@ impl<'a> From<&'a runtime::Holder> for Holder<'a> {
             function: it.function.as_deref(),
             since: it.since.map(timestamp),
             held_ms: held.map(millis),
-            fence: it.fence.map(runtime::FencingToken::get),
+            fence: it.fencing_token,
             left_ms: it.remaining.map(millis),
             resting: it.resting,
         }
     }
 }
 
-/// A waiter in the line for a lock.
+/// A waiter, and its position in the queue.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiter<'a> {
     place: usize,
-    id: &'a str,
-    process: Option<u32>,
-    host: Option<&'a str>,
-    function: Option<&'a str>,
-    kind: String,
-    waited_ms: Option<u64>,
-}
-
-impl<'a> Waiter<'a> {
-    pub(crate) fn new(place: usize, it: &'a runtime::Waiter) -> Self {
-        Self {
-            place,
-            id: &it.id,
-            process: it.process,
-            host: it.host.as_deref(),
-            function: it.function.as_deref(),
-            kind: it.kind.to_string(),
-            waited_ms: it.waited.map(millis),
-        }
-    }
+    #[serde(flatten)]
+    waiter: &'a inspect::Waiter,
 }
 
 /// What `status` answers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status<'a> {
-    key: &'a str,
+    key: &'a LockKey,
     state: &'static str,
     holders: Vec<Holder<'a>>,
     waiters: usize,
     line: Vec<Waiter<'a>>,
 }
 
-impl<'a> From<&'a runtime::Status> for Status<'a> {
-    fn from(it: &'a runtime::Status) -> Self {
-        let line = it.line.iter().enumerate();
+impl<'a> From<&'a inspect::Status> for Status<'a> {
+    fn from(it: &'a inspect::Status) -> Self {
+        let line = it.waiters.iter().enumerate();
         Self {
-            key: it.key.as_str(),
+            key: &it.key,
             state: state(it.is_held(), it.is_resting()),
             holders: it.holders.iter().map(Into::into).collect(),
-            waiters: it.waiters,
+            waiters: it.waiting,
             line: line
-                .map(|(at, waiter)| Waiter::new(at + 1, waiter))
+                .map(|(at, waiter)| Waiter {
+                    place: at + 1,
+                    waiter,
+                })
                 .collect(),
         }
     }
@@ -91,25 +77,25 @@ impl<'a> From<&'a runtime::Status> for Status<'a> {
 /// One lock in a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct Lock<'a> {
-    key: &'a str,
+    key: &'a LockKey,
     state: &'static str,
-    kind: Option<String>,
+    kind: Option<Kind>,
     held_by: usize,
     holders: Vec<Holder<'a>>,
     waiters: usize,
     longest_wait_ms: Option<u64>,
 }
 
-impl<'a> From<&'a runtime::Summary> for Lock<'a> {
-    fn from(it: &'a runtime::Summary) -> Self {
+impl<'a> From<&'a inspect::Summary> for Lock<'a> {
+    fn from(it: &'a inspect::Summary) -> Self {
         let held = it.holders.iter().any(|holder| !holder.resting);
         Self {
-            key: it.key.as_str(),
+            key: &it.key,
             state: state(held, !held && it.held_by > 0),
-            kind: it.kind.map(|kind| kind.to_string()),
+            kind: it.kind,
             held_by: it.held_by,
             holders: it.holders.iter().map(Into::into).collect(),
-            waiters: it.waiters,
+            waiters: it.waiting,
             longest_wait_ms: it.longest_wait.map(millis),
         }
     }
@@ -118,48 +104,25 @@ impl<'a> From<&'a runtime::Summary> for Lock<'a> {
 /// What `release` has done.
 #[derive(Debug, Serialize)]
 pub(crate) struct Release<'a> {
-    pub(crate) key: &'a str,
+    pub(crate) key: &'a LockKey,
     pub(crate) released: usize,
     pub(crate) holders: Vec<Holder<'a>>,
     pub(crate) waiters: usize,
-}
-
-/// What `doctor` has found.
-#[derive(Debug, Serialize)]
-pub(crate) struct Finding<'a> {
-    check: &'a str,
-    severity: String,
-    found: &'a str,
-    meaning: Option<&'a str>,
-    advice: Option<&'a str>,
-}
-
-impl<'a> From<&'a runtime::Finding> for Finding<'a> {
-    fn from(it: &'a runtime::Finding) -> Self {
-        let some = |text: &'a str| Some(text).filter(|it| !it.is_empty());
-        Self {
-            check: it.check,
-            severity: it.severity.to_string(),
-            found: &it.found,
-            meaning: some(it.meaning),
-            advice: some(&it.advice),
-        }
-    }
 }
 
 /// What `watch` has seen.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Happening<'a> {
     pub(crate) at: Option<String>,
-    pub(crate) event: &'static str,
-    pub(crate) key: Option<&'a str>,
+    pub(crate) event: &'a str,
+    pub(crate) key: Option<&'a LockKey>,
     pub(crate) holder: Option<Holder<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<usize>,
 }
 
-impl Happening<'_> {
-    pub(crate) fn of(event: &'static str) -> Self {
+impl<'a> Happening<'a> {
+    pub(crate) fn of(event: &'a str) -> Self {
         Self {
             event,
             ..Self::default()
@@ -189,7 +152,7 @@ pub(crate) struct Occurrence<'a> {
     pub(crate) event: &'static str,
     pub(crate) key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fence: Option<u64>,
+    pub(crate) fence: Option<FencingToken>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<Holder<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, Write as _};
 
-use lock_runtime::Status;
+use lock_runtime::inspect::Status;
 
 use crate::cli::{ReleaseArgs, StoreArgs};
 use crate::exit::{Done, Exit, Failure};
@@ -15,7 +15,7 @@ use crate::words::{count, tame};
 
 pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
-    let key = key(&args.key);
+    let key = key(&args.key)?;
     let status = locks.status(&key).await?;
     if !status.holders.is_empty() && !args.yes {
         confirm(&status)?;
@@ -23,10 +23,10 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
     let released = locks.force_release(&key).await?;
     if output.is_json() {
         output::object(&record::Release {
-            key: key.as_str(),
+            key: &key,
             released,
             holders: status.holders.iter().map(Into::into).collect(),
-            waiters: status.waiters,
+            waiters: status.waiting,
         })?;
     } else {
         tell(&status, released)?;
@@ -83,7 +83,7 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
             ),
         })?;
     }
-    match status.waiters {
+    match status.waiting {
         0 => output::line("nobody waited for it"),
         waiters => output::line(format!(
             "it went to the first of {}",

@@ -1,6 +1,6 @@
 //! `lockctl status`: who holds a lock, and who waits for it.
 
-use lock_runtime::{Holder, Status, Waiter};
+use lock_runtime::inspect::{Holder, Status, Waiter};
 
 use crate::cli::{StatusArgs, StoreArgs};
 use crate::duration::short;
@@ -18,7 +18,7 @@ pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output
     if output.is_json() {
         output::object(&record::Status::from(&status))?;
     } else {
-        status.line.truncate(args.line);
+        status.waiters.truncate(args.line);
         show(&status)?;
     }
     let exit = if status.holders.is_empty() {
@@ -41,7 +41,7 @@ fn show(status: &Status) -> std::io::Result<()> {
     } else {
         format!("{GREEN}free{GREEN:#}")
     };
-    let waiters = match status.waiters {
+    let waiters = match status.waiting {
         0 => "nobody waits".to_owned(),
         1 => "1 waits".to_owned(),
         waiters => format!("{waiters} wait"),
@@ -53,15 +53,15 @@ fn show(status: &Status) -> std::io::Result<()> {
         let heading = ["HOLDER", "FUNCTION", "HELD FOR", "FENCE", "TIME LEFT"];
         output::table(&heading, status.holders.iter().map(holder_row).collect())?;
     }
-    if !status.line.is_empty() {
+    if !status.waiters.is_empty() {
         output::line("")?;
-        let rows = status.line.iter().enumerate();
+        let rows = status.waiters.iter().enumerate();
         let rows = rows.map(|(at, waiter)| waiter_row(at + 1, waiter));
         output::table(
             &["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
             rows.collect(),
         )?;
-        let more = status.waiters.saturating_sub(status.line.len());
+        let more = status.waiting.saturating_sub(status.waiters.len());
         if more > 0 {
             output::line(format!("{DIM}and {} more{DIM:#}", count(more, "waiter")))?;
         }
@@ -81,7 +81,8 @@ pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
             Some(held) => short(held),
             None => "no answer".to_owned(),
         },
-        it.fence.map_or_else(dash, |it| it.get().to_string()),
+        it.fencing_token
+            .map_or_else(dash, |it| it.get().to_string()),
         it.remaining.map_or_else(|| "no end".to_owned(), short),
     ]
 }

@@ -7,7 +7,8 @@ use std::io;
 use std::time::SystemTime;
 
 use jiff::Zoned;
-use lock_runtime::{Change, ChangeKind, LockError, LockManager, Overview};
+use lock_runtime::inspect::{Change, ChangeKind, Overview};
+use lock_runtime::{LockError, LockManager};
 
 use crate::cli::{StoreArgs, WatchArgs};
 use crate::exit::Done;
@@ -84,19 +85,8 @@ pub(crate) fn is_grant(kind: ChangeKind) -> bool {
     matches!(kind, ChangeKind::Granted | ChangeKind::HandedOver)
 }
 
-/// A kind of change in a word that stays the same.
-pub(crate) fn name(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Granted => "granted",
-        ChangeKind::HandedOver => "handed over",
-        ChangeKind::Released => "released",
-        ChangeKind::Lost => "lost",
-        _ => "changed",
-    }
-}
-
 fn happened(output: &Output, change: &Change) -> io::Result<()> {
-    let name = name(change.kind);
+    let name = change.kind.to_string();
     let style = match change.kind {
         ChangeKind::Granted => GREEN,
         ChangeKind::HandedOver => YELLOW,
@@ -109,9 +99,9 @@ fn happened(output: &Output, change: &Change) -> io::Result<()> {
     let key = tame(change.key.as_str());
     let text = format!("{style}{name:<12}{style:#}{BOLD}{key}{BOLD:#}  {place}  {function}");
     let happening = Happening {
-        key: Some(change.key.as_str()),
+        key: Some(&change.key),
         holder: Some(holder.into()),
-        ..Happening::of(name)
+        ..Happening::of(&name)
     };
     tell(output, happening, text.trim_end())
 }

@@ -2,7 +2,7 @@
 register sees. Speaks in lines.
 
     version                   says which redis-py this is
-    stamps URL REGISTER KEY UNIT OFFSET TTL
+    setnx URL REGISTER KEY UNIT OFFSET TTL
                               the loop of SETNX, GET and GETSET; times are written in UNIT (`ms`, `s` or `float`) and OFFSET
                               ms before the end
     redis-py URL REGISTER KEY TTL
@@ -30,7 +30,7 @@ PAUSE = 0.005
 SHORT = 0.150
 
 
-class StampLock:
+class SetnxLock:
     """The loop as it stands in many services, on the clock of its own machine."""
 
     def __init__(self, server, key, unit, offset, ttl):
@@ -127,7 +127,7 @@ def main(command, *arguments):
     if command == "version":
         return say("redis-py", redis.__version__)
     url, register, key, *settings = arguments
-    make = {"stamps": StampLock, "redis-py": redis_py, "by-hand": ByHand, "polite": polite}[command]
+    make = {"setnx": SetnxLock, "redis-py": redis_py, "by-hand": ByHand, "polite": polite}[command]
     load(make(redis.Redis.from_url(url), key, *settings), (register, key))
 
 

@@ -14,30 +14,43 @@ def function(head, text):
     return f"local function {head}\n{text}end\n"
 
 
-def script(general):
-    return joined("limits.lua", "chain.lua", "dispatch.lua", general)
-
-
-def fast_script(general, *fast):
-    return function("general(...)", script(general)) + joined("limits.lua", *fast)
+def general(script):
+    return joined("limits.lua", "marks.lua", "chain.lua", "functions.lua", script)
 
 
 LAYOUT = joined("layout.lua")
-ACQUIRE = fast_script("acquire.lua", "acquire_fast.lua")
-RELEASE = fast_script("release.lua", "chain.lua", "release_fast.lua")
+ACQUIRE = joined(
+    "limits.lua",
+    "acquire_free.lua",
+    "marks.lua",
+    "enqueue.lua",
+    "acquire_fast.lua",
+    "chain.lua",
+    "functions.lua",
+    "acquire.lua",
+)
+RELEASE = joined(
+    "limits.lua",
+    "release_free.lua",
+    "marks.lua",
+    "chain.lua",
+    "release_fast.lua",
+    "functions.lua",
+    "release.lua",
+)
 
 TEXTS = {
     "acquire": LAYOUT + ACQUIRE,
-    "ask": LAYOUT + script("ask.lua"),
+    "ask": LAYOUT + general("ask.lua"),
     "release": LAYOUT + RELEASE,
-    "renew": LAYOUT + fast_script("renew.lua", "renew_fast.lua"),
+    "renew": joined("layout.lua", "renew_fast.lua") + general("renew.lua"),
     "many": "local AT, count = ''\n"
     + function("acquire(KEYS, ARGV)", ACQUIRE)
     + function("release(KEYS, ARGV)", RELEASE)
-    + joined("limits.lua", "many.lua"),
+    + joined("limits.lua", "marks.lua", "enqueue.lua", "many.lua"),
     "open": joined("open.lua"),
-    "status": LAYOUT + script("status.lua"),
-    "force": LAYOUT + script("force.lua"),
+    "status": LAYOUT + general("status.lua"),
+    "force": LAYOUT + general("force.lua"),
 }
 
 HASHES = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}

@@ -6,14 +6,9 @@
     reason = "a panic is how test support reports"
 )]
 
-/// The scripts of the release before there were chains: its clients take turns with ours
-/// while a service is updated.
-#[path = "../before/mod.rs"]
-mod before;
 mod body;
 mod chains;
 mod compiler;
-mod earlier;
 mod etcd;
 pub mod failovers;
 mod fixtures;
@@ -64,6 +59,6 @@ pub use server::{
 pub use steps::{
     connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
 };
-pub use stores::{Home, Memory, StampServer, Store, Traces};
+pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;
 pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};

@@ -3,9 +3,9 @@
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 
 use crate::{
-    RedisServer, before, lua,
+    RedisServer, lua,
     protocol::{self, token, token_of},
-    server::try_connect,
+    server::connect,
     unique,
 };
 
@@ -59,63 +59,23 @@ pub struct Peer {
     /// In which kind it takes the lock: `x`, `r`, or `p` and a number; `x+` where it says
     /// that more of it wait, and `x-` to be granted alone.
     pub kind: String,
-    scripts: Scripts,
 }
-
-/// The texts of the scripts that it calls.
-#[derive(Clone, Copy, Debug)]
-struct Scripts {
-    acquire: &'static str,
-    ask: &'static str,
-    release: &'static str,
-    renew: &'static str,
-}
-
-const NOW: Scripts = Scripts {
-    acquire: lua::ACQUIRE,
-    ask: lua::ASK,
-    release: lua::RELEASE,
-    renew: lua::RENEW,
-};
-
-const BEFORE: Scripts = Scripts {
-    acquire: before::ACQUIRE,
-    ask: before::ASK,
-    release: before::RELEASE,
-    renew: before::RENEW,
-};
 
 impl Peer {
     /// A peer that listens on its channel, unless it is to be dead.
     pub async fn new(server: &RedisServer, lock: &str, listens: bool) -> Self {
-        let new = Self::try_new(&server.url(), lock, listens).await;
-        new.unwrap_or_else(|error| panic!("a peer cannot connect: {error}"))
-    }
-
-    /// The same.
-    ///
-    /// # Errors
-    ///
-    /// Why the server cannot be reached.
-    pub async fn try_new(server: &str, lock: &str, listens: bool) -> redis::RedisResult<Self> {
-        let mut connection = try_connect(&format!("{server}?protocol=resp3")).await?;
+        let mut connection = connect(&format!("{}?protocol=resp3", server.url())).await;
         let channel = unique("lock:grant");
         if listens {
-            connection.subscribe(&channel).await?;
+            let subscribed = connection.subscribe(&channel).await;
+            subscribed.expect("a peer can subscribe");
         }
-        Ok(Self {
+        Self {
             connection,
             lock: lock.to_owned(),
             channel,
             kind: "x".to_owned(),
-            scripts: NOW,
-        })
-    }
-
-    /// The same, with the scripts of the release before there were chains.
-    pub fn of_before(mut self) -> Self {
-        self.scripts = BEFORE;
-        self
+        }
     }
 
     /// The kind as it stands in members.
@@ -178,7 +138,7 @@ impl Peer {
         if self.kind != "x" {
             args.push(self.kind.clone());
         }
-        Ok(match self.eval(self.scripts.acquire, &args).await? {
+        Ok(match self.eval(lua::ACQUIRE, &args).await? {
             Value::BulkString(text) => {
                 let text = String::from_utf8(text).expect("text");
                 let (name, fence) = text.split_once('\n').expect("a fence");
@@ -195,36 +155,16 @@ impl Peer {
 
     /// The standing of one token: `granted`, `waiting` or `gone`.
     pub async fn ask(&mut self, number: u32, ttl: u32) -> String {
-        let standing = self.try_ask(number, ttl).await.expect("the script runs");
-        standing[1].clone()
-    }
-
-    /// The token and its standing, and the fence of a grant.
-    ///
-    /// # Errors
-    ///
-    /// What the server says where the script fails.
-    pub async fn try_ask(&mut self, number: u32, ttl: u32) -> redis::RedisResult<Vec<String>> {
         let args = [self.channel.clone(), self.member(number, ttl)];
-        let answer: Vec<Value> = self.eval(self.scripts.ask, &args).await?;
+        let answer: Vec<Value> = self.eval(lua::ASK, &args).await.expect("the script runs");
         let standing = Vec::<String>::from_redis_value_ref(&answer[2]).expect("texts");
         assert_eq!(standing[0], token(number), "every reply carries its token");
-        Ok(standing)
+        standing[1].clone()
     }
 
     /// Whether the lock was this token's.
     pub async fn release(&mut self, number: u32) -> bool {
         self.release_to_rest(number, 0).await
-    }
-
-    /// The same.
-    ///
-    /// # Errors
-    ///
-    /// What the server says where the script fails.
-    pub async fn try_release(&mut self, number: u32) -> redis::RedisResult<bool> {
-        let args = [token(number)];
-        self.try_ours(self.scripts.release, number, &args).await
     }
 
     /// The same, and the lock stays closed for so many milliseconds.
@@ -233,36 +173,27 @@ impl Peer {
         if rest > 0 {
             args.extend([String::new(), rest.to_string()]);
         }
-        self.ours(self.scripts.release, number, &args).await
+        self.ours(lua::RELEASE, number, &args).await
     }
 
     /// Takes a token out of the line; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), self.member(number, ttl)];
-        self.ours(self.scripts.release, number, &args).await
+        self.ours(lua::RELEASE, number, &args).await
     }
 
     /// Whether the lock was this token's, and has that ttl now.
     pub async fn renew(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), ttl.to_string(), self.code().to_owned()];
-        self.ours(self.scripts.renew, number, &args).await
+        self.ours(lua::RENEW, number, &args).await
     }
 
     /// Whether a script says that the lock was this token's.
     async fn ours(&mut self, script: &str, number: u32, args: &[String]) -> bool {
-        self.try_ours(script, number, args).await.expect("it runs")
-    }
-
-    async fn try_ours(
-        &mut self,
-        script: &str,
-        number: u32,
-        args: &[String],
-    ) -> redis::RedisResult<bool> {
-        let answer: String = self.eval(script, args).await?;
+        let answer: String = self.eval(script, args).await.expect("it runs");
         let name = answer.strip_prefix('-').unwrap_or(&answer);
         assert_eq!(name, token(number), "every reply carries its token");
-        Ok(name == answer)
+        name == answer
     }
 
     /// What each of these calls on these locks is answered, sent as one.

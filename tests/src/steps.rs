@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Acquire, LockConfig, LockError, LockGuard, LockKey, LockManager, LockRequest};
+use lock_runtime::{Acquire, IntoKey, LockConfig, LockError, LockGuard, LockManager, LockRequest};
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{LONG, PATIENCE, Pulse, RedisServer, eventually, poll_once, unique, within};
@@ -24,7 +24,7 @@ pub async fn take(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
 }
 
 /// Takes a lock that is free now, and releases it; its fence.
-pub async fn take_turn(locks: &LockManager, key: impl Into<LockKey>) -> u64 {
+pub async fn take_turn(locks: &LockManager, key: impl IntoKey) -> u64 {
     let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
     let guard = within(PATIENCE, request.acquire())
         .await

@@ -51,7 +51,7 @@ macro_rules! on_every_store {
             $($tests)*
         }
         $crate::tests_of_store! {
-            ($) on_setnx, starts: async { Some($crate::StampServer::start().await) },
+            ($) on_setnx, starts: async { Some($crate::SetnxServer::start().await) },
             can: [several_keys force_release],
             $($tests)*
         }
@@ -151,18 +151,18 @@ impl Home for RedisServer {
     }
 }
 
-/// A server whose locks are those of the timestamp protocol.
+/// A server whose locks are those of the setnx protocol.
 #[derive(Debug)]
-pub struct StampServer(RedisServer);
+pub struct SetnxServer(RedisServer);
 
-impl StampServer {
+impl SetnxServer {
     /// One without locks.
     pub async fn start() -> Self {
         Self(RedisServer::start().await)
     }
 }
 
-impl Home for StampServer {
+impl Home for SetnxServer {
     fn url(&self) -> String {
         self.0.url().replace("redis://", "redis+setnx://")
     }

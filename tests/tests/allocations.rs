@@ -14,8 +14,9 @@ async fn annotated(locks: &LockManager, item: &str, count: u32) -> Result<u32, L
 
 /// What the expansion asks of the runtime, with a key that is there already.
 async fn calls(locks: &LockManager, key: LockKey, count: u32) -> Result<u32, LockError> {
-    use lock_runtime::__private::{Site, acquire_with};
-    let guard = acquire_with(locks, const { &Site::new("tests::calls") }, key).await?;
+    use lock_runtime::__private::{Function, Site, acquire_with};
+    static LOCK_FUNCTION: Function = Function::new("tests::calls", || {});
+    let guard = acquire_with(locks, const { &Site::new() }, &LOCK_FUNCTION, [Ok(key)]).await?;
     let body = async move {
         std::future::ready(()).await;
         Ok(count)
@@ -53,31 +54,32 @@ fn allocates_the_key_and_nothing_else() {
     // Its driver is a task of this runtime. A thread of its own would do what this one does now and then.
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let locks = runtime.block_on(async { Locks::new() });
+    let locks = locks.manager();
     let block_on = |call: Pin<&mut dyn Future<Output = Result<u32, LockError>>>| {
         runtime.block_on(call).unwrap()
     };
     let (item, count) = ("lamp", 2);
 
-    let unpolled = allocations(|| drop(annotated(&locks, item, count)));
+    let unpolled = allocations(|| drop(annotated(locks, item, count)));
     assert_eq!(unpolled, 0);
 
     let key = allocations(|| drop(key!("stock:{item}:{count:04}")));
     let locked = usual(|| {
         allocations(|| {
-            block_on(pin!(annotated(&locks, item, count)));
+            block_on(pin!(annotated(locks, item, count)));
         })
     });
     let bare = usual(|| {
-        let key = key!("stock:{item}:{count:04}");
+        let key = key!("stock:{item}:{count:04}").unwrap();
         allocations(|| {
-            block_on(pin!(calls(&locks, key, count)));
+            block_on(pin!(calls(locks, key, count)));
         })
     });
     assert_eq!(locked, key + bare);
 
     let unannotated = usual(|| {
         allocations(|| {
-            block_on(pin!(by_hand(&locks, item, count)));
+            block_on(pin!(by_hand(locks, item, count)));
         })
     });
     assert!(locked <= unannotated, "{locked} and {unannotated}");

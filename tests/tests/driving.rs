@@ -157,7 +157,7 @@ async fn a_waker_that_panics_leaves_nobody_waiting() {
     let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
     let mut waiter = wait_and_panic(&locks, SOON);
     let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(SOON).acquire());
-    let waits = async || matches!(locks.status("k").await, Ok(status) if status.waiters == 2);
+    let waits = async || matches!(locks.status("k").await, Ok(status) if status.waiting == 2);
     eventually(SOON, waits).await;
 
     // The panic is on this thread or on the driver's.

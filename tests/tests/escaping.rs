@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
-use lock_runtime::{__private::KeyWriter, LockConfig, LockError, LockKey, key};
+use lock_runtime::{__private::KeyWriter, IntoKey, LockConfig, LockError, LockKey, key};
 use tests::{PATIENCE, RedisServer, connect, eventually, within};
 
 /// Whatever has a meaning in a key, what escapes look like, and other text.
@@ -53,10 +53,10 @@ fn all_pairs_of_short_values_make_distinct_keys() {
     let mut wrapped = Witness::new();
     for a in &short_strings() {
         for b in &short_strings() {
-            plain.see(&(a.clone(), b.clone()), key!("{a}:{b}"));
+            plain.see(&(a.clone(), b.clone()), key!("{a}:{b}").unwrap());
             let writer = KeyWriter::new();
             let (x, y) = (writer.value(a), writer.value(b));
-            let key = writer.write(format_args!("{{{x}}}:%3A:{y}:"));
+            let key = writer.write(format_args!("{{{x}}}:%3A:{y}:")).unwrap();
             wrapped.see(&(a.clone(), b.clone()), key);
         }
     }
@@ -72,23 +72,35 @@ fn random_tuples_make_distinct_keys() {
     let mut mixed = Witness::new();
     for _ in 0..50_000 {
         let [a, b, c] = [2, 3, 2].map(|longest| text(&mut random, longest));
-        strings.see(&(a.clone(), b.clone(), c.clone()), key!("k:{a}:{b}:x{c}"));
-        debugged.see(&(a.clone(), b.clone()), key!("{a:?}:{b:?}"));
+        strings.see(
+            &(a.clone(), b.clone(), c.clone()),
+            key!("k:{a}:{b}:x{c}").unwrap(),
+        );
+        debugged.see(&(a.clone(), b.clone()), key!("{a:?}:{b:?}").unwrap());
         let (number, sign) = (random.u8(..), random.i8(..));
-        mixed.see(&(number, sign, a.clone()), key!("{number:03}:{sign:x}:{a}"));
+        mixed.see(
+            &(number, sign, a.clone()),
+            key!("{number:03}:{sign:x}:{a}").unwrap(),
+        );
     }
 }
 
 #[test]
 fn a_key_without_special_characters_reads_as_it_was_written() {
     let (shop, id) = ("berlin", 7);
-    assert_eq!(key!("stock:{shop}:{id:04}").as_str(), "stock:berlin:0007");
-    assert_eq!(key!("stock:{shop}"), LockKey::from("stock:berlin"));
-    assert_eq!(key!("nightly"), LockKey::from("nightly"));
+    assert_eq!(
+        key!("stock:{shop}:{id:04}").unwrap().as_str(),
+        "stock:berlin:0007"
+    );
+    assert_eq!(
+        key!("stock:{shop}").unwrap(),
+        LockKey::new("stock:berlin").unwrap()
+    );
+    assert_eq!(key!("nightly").unwrap(), LockKey::new("nightly").unwrap());
     let tricky = "50%:{a}\n";
-    assert_eq!(key!("{tricky}").as_str(), "50%25%3A%7Ba%7D%0A");
-    assert_eq!(key!("50%:{{a}}").as_str(), "50%25:%7Ba%7D");
-    assert_eq!(LockKey::from("50%:{a}").as_str(), "50%25:%7Ba%7D");
+    assert_eq!(key!("{tricky}").unwrap().as_str(), "50%25%3A%7Ba%7D%0A");
+    assert_eq!(key!("50%:{{a}}").unwrap().as_str(), "50%25:%7Ba%7D");
+    assert_eq!(LockKey::new("50%:{a}").unwrap().as_str(), "50%25:%7Ba%7D");
 }
 
 #[test]
@@ -97,15 +109,15 @@ fn an_escaped_name_makes_the_same_key_again() {
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
     let (all, text) = ("%{}:ü", text(&mut random, 6));
-    let mut names = vec![LockKey::from(all), key!("{all}"), key!("{text}:%3A{{}}ü")];
+    let mut names = vec![
+        LockKey::new(all).unwrap(),
+        key!("{all}").unwrap(),
+        key!("{text}:%3A{{}}ü").unwrap(),
+    ];
     names.extend(iter::repeat_with(|| name(&mut random)).take(20_000));
     for name in names {
-        let again = LockKey::from_escaped(name.as_str());
-        match again {
-            Ok(again) => assert_eq!(again, name),
-            Err(error) => assert!(name.as_str().is_empty(), "{name}: {error}"),
-        }
-        assert_eq!(LockKey::from(&name), name);
+        assert_eq!(LockKey::from_escaped(name.as_str()).unwrap(), name);
+        assert_eq!((&name).into_key().unwrap(), name);
     }
 }
 
@@ -125,17 +137,17 @@ fn only_what_escaping_writes_is_an_escaped_name() {
 #[test]
 fn whatever_is_text_names_a_lock() {
     let (text, boxed) = (String::from("a%"), Box::<str>::from("a%"));
-    let escaped = LockKey::from("a%");
-    assert_eq!(LockKey::from(&"a%"), escaped);
-    assert_eq!(LockKey::from(&text), escaped);
-    assert_eq!(LockKey::from(&Cow::Borrowed("a%")), escaped);
-    assert_eq!(LockKey::from(&boxed), escaped);
-    assert_eq!(LockKey::from(text), escaped);
+    let escaped = LockKey::new("a%").unwrap();
+    assert_eq!(LockKey::new(&"a%").unwrap(), escaped);
+    assert_eq!(LockKey::new(&text).unwrap(), escaped);
+    assert_eq!(LockKey::new(&Cow::Borrowed("a%")).unwrap(), escaped);
+    assert_eq!(LockKey::new(&boxed).unwrap(), escaped);
+    assert_eq!(LockKey::new(text).unwrap(), escaped);
 }
 
 #[test]
 fn a_key_is_compared_in_its_escaped_form() {
-    let key = LockKey::from("50%");
+    let key = LockKey::new("50%").unwrap();
     assert_eq!(key, "50%25");
     assert_eq!(key, *"50%25");
     assert_ne!(key, "50%");
@@ -165,11 +177,11 @@ fn the_rule_of_the_cluster_specification() {
 fn name(random: &mut Rng) -> LockKey {
     let (a, b) = (text(random, 6), text(random, 6));
     match random.u8(..5) {
-        0 => LockKey::from(format!("}}{a}")),
-        1 => LockKey::from(format!("{{{a}}}{b}")),
-        2 => key!("{a}:{b}."),
-        3 => key!("}}{a}:{b}{{"),
-        _ => key!("{{{a}}}:{b:?}"),
+        0 => LockKey::new(format!("}}{a}")).unwrap(),
+        1 => LockKey::new(format!("{{{a}}}{b}")).unwrap(),
+        2 => key!("{a}:{b}.").unwrap(),
+        3 => key!("}}{a}:{b}{{").unwrap(),
+        _ => key!("{{{a}}}:{b:?}").unwrap(),
     }
 }
 

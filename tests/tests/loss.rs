@@ -85,7 +85,11 @@ impl Scene {
     fn assert_lost(&self, outcome: Result<Infallible, LockError>, fence: FencingToken) {
         match outcome {
             Ok(never) => match never {},
-            Err(LockError::Lost { key, fence: of, .. }) => {
+            Err(LockError::Lost {
+                key,
+                fencing_token: of,
+                ..
+            }) => {
                 assert_eq!((key.as_str(), of), (self.key.as_str(), fence));
             }
             Err(error) => panic!("not lost: {error}"),

@@ -74,7 +74,7 @@ async fn the_time_in_which_a_process_is_stopped_is_no_outage() {
     let held = take(&others, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &proxy.url()).await;
     worker.send("acquire it key 60000").await;
-    let waits = async || others.status("key").await.expect("an answer").waiters == 1;
+    let waits = async || others.status("key").await.expect("an answer").waiting == 1;
     eventually(PATIENCE, waits).await;
     proxy.refuse().await;
     proxy.cut().await;
@@ -102,7 +102,7 @@ async fn all_waiters_of_a_process_that_was_stopped_get_their_turns_in_order() {
     let held = take(&others, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     let waiting = async |count| {
-        let waits = async || others.status("key").await.expect("an answer").waiters == count;
+        let waits = async || others.status("key").await.expect("an answer").waiting == count;
         eventually(PATIENCE, waits).await;
     };
     let names = ["a", "b", "c"];

@@ -45,16 +45,16 @@ async fn fence(worker: &mut Worker) -> u64 {
     fence.unwrap_or_else(|| panic!("{line}")).parse().unwrap()
 }
 
-/// Enters sections by `tasks` tasks, each with a connection of its own, until `stop`; how many they were.
+/// Enters sections by `tasks` tasks of one connection, which gets the lock in chains, until `stop`; how many they were.
 async fn ours(
     url: &str,
     register: &Arc<Register>,
     tasks: usize,
     stop: &Arc<AtomicBool>,
 ) -> JoinSet<u64> {
-    let mut running = JoinSet::new();
+    let (mut running, locks) = (JoinSet::new(), connect(url).await);
     for _ in 0..tasks {
-        let (locks, register, stop) = (connect(url).await, register.clone(), stop.clone());
+        let (locks, register, stop) = (locks.clone(), register.clone(), stop.clone());
         running.spawn(async move {
             let mut entered = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -229,7 +229,7 @@ async fn its_lease_is_renewed_and_can_be_taken_away() {
             panic!("{status:?}");
         };
         assert_eq!(holder.process, Some(theirs.pid()));
-        holder.fence.is_some_and(|it| it.get() == fence)
+        holder.fencing_token.is_some_and(|it| it.get() == fence)
     };
     eventually(PATIENCE, told).await;
     assert_eq!(locks.force_release(KEY).await.unwrap(), 1);

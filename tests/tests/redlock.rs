@@ -253,7 +253,7 @@ async fn a_status_tells_on_how_many_servers_a_lock_is_held() {
     let guard = take(&locks, "key", TTL).await;
     eventually(PATIENCE, async || servers(&locks, "key").await == Some(4)).await;
     let status = within(PATIENCE, locks.status("key")).await.unwrap();
-    assert_eq!(status.holders[0].fence, Some(guard.fencing_token()));
+    assert_eq!(status.holders[0].fencing_token, Some(guard.fencing_token()));
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn opposite_orders_do_not_deadlock(store: Store) {
     eventually(PATIENCE, async || store.traces().await.is_empty()).await;
     for key in ["a", "b"] {
         let status = managers[0].status(key).await.unwrap();
-        assert!(!status.is_held() && status.waiters == 0, "{status:?}");
+        assert!(!status.is_held() && status.waiting == 0, "{status:?}");
     }
 }
 
@@ -100,7 +100,7 @@ async fn only_b_is_held(locks: &LockManager) {
     for key in ["a", "b", "c"] {
         let status = locks.status(key).await.unwrap();
         assert_eq!(status.is_held(), key == "b", "{status:?}");
-        assert_eq!(status.waiters, 0, "{status:?}");
+        assert_eq!(status.waiting, 0, "{status:?}");
     }
 }
 
@@ -145,7 +145,7 @@ async fn a_dropped_acquire_lets_go_of_the_first(store: Store) {
     polled(1).await;
     settled(&locks).await;
     polled(1).await;
-    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    let waits = async || others.status("b").await.unwrap().waiting == 1;
     eventually(PATIENCE, waits).await;
     assert!(others.status("a").await.unwrap().is_held());
     drop(all);
@@ -217,7 +217,12 @@ async fn the_loss_of_one_stops_the_body(store: Store) {
         within(PATIENCE, pulse.reaches(3)).await;
         assert_eq!(others.force_release(lost).await.unwrap(), 1);
         let Err(error) = within(PATIENCE, body).await.unwrap();
-        let LockError::Lost { key, fence: of, .. } = error else {
+        let LockError::Lost {
+            key,
+            fencing_token: of,
+            ..
+        } = error
+        else {
             panic!("{error}");
         };
         assert_eq!((key.as_str(), of), (lost, fence));
@@ -233,7 +238,7 @@ async fn the_loss_of_one_stops_the_body(store: Store) {
 /// Begins to take `a` and `b`; returns when it has `a` and stands in line for `b`.
 async fn waits_for_b(others: &LockManager, request: LockRequest) -> JoinHandle<Outcome> {
     let all = tokio::spawn(request.acquire());
-    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    let waits = async || others.status("b").await.unwrap().waiting == 1;
     eventually(PATIENCE, waits).await;
     all
 }
@@ -247,7 +252,7 @@ async fn what_is_taken_away_meanwhile_is_taken_anew(store: Store) {
     assert_eq!(others.force_release("a").await.unwrap(), 1);
     let a = within(PATIENCE, next).await.unwrap();
     // It goes back to the first key, and out of the line for the second.
-    let waiters = async |key| others.status(key).await.unwrap().waiters;
+    let waiters = async |key| others.status(key).await.unwrap().waiting;
     let back = async || (waiters("a").await, waiters("b").await) == (1, 0);
     eventually(PATIENCE, back).await;
     release(b).await;
@@ -339,7 +344,7 @@ async fn who_waits_behind_several_keys_gets_a_larger_token(store: Store) {
         // It is in line before `c` is asked for.
         let next = others.lock_all(keys).ttl(LONG).wait(PATIENCE);
         let next = tokio::spawn(next.acquire());
-        let waits = async || others.status("a").await.unwrap().waiters == 1;
+        let waits = async || others.status("a").await.unwrap().waiting == 1;
         eventually(PATIENCE, waits).await;
         release(b).await;
         let all = within(PATIENCE, all).await.unwrap().unwrap();
@@ -394,13 +399,13 @@ async fn what_ends_while_the_process_is_stopped_is_taken_anew() {
     let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send("all it 300 a b").await;
-    let waits = async || others.status("b").await.unwrap().waiters == 1;
+    let waits = async || others.status("b").await.unwrap().waiting == 1;
     eventually(PATIENCE, waits).await;
     worker.pause();
     let a = others.lock("a").ttl(LONG).wait_forever().acquire();
     let a = within(PATIENCE, a).await.unwrap();
     worker.resume();
-    let waits = async || others.status("a").await.unwrap().waiters == 1;
+    let waits = async || others.status("a").await.unwrap().waiting == 1;
     eventually(PATIENCE, waits).await;
     let fence = a.fencing_token().get();
     release(b).await;

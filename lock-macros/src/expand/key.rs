@@ -18,7 +18,16 @@ pub(crate) fn variable(keys: &Keys) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// An expression of type `LockKey`, or an array of them.
+/// That variable as an array.
+pub(crate) fn all(keys: &Keys) -> TokenStream {
+    let variable = variable(keys);
+    match keys {
+        Keys::One(_) => quote_spanned!(Span::mixed_site()=> [#variable]),
+        Keys::Several(_) => variable.into_token_stream(),
+    }
+}
+
+/// An expression of type `Result<LockKey, LockError>`, or an array of them.
 pub(crate) fn keys(keys: &Keys, scope: Scope<'_>, krate: &Path) -> TokenStream {
     match keys {
         Keys::One(one) => key(one, scope, krate),

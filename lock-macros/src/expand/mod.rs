@@ -42,7 +42,7 @@ impl Expansion<'_> {
     // Output:
     //     async fn f(id: u32) -> Ret {
     //         let lock_key = { … };
-    //         let lock_request = acquire(const { &Site::new(…) }, lock_key);
+    //         let lock_request = acquire(const { &Site::new() }, { … &LOCK_FUNCTION }, [lock_key]);
     //         let lock_error = 'locked: {
     //             let lock_guard = match lock_request.await {
     //                 Ok(lock_guard) => lock_guard,
@@ -113,15 +113,16 @@ impl Expansion<'_> {
     fn acquire(&self) -> TokenStream {
         let krate = &self.krate;
         let site = site::expand(self.lock, krate);
-        let keys = key::variable(self.lock.keys);
+        let function = site::function(self.lock, krate);
+        let keys = key::all(self.lock.keys);
         match &self.lock.args.manager {
             None => quote_spanned! {Span::mixed_site()=>
-                #krate::__private::acquire(#site, #keys)
+                #krate::__private::acquire(#site, #function, #keys)
             },
             Some(manager) => {
                 let manager = borrow(manager.clone(), shown_at(manager));
                 quote_spanned! {Span::mixed_site()=>
-                    #krate::__private::acquire_with(#manager, #site, #keys)
+                    #krate::__private::acquire_with(#manager, #site, #function, #keys)
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::validate::Lock;
 //
 // Output:
 //     &{
-//         const LOCK_SITE: &Site = &Site::new(concat!(module_path!(), "::f"))
+//         const LOCK_SITE: &Site = &Site::new()
 //             .template("stock:{id}").ttl_ms(10000).wait(WAIT);
 //         LOCK_SITE
 //     }
@@ -57,12 +57,10 @@ fn known(lock: &Lock<'_>, constants: &[&ExprPath], krate: &Path) -> TokenStream 
         _ => Span::mixed_site(),
     };
     let krate = crate_at(krate, span);
-    let name = format!("::{}", lock.function.sig.ident.unraw());
     let template = template(lock.keys);
     let settings = settings(lock.args, lock.function);
     let site = quote_spanned! {span=>
-        &#krate::__private::Site::new(::core::concat!(::core::module_path!(), #name))
-            .template(#template) #settings
+        &#krate::__private::Site::new().template(#template) #settings
     };
     // `cargo check` evaluates every constant item, but no `const` block of a function that is never
     // called. An item therefore checks the user's constants; where there are none, a block is shorter.
@@ -73,6 +71,28 @@ fn known(lock: &Lock<'_>, constants: &[&ExprPath], krate: &Path) -> TokenStream 
         {
             const LOCK_SITE: &#krate::__private::Site = #site;
             LOCK_SITE
+        }
+    }
+}
+
+// Output:
+//     {
+//         static LOCK_FUNCTION: Function = Function::new(concat!(module_path!(), "::f"), || {});
+//         &LOCK_FUNCTION
+//     }
+//
+// The compiler names the closure after the static, the function and the type around it, which the
+// attribute does not see: `shop::Shelf::take`.
+pub(crate) fn function(lock: &Lock<'_>, krate: &Path) -> TokenStream {
+    let name = format!("::{}", lock.function.sig.ident.unraw());
+    quote_spanned! {Span::mixed_site()=>
+        {
+            static LOCK_FUNCTION: #krate::__private::Function =
+                #krate::__private::Function::new(
+                    ::core::concat!(::core::module_path!(), #name),
+                    || {},
+                );
+            &LOCK_FUNCTION
         }
     }
 }

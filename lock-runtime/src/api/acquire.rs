@@ -17,7 +17,8 @@ use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
 use crate::telemetry::spans::Traced;
 use crate::types::error::LockError;
-use crate::types::key::{Keys, LockKey};
+use crate::types::key::LockKey;
+use crate::types::keys::Keys;
 use crate::types::terms::{LeaseId, Terms};
 
 /// The future of an acquisition; see
@@ -50,8 +51,12 @@ struct Ask {
 }
 
 impl Acquire {
-    pub(crate) fn new(shared: Arc<Shared>, settings: &Settings, keys: Keys) -> Self {
-        let (terms, rest) = match settings.terms(&shared, keys) {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        settings: &Settings,
+        keys: Result<Keys, LockError>,
+    ) -> Self {
+        let (terms, rest) = match keys.and_then(|keys| settings.terms(&shared, keys)) {
             Ok((terms, rest)) => (Arc::new(terms), rest),
             Err(error) => return Self::refused(error),
         };

@@ -40,7 +40,7 @@ use crate::types::tls::Tls;
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
 /// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
-/// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the timestamp protocol; `stamp` and `offset` say how those write times |
+/// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the setnx protocol; `stamp` and `offset` say how those write times |
 ///
 /// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
 /// Every setting can also be given in the URL, named as its setter, and in an
@@ -337,7 +337,7 @@ impl fmt::Debug for LockConfig {
         let mut text = f.debug_struct("LockConfig");
         #[cfg(feature = "tls")]
         text.field("tls", &self.tls);
-        text.field("target", &self.target)
+        text.field("store", &format_args!("{}", self.target))
             .field("prefix", &self.prefix)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::api::config::LockConfig;
 use crate::api::named::SETTINGS;

@@ -2,26 +2,45 @@
 
 use std::sync::Arc;
 
+pub use crate::api::function::Function;
 pub use crate::api::site::Site;
-pub use crate::types::key::Keys;
 pub use crate::types::key::writer::{Displayed, KeyValue, KeyWriter, Value};
 
 use crate::api::acquire::Acquire;
 use crate::api::manager::LockManager;
+use crate::api::settings::Settings;
 use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::keys::Keys;
+
+/// What [`KeyWriter::write`] has made of each key of an annotated function.
+type Written<const N: usize> = [Result<LockKey, LockError>; N];
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
-pub fn acquire(site: &Site, keys: impl Into<Keys>) -> Acquire {
+pub fn acquire<const N: usize>(
+    site: &Site,
+    function: &'static Function,
+    keys: Written<N>,
+) -> Acquire {
     match LockManager::current() {
-        Ok(manager) => acquire_with(&manager, site, keys),
+        Ok(manager) => acquire_with(&manager, site, function, keys),
         Err(error) => Acquire::refused(error),
     }
 }
 
 /// The same from `manager`.
-pub fn acquire_with(manager: &LockManager, site: &Site, keys: impl Into<Keys>) -> Acquire {
-    Acquire::new(Arc::clone(manager.shared()), &site.0, keys.into())
+pub fn acquire_with<const N: usize>(
+    manager: &LockManager,
+    site: &Site,
+    function: &'static Function,
+    keys: Written<N>,
+) -> Acquire {
+    let settings = Settings {
+        function: Some(function.name()),
+        ..site.0.clone()
+    };
+    Acquire::new(Arc::clone(manager.shared()), &settings, Keys::new(keys))
 }
 
 /// Calls the handler that `on_error` names; from this signature a closure gets the

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -24,14 +23,10 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] if one has been installed before.
+    /// [`LockError::AlreadyInstalled`] if one has been installed before.
     pub fn install(&self) -> Result<(), LockError> {
-        INSTALLED.set(self.clone()).map_err(|_| {
-            LockError::invalid(
-                "manager",
-                "one is installed already; use `scope` or `manager = …` for a second one",
-            )
-        })
+        let installed = INSTALLED.set(self.clone());
+        installed.map_err(|_| LockError::AlreadyInstalled)
     }
 
     /// Runs `future` with this manager in place of the installed one. Tasks that the
@@ -85,10 +80,15 @@ pub struct Installed {
     manager: LockManager,
 }
 
-impl Deref for Installed {
-    type Target = LockManager;
+impl Installed {
+    /// The manager itself; a clone of it outlives this value.
+    pub fn manager(&self) -> &LockManager {
+        &self.manager
+    }
+}
 
-    fn deref(&self) -> &LockManager {
+impl AsRef<LockManager> for Installed {
+    fn as_ref(&self) -> &LockManager {
         &self.manager
     }
 }

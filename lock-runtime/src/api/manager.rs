@@ -15,7 +15,9 @@ use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
 use crate::types::health::{Health, LastError};
 use crate::types::holder::Status;
-use crate::types::key::{Keys, LockKey};
+use crate::types::into_key::IntoKey;
+use crate::types::key::LockKey;
+use crate::types::keys::Keys;
 use crate::types::overview::Overview;
 use crate::types::query::{Pattern, Query};
 
@@ -61,16 +63,17 @@ impl LockManager {
     }
 
     /// A request for the lock named `key`.
-    pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
-        let keys = Keys::from(key.into());
-        LockRequest::new(Arc::clone(&self.shared), Some(keys))
+    #[track_caller]
+    pub fn lock(&self, key: impl IntoKey) -> LockRequest {
+        self.lock_all([key])
     }
 
     /// A request for several locks, all or none. They are taken in the order of
     /// their names, whatever the order here, so that two requests never wait for
     /// each other; a name that is given twice counts once.
-    pub fn lock_all<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
-        let keys = Keys::several(keys.into_iter().map(Into::into));
+    #[track_caller]
+    pub fn lock_all<K: IntoKey>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        let keys = Keys::new(keys.into_iter().map(IntoKey::into_key));
         LockRequest::new(Arc::clone(&self.shared), keys)
     }
 
@@ -79,10 +82,11 @@ impl LockManager {
     ///
     /// # Errors
     ///
+    /// [`LockError::InvalidKey`] if `key` cannot be a name,
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
-    pub async fn status(&self, key: impl Into<LockKey>) -> Result<Status, LockError> {
-        let key = key.into();
+    pub async fn status(&self, key: impl IntoKey) -> Result<Status, LockError> {
+        let key = key.into_key()?;
         self.ask(|reply| Query::Status(key, reply)).await
     }
 
@@ -147,13 +151,14 @@ impl LockManager {
     ///
     /// # Errors
     ///
+    /// [`LockError::InvalidKey`] if `key` cannot be a name,
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
-    pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<usize, LockError> {
+    pub async fn force_release(&self, key: impl IntoKey) -> Result<usize, LockError> {
         if !self.shared.capabilities.force_release {
             return Err(self.shared.capabilities.lacks("force_release"));
         }
-        let key = key.into();
+        let key = key.into_key()?;
         self.ask(|reply| Query::ForceRelease(key, reply)).await
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod config;
 #[cfg(feature = "serde")]
 mod deserialize;
 pub mod expansion;
+pub(crate) mod function;
 pub(crate) mod installed;
 pub(crate) mod manager;
 mod named;

@@ -23,7 +23,7 @@ async fn its_waiter_is_served_by_the_release() -> Result<(), LockError> {
 
     let fence = first.fencing_token();
     let release = async {
-        while locks.status("k").await.is_ok_and(|it| it.waiters == 0) {
+        while locks.status("k").await.is_ok_and(|it| it.waiting == 0) {
             tokio::task::yield_now().await;
         }
         drop(first);
@@ -39,7 +39,7 @@ async fn a_lease_that_ends_frees_its_lock() -> Result<(), LockError> {
     let locks = connect(&clock).await;
     let crashed = locks.lock("k").renew(false).acquire().await?;
     let pass = async {
-        while locks.status("k").await.is_ok_and(|it| it.waiters == 0) {
+        while locks.status("k").await.is_ok_and(|it| it.waiting == 0) {
             tokio::task::yield_now().await;
         }
         clock.advance(Duration::from_secs(11));

@@ -1,6 +1,7 @@
 //! A request for a lock, which is configured before the lock is taken.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::api::shared::Shared;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
 use crate::types::holder;
-use crate::types::key::Keys;
+use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::Wait;
 
@@ -20,17 +21,20 @@ use crate::types::terms::Wait;
 #[must_use = "nothing is locked before `acquire` or `run`"]
 pub struct LockRequest {
     shared: Arc<Shared>,
-    keys: Option<Keys>,
+    keys: Result<Keys, LockError>,
     settings: Settings,
 }
 
 impl LockRequest {
-    /// Without a key it is refused.
-    pub(crate) fn new(shared: Arc<Shared>, keys: Option<Keys>) -> Self {
+    #[track_caller]
+    pub(crate) fn new(shared: Arc<Shared>, keys: Result<Keys, LockError>) -> Self {
         Self {
             shared,
             keys,
-            settings: Settings::DEFAULT,
+            settings: Settings {
+                asked_at: Some(Location::caller()),
+                ..Settings::DEFAULT
+            },
         }
     }
 
@@ -159,10 +163,9 @@ impl LockRequest {
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
     pub fn acquire(self) -> Acquire {
-        match self.checked() {
-            Ok((shared, settings, keys)) => Acquire::new(shared, &settings, keys),
-            Err(error) => Acquire::refused(error),
-        }
+        let function = self.settings.function.map_or(Ok(()), check_function);
+        let keys = self.keys.and_then(|keys| function.map(|()| keys));
+        Acquire::new(self.shared, &self.settings, keys)
     }
 
     /// Takes the lock, runs `body` under it, and releases it.
@@ -176,14 +179,6 @@ impl LockRequest {
         let output = guard.hold(body(&guard)).await?;
         guard.release();
         Ok(output)
-    }
-
-    fn checked(self) -> Result<(Arc<Shared>, Settings, Keys), LockError> {
-        let keys = self.keys.ok_or(LockError::InvalidKey {
-            reason: "there is none: name at least one",
-        })?;
-        self.settings.function.map_or(Ok(()), check_function)?;
-        Ok((self.shared, self.settings, keys))
     }
 }
 
@@ -201,8 +196,10 @@ fn check_function(path: &str) -> Result<(), LockError> {
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockRequest")
-            .field("keys", &self.keys)
-            .field("settings", &self.settings)
+            .field("keys", &self.keys.as_ref().map(Keys::list))
+            .field("kind", &self.settings.kind)
+            .field("ttl", &self.settings.ttl)
+            .field("function", &self.settings.function)
             .finish_non_exhaustive()
     }
 }

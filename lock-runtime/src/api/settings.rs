@@ -1,13 +1,15 @@
 //! The settings of one acquisition: the one place where the attribute and requests
 //! get their defaults and checks.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::api::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fault, longer};
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
 use crate::types::error::LockError;
-use crate::types::key::{Keys, LockKey};
+use crate::types::key::LockKey;
+use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::{Terms, Wait};
 
@@ -23,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) function: Option<&'static str>,
     pub(crate) template: Option<&'static str>,
+    pub(crate) asked_at: Option<&'static Location<'static>>,
 }
 
 impl Settings {
@@ -36,6 +39,7 @@ impl Settings {
         max_hold: None,
         function: None,
         template: None,
+        asked_at: None,
     };
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
@@ -79,8 +83,6 @@ impl Settings {
         shared: &Shared,
         keys: Keys,
     ) -> Result<(Terms, Vec<LockKey>), LockError> {
-        keys.check()
-            .map_err(|reason| LockError::InvalidKey { reason })?;
         self.check()?;
         self.check_against(&shared.capabilities, &keys)?;
         let config = &shared.config;
@@ -99,6 +101,7 @@ impl Settings {
             max_hold: self.max_hold,
             function: self.function,
             template: self.template,
+            asked_at: self.asked_at,
             more_keys: !keys.rest.is_empty(),
         };
         Ok((terms, keys.rest))
@@ -131,7 +134,7 @@ mod tests {
     use crate::api::bounds::MIN_TTL;
 
     fn keys(names: &[&str]) -> Keys {
-        Keys::several(names.iter().map(LockKey::from)).expect("there are some")
+        Keys::new(names.iter().map(|name| Ok(LockKey::of(name)))).expect("there are some")
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is known about one annotated function, most of it at compile time.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::api::settings::Settings;
@@ -11,10 +12,13 @@ use crate::types::terms::Wait;
 pub struct Site(pub(crate) Settings);
 
 impl Site {
-    /// A function, with its module, that takes every setting from the configuration.
-    pub const fn new(function: &'static str) -> Self {
+    /// A function that takes every setting from the configuration. It is called where the
+    /// attribute stands.
+    #[track_caller]
+    #[allow(clippy::new_without_default, reason = "it depends on the caller")]
+    pub const fn new() -> Self {
         Self(Settings {
-            function: Some(function),
+            asked_at: Some(Location::caller()),
             ..Settings::DEFAULT
         })
     }

@@ -1,11 +1,12 @@
 //! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a record.
 
 use std::fmt;
-use std::ops::Deref;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::config::LockConfig;
+use crate::api::installed::Scope;
 use crate::api::manager::LockManager;
 use crate::backend::Backend;
 use crate::backend::memory::Memory;
@@ -15,12 +16,12 @@ use crate::base::clock::Clock;
 use crate::driver;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
-use crate::types::key::LockKey;
+use crate::types::into_key::IntoKey;
 
 /// A lease that outlasts every test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A [`LockManager`] of a test's own, on a store in memory that the test controls.
+/// A test's own locks: a [`manager`](Self::manager) on a store in memory that the test controls.
 ///
 /// See the [module](crate::testing) for what it is good for.
 pub struct Locks {
@@ -56,13 +57,24 @@ impl Locks {
         }
     }
 
+    /// The manager, for the code under test; clone it where that keeps one.
+    pub fn manager(&self) -> &LockManager {
+        &self.ours
+    }
+
+    /// Runs `future` with [`manager`](Self::manager) in place of the installed one:
+    /// [`LockManager::scope`].
+    pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
+        self.ours.scope(future)
+    }
+
     /// Takes a lock for somebody else, who holds it until the guard is dropped. Waits in
     /// line where the lock is held.
     ///
     /// # Errors
     ///
     /// Those of [`LockRequest::acquire`](crate::LockRequest::acquire).
-    pub async fn hold(&self, key: impl Into<LockKey>) -> Result<LockGuard, LockError> {
+    pub async fn hold(&self, key: impl IntoKey) -> Result<LockGuard, LockError> {
         let request = self.others.lock(key).ttl(DAY).function("somebody_else");
         request.acquire().await
     }
@@ -93,9 +105,10 @@ impl Locks {
 
     /// Whether this manager holds a lock: for a fake that wants to know whether it is
     /// called under the right one. [`LockManager::status`] tells of everybody.
-    pub fn is_held(&self, key: impl Into<LockKey>) -> bool {
+    pub fn is_held(&self, key: impl IntoKey) -> bool {
         self.ours.shared().flush();
-        self.history.is_held(&key.into())
+        let key = key.into_key();
+        key.is_ok_and(|key| self.history.is_held(&key))
     }
 }
 
@@ -106,10 +119,8 @@ fn manager(store: Box<dyn Backend>, clock: &Clock) -> LockManager {
     LockManager::new(config, mailbox)
 }
 
-impl Deref for Locks {
-    type Target = LockManager;
-
-    fn deref(&self) -> &LockManager {
+impl AsRef<LockManager> for Locks {
+    fn as_ref(&self) -> &LockManager {
         &self.ours
     }
 }
@@ -117,8 +128,8 @@ impl Deref for Locks {
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks")
-            .field("network", &self.network)
-            .field("history", &self.history)
+            .field("manager", &self.ours)
+            .field("history", &self.history.events())
             .finish_non_exhaustive()
     }
 }

@@ -157,7 +157,7 @@ impl Chalkboard {
                 let line = self.lines.get(&key);
                 let status = Status {
                     holders: line.and_then(|it| it.holder_at(now)).into_iter().collect(),
-                    waiters: line.map_or(0, |it| it.waiters.len()),
+                    waiting: line.map_or(0, |it| it.waiters.len()),
                     ..Status::free(key)
                 };
                 drop(reply.send(Ok(status)));

@@ -4,14 +4,15 @@
 pub(crate) mod capabilities;
 #[cfg(test)]
 pub(crate) mod chalkboard;
+pub(crate) mod claims;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 pub(crate) mod latency;
-pub(crate) mod line;
 pub(crate) mod memory;
 pub(crate) mod name;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod queries;
+pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod scheme;

@@ -144,3 +144,35 @@ impl<C> Probed<C> {
         let _ = self.reply.send(Ok(health));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn answered(echo: Result<Duration, Cause>, is_up: bool) -> Health {
+        let (reply, mut answer) = oneshot::channel();
+        let connection = ();
+        let probed = Probed {
+            connection,
+            echo,
+            reply,
+        };
+        probed.answer(is_up, Some(LastError::now("before")), None);
+        answer.try_recv().expect("an answer").expect("a health")
+    }
+
+    #[test]
+    fn an_error_that_is_over_is_not_why_a_probe_fails() {
+        let failed = || Err(Arc::new(io::Error::other("now")) as Cause);
+        for (is_up, says) in [(true, "now"), (false, "before")] {
+            let health = answered(failed(), is_up);
+            assert!(!health.connected);
+            assert_eq!(&*health.last_error.expect("an error").message, says);
+        }
+        let health = answered(Ok(Duration::ZERO), true);
+        assert!(health.connected && health.last_error.is_some());
+    }
+}

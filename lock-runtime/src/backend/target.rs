@@ -78,10 +78,10 @@ fn unknown(scheme: &str) -> String {
         return (*instead).to_owned();
     }
     let begins = |(start, _): &&(&str, &str)| scheme.starts_with(start);
-    if let Some((start, feature)) = FEATURES.iter().find(begins) {
-        if !schemes().any(|it| it.start.starts_with(start)) {
-            return without(feature);
-        }
+    if let Some((start, feature)) = FEATURES.iter().find(begins)
+        && !schemes().any(|it| it.start.starts_with(start))
+    {
+        return without(feature);
     }
     format!("it must begin with one of {}", listed(|_| true))
 }
@@ -98,7 +98,7 @@ pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), Lo
     let hosts = target.encrypted_hosts();
     if hosts.is_empty() && tls.is_some() {
         let encrypted = listed(|scheme| scheme.encrypted);
-        let reason = format_args!("the URL's scheme does not encrypt; these do: {encrypted}");
+        let reason = format_args!("the URL's scheme does not encrypt: write {encrypted}");
         return Err(LockError::invalid("tls", reason));
     }
     transport::tls::check(&tls.cloned().unwrap_or_default(), &hosts)?;

@@ -1,10 +1,10 @@
 //! Leases that have ended while somebody may still act under them: when their locks are
 //! released. A state machine without I/O.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::held::lease::{InUse, Lease};
@@ -47,7 +47,7 @@ impl Ended {
 pub(crate) struct EndedLeases {
     leases: Numbered<LeaseId, (Moment, Ended)>,
     /// When the next of them is released.
-    agenda: BTreeSet<(Moment, LeaseId)>,
+    agenda: Agenda<LeaseId>,
 }
 
 impl EndedLeases {
@@ -57,7 +57,7 @@ impl EndedLeases {
         if until <= now {
             return Some(ended);
         }
-        self.agenda.insert((until, id));
+        self.agenda.insert(until, id);
         self.leases.insert(id, (until, ended));
         None
     }
@@ -74,27 +74,27 @@ impl EndedLeases {
         if let Some(mut ended) = self.forget(id) {
             ended.ends = ended.ends.max(ends);
             let until = ended.kept_until();
-            self.agenda.insert((until, id));
+            self.agenda.insert(until, id);
             self.leases.insert(id, (until, ended));
         }
     }
 
     /// The next one whose lock is to be released at `now`.
     pub(crate) fn due(&mut self, now: Moment) -> Option<Ended> {
-        let (until, id) = *self.agenda.first()?;
-        (until <= now).then(|| self.forget(id)).flatten()
+        let id = self.agenda.due(now)?;
+        self.forget(id)
     }
 
     /// Takes one out, to release its lock.
     pub(crate) fn forget(&mut self, id: LeaseId) -> Option<Ended> {
         let (until, ended) = self.leases.remove(&id)?;
-        self.agenda.remove(&(until, id));
+        self.agenda.remove(until, id);
         Some(ended)
     }
 
     /// When [`due`](Self::due) will next have something.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.agenda.first().map(|(until, _)| *until)
+        self.agenda.next()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

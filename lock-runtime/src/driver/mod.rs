@@ -10,8 +10,6 @@ mod op;
 mod operations;
 mod patience;
 mod polling;
-#[cfg(all(test, feature = "redis"))]
-mod simulation;
 #[cfg(feature = "testing")]
 mod task;
 mod thread;
@@ -20,6 +18,8 @@ mod watchdog;
 pub(crate) use limits::Limits;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use op::Op;
+#[cfg(all(test, feature = "redis"))]
+pub(crate) use operations::Operations;
 #[cfg(feature = "testing")]
 pub(crate) use task::spawn;
 pub(crate) use thread::start;

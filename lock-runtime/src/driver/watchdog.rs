@@ -1,10 +1,10 @@
 //! The watchdog: when to renew, and when a lease has lapsed. A state machine without
 //! I/O.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::held::lease::Lease;
@@ -15,7 +15,7 @@ use crate::types::terms::LeaseId;
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
     leases: Numbered<LeaseId, Watched>,
-    agenda: BTreeSet<(Moment, LeaseId)>,
+    agenda: Agenda<LeaseId>,
 }
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Watched {
     renew_at: Option<Moment>,
     /// When it ends at the server, as late as its last renewal may have set that.
     ends: Moment,
-    /// Its place in the agenda.
+    /// Its position in the agenda.
     at: Moment,
 }
 
@@ -84,7 +84,7 @@ impl Watchdog {
 
     fn add(&mut self, watched: Watched) {
         let id = watched.lease.id;
-        self.agenda.insert((watched.at, id));
+        self.agenda.insert(watched.at, id);
         self.leases.insert(id, watched);
     }
 
@@ -95,7 +95,7 @@ impl Watchdog {
 
     fn remove(&mut self, id: LeaseId) -> Option<Watched> {
         let watched = self.leases.remove(&id)?;
-        self.agenda.remove(&(watched.at, id));
+        self.agenda.remove(watched.at, id);
         Some(watched)
     }
 
@@ -134,14 +134,8 @@ impl Watchdog {
 
     /// The next thing to do at `now`.
     pub(crate) fn due(&mut self, now: Moment) -> Option<Due> {
-        let (at, id) = *self.agenda.first()?;
-        if at > now {
-            return None;
-        }
-        let watched = self
-            .leases
-            .get_mut(&id)
-            .expect("what stands in the agenda is watched");
+        let id = self.agenda.due(now)?;
+        let watched = self.leases.get_mut(&id).expect("what is due is watched");
         if now >= watched.lease.deadline() {
             let is_over = watched.is_over();
             let Watched { lease, ends, .. } = self.remove(id)?;
@@ -160,7 +154,7 @@ impl Watchdog {
 
     /// When [`due`](Self::due) will next have something.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.agenda.first().map(|(at, _)| *at)
+        self.agenda.next()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -176,12 +170,12 @@ impl Watchdog {
             .collect()
     }
 
-    /// Moves a lease to its place in the agenda.
+    /// Moves a lease to its position in the agenda.
     fn enter(&mut self, id: LeaseId) {
         if let Some(watched) = self.leases.get_mut(&id) {
-            self.agenda.remove(&(watched.at, id));
+            self.agenda.remove(watched.at, id);
             watched.at = watched.next();
-            self.agenda.insert((watched.at, id));
+            self.agenda.insert(watched.at, id);
         }
     }
 }

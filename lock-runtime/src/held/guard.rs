@@ -1,5 +1,6 @@
 //! The guard of a lock, by which its holder keeps and releases it.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::lease::Lease;
 use crate::types::error::LockError;
 use crate::types::fence::FencingToken;
+use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
 
 /// A lock that is held, and renewed in the background, until this is dropped or
@@ -20,7 +22,6 @@ use crate::types::key::LockKey;
 /// May be dropped anywhere: on another thread, outside every runtime, while
 /// unwinding. The release then happens in the background.
 #[must_use = "the lock is released as soon as its guard is dropped"]
-#[derive(Debug)]
 pub struct LockGuard {
     lease: Arc<Lease>,
     /// How many leases this guard releases, from the top one down.
@@ -87,15 +88,15 @@ impl LockGuard {
     /// its key. With several keys it is the token of the last key, and larger than all
     /// earlier tokens of each of them. On Redis Cluster, Redlock and with
     /// `?layout=declared`, tokens of different keys do not compare: compare those of each
-    /// key there, [`fence_of`](Self::fence_of).
+    /// key there, [`fencing_token_of`](Self::fencing_token_of).
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
 
     /// The fencing token of one of its keys, which is larger than all earlier tokens of
     /// that key; `None` if the guard does not hold it.
-    pub fn fence_of(&self, key: impl Into<LockKey>) -> Option<FencingToken> {
-        let key = key.into();
+    pub fn fencing_token_of(&self, key: impl IntoKey) -> Option<FencingToken> {
+        let key = key.into_key().ok()?;
         let mut locks = self.lease.each_lock();
         let lease = locks.find(|lease| lease.terms.key == key)?;
         Some(FencingToken::new(lease.fence))
@@ -200,9 +201,14 @@ impl Drop for LockGuard {
     }
 }
 
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lease.describe(f, "LockGuard")
+    }
+}
+
 /// The future of [`LockGuard::lost`].
 #[must_use = "futures do nothing unless polled"]
-#[derive(Debug)]
 pub struct Lost<'g> {
     lease: &'g Lease,
     slot: Option<u64>,
@@ -220,6 +226,12 @@ impl Future for Lost<'_> {
         } else {
             Poll::Ready(())
         }
+    }
+}
+
+impl fmt::Debug for Lost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lease.describe(f, "Lost")
     }
 }
 

@@ -78,7 +78,7 @@ impl<F> Parts<'_, '_, F> {
         let lost = self.lease.first_lost().unwrap_or(self.lease);
         let error = LockError::Lost {
             key: lost.terms.key.clone(),
-            fence: FencingToken::new(self.lease.fence),
+            fencing_token: FencingToken::new(self.lease.fence),
         };
         self.span.fails(&error);
         error
@@ -136,22 +136,24 @@ impl Drop for Watch<'_> {
 
 impl<F> fmt::Debug for Hold<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold")
-            .field("lease", &self.lease)
-            .field("finished", &self.body.is_none())
-            .finish()
+        self.lease.describe(f, "Hold")
     }
 }
 
 pin_project! {
     /// The future of [`LockGuard::hold_unstopped`](crate::LockGuard::hold_unstopped).
     #[must_use = "futures do nothing unless polled"]
-    #[derive(Debug)]
     pub struct HoldUnstopped<'g, F> {
         lease: &'g Arc<Lease>,
         #[pin]
         body: F,
         span: Traced,
+    }
+}
+
+impl<F> fmt::Debug for HoldUnstopped<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lease.describe(f, "HoldUnstopped")
     }
 }
 

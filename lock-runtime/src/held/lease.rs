@@ -353,6 +353,15 @@ impl Lease {
         }
     }
 
+    /// For users, who see it in what stands on it.
+    pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        f.debug_struct(name)
+            .field("key", &self.terms.key)
+            .field("fencing_token", &self.fence)
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+
     fn watchers(&self) -> MutexGuard<'_, Watchers> {
         // Nothing can panic while the lock is held but a waker's clone, which
         // leaves the list whole.
@@ -362,10 +371,6 @@ impl Lease {
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("key", &self.terms.key)
-            .field("fence", &self.fence)
-            .field("remaining", &self.remaining())
-            .finish_non_exhaustive()
+        self.describe(f, "Lease")
     }
 }

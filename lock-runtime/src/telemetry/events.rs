@@ -83,7 +83,7 @@ pub(crate) fn granted(terms: &Terms, fence: u64, waited: Duration) {
         debug,
         terms,
         "grant",
-        fence = fence,
+        fencing_token = fence,
         waited_ms = millis(waited)
     );
     #[cfg(feature = "metrics")]
@@ -139,24 +139,36 @@ pub(crate) fn renewal_failed(terms: &Terms, cause: &Cause) {
 }
 
 pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
-    event!(warn, terms, "loss", fence = fence, held_ms = millis(held));
+    event!(
+        warn,
+        terms,
+        "loss",
+        fencing_token = fence,
+        held_ms = millis(held)
+    );
     #[cfg(feature = "metrics")]
     metrics::lost(terms);
 }
 
 pub(crate) fn limited(terms: &Terms, fence: u64, held: Duration) {
-    event!(info, terms, "limit", fence = fence, held_ms = millis(held));
+    event!(
+        info,
+        terms,
+        "limit",
+        fencing_token = fence,
+        held_ms = millis(held)
+    );
     #[cfg(feature = "metrics")]
     metrics::limited(terms);
 }
 
 /// In the span of the body, as the next one.
 pub(crate) fn stopped(terms: &Terms, fence: u64, held: Duration) {
-    event!([] warn, terms, "stop", fence = fence, held_ms = millis(held));
+    event!([] warn, terms, "stop", fencing_token = fence, held_ms = millis(held));
 }
 
 pub(crate) fn overran(terms: &Terms, fence: u64, held: Duration) {
-    event!([] warn, terms, "overrun", fence = fence, held_ms = millis(held));
+    event!([] warn, terms, "overrun", fencing_token = fence, held_ms = millis(held));
     #[cfg(feature = "metrics")]
     metrics::overran(terms);
 }

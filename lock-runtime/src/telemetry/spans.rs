@@ -1,10 +1,13 @@
 //! The spans of an acquisition, children of the caller's: one around the wait, and
 //! one around the work. Where nobody listens there are none.
 
+use std::panic::Location;
+
 use tracing::span::Entered;
 use tracing::{Span, field, info_span};
 
 use crate::types::error::LockError;
+use crate::types::fence::FencingToken;
 use crate::types::key::LockKey;
 use crate::types::terms::Terms;
 
@@ -27,9 +30,11 @@ macro_rules! span {
             $name,
             lock.key = names($keys),
             lock.template = $terms.template,
-            lock.fence = field::Empty,
+            lock.fencing_token = field::Empty,
             lock.outcome = field::Empty,
             code.function.name = $terms.function,
+            code.file.path = $terms.asked_at.map(Location::file),
+            code.line.number = $terms.asked_at.map(|it| i64::from(it.line())),
             error.type = field::Empty,
             otel.status_code = field::Empty,
             otel.status_description = field::Empty,
@@ -68,7 +73,9 @@ impl Traced {
 
     fn has(&self, fence: u64) {
         if let Some(open) = &self.0 {
-            open.span.record("lock.fence", fence);
+            // OpenTelemetry's numbers have a sign; those without one become text.
+            let token = FencingToken::new(fence).as_i64();
+            open.span.record("lock.fencing_token", token);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The waiters of a lock, without the one who asks about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crowd {
-    pub(crate) waiters: u32,
+    pub(crate) waiting: u32,
     /// How long the first of them has waited.
     pub(crate) longest: Duration,
 }
@@ -19,8 +19,8 @@ impl Crowd {
     /// all of them and for the holder. Where the line has only begun to grow this is too
     /// little, but more at the next look.
     pub(crate) fn turn(self) -> Option<Duration> {
-        let each = self.longest.checked_div(self.waiters)?;
-        Some(each.saturating_mul(self.waiters.saturating_add(1)))
+        let each = self.longest.checked_div(self.waiting)?;
+        Some(each.saturating_mul(self.waiting.saturating_add(1)))
     }
 
     /// Accounts for one who has been in this line for so long, and leaves it: those
@@ -36,8 +36,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn crowd(waiters: u32, longest: Duration) -> Crowd {
-        Crowd { waiters, longest }
+    fn crowd(waiting: u32, longest: Duration) -> Crowd {
+        Crowd { waiting, longest }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fmt;
 /// highest it has seen accepts no write of a holder that was overtaken.
 /// See Martin Kleppmann, *How to do distributed locking* (2016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FencingToken(u64);
 
 impl FencingToken {

@@ -5,6 +5,7 @@ use std::fmt;
 /// One thing that the promises of the locks depend on, and how it stands; see
 /// [`LockManager::diagnose`](crate::LockManager::diagnose).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
     /// What was looked at, in a word that stays the same: `eviction`.
@@ -13,10 +14,10 @@ pub struct Finding {
     pub severity: Severity,
     /// What was found.
     pub found: Box<str>,
-    /// What that means, and for which promise; empty where all is well.
-    pub meaning: &'static str,
-    /// How to change it; empty where nothing needs to be.
-    pub advice: Box<str>,
+    /// What that means, and for which promise; `None` where all is well.
+    pub meaning: Option<&'static str>,
+    /// How to change it; `None` where nothing needs to be.
+    pub advice: Option<Box<str>>,
 }
 
 /// How bad a [`Finding`] is, from the best to the worst.
@@ -40,8 +41,8 @@ impl Finding {
             check,
             severity: Severity::Fine,
             found: found.into(),
-            meaning: "",
-            advice: "".into(),
+            meaning: None,
+            advice: None,
         }
     }
 
@@ -68,8 +69,8 @@ impl Finding {
         }
         Self {
             severity,
-            meaning,
-            advice: advice.into(),
+            meaning: Some(meaning),
+            advice: Some(advice.into()),
             ..self
         }
     }

@@ -3,18 +3,33 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+#[cfg(feature = "serde")]
+use crate::types::units;
+
 /// How a manager reaches its server; see
 /// [`LockManager::health`](crate::LockManager::health).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Health {
     /// Whether the server has answered just now.
     pub connected: bool,
     /// How long its answer took.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "round_trip_us", serialize_with = "units::micros")
+    )]
     pub round_trip: Option<Duration>,
     /// Until when the server grants nothing, by the clock of this machine, where it may have
     /// forgotten locks; see [`LockConfig::quarantine`](crate::LockConfig::quarantine). It
     /// answers and renews meanwhile.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "quarantined_until_unix_ms",
+            serialize_with = "units::unix_millis"
+        )
+    )]
     pub quarantined_until: Option<SystemTime>,
     /// What went wrong last, which may be over.
     pub last_error: Option<LastError>,
@@ -22,9 +37,14 @@ pub struct Health {
 
 /// What went wrong with a connection, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LastError {
     /// By the clock of this machine.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "at_unix_ms", serialize_with = "units::unix_millis")
+    )]
     pub at: SystemTime,
     /// What the server or the connection said.
     pub message: Box<str>,

@@ -10,9 +10,12 @@ use crate::types::fence::FencingToken;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::Terms;
+#[cfg(feature = "serde")]
+use crate::types::units;
 
 /// A holder of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// The value that identifies the acquisition on the server: a token, or the
@@ -20,30 +23,40 @@ pub struct Holder {
     pub id: Box<str>,
     /// How long the holder's lease lasts without a renewal; `None` if a foreign
     /// client set no expiry.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "remaining_ms", serialize_with = "units::millis")
+    )]
     pub remaining: Option<Duration>,
     /// The number of its process.
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module and name of the annotated function, or the name that
+    /// Module, type and name of the annotated function, or the name that
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
     /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
     /// holder's process answers and has not released the lock.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "since_unix_ms", serialize_with = "units::unix_millis")
+    )]
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
     /// of the holder's place in the queue, which is smaller than its token if it has waited.
-    pub fence: Option<FencingToken>,
+    pub fencing_token: Option<FencingToken>,
     /// Whether it has released the lock, which rests until its `min_hold` ends.
     pub resting: bool,
     /// How many servers have said that it holds the lock, where a majority of them decides.
     pub servers: Option<usize>,
     /// Who waits for its lock; only where that is contended.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowd: Crowd,
 }
 
-/// A waiter in the line for a lock; see [`Status::line`](crate::Status::line).
+/// A waiter in the line for a lock; see [`Status::waiters`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Waiter {
     /// The value that identifies the acquisition on the server.
@@ -57,11 +70,16 @@ pub struct Waiter {
     /// How it asks for the lock.
     pub kind: Kind,
     /// For how long it has waited, where the store knows.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "waited_ms", serialize_with = "units::millis")
+    )]
     pub waited: Option<Duration>,
 }
 
 /// What is known of a lock; see [`LockManager::status`](crate::LockManager::status).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Status {
     /// The lock's name.
@@ -72,11 +90,11 @@ pub struct Status {
     /// How many wait for it. Redis leaves out a waiter whose process has been silent
     /// for three seconds, if it is among the first thousand; it counts those to whom the
     /// lock is passed on in the holder's process if that answers.
-    pub waiters: usize,
+    pub waiting: usize,
     /// Those who wait, in the order in which they will be served: the first thousand of
     /// them, as far as the store knows them. Those to whom the lock is passed on in the
     /// holder's process are left out.
-    pub line: Vec<Waiter>,
+    pub waiters: Vec<Waiter>,
 }
 
 impl Status {
@@ -85,8 +103,8 @@ impl Status {
         Self {
             key,
             holders: Vec::new(),
-            waiters: 0,
-            line: Vec::new(),
+            waiting: 0,
+            waiters: Vec::new(),
         }
     }
 
@@ -134,7 +152,7 @@ impl Holder {
             host: None,
             function: None,
             since: None,
-            fence: None,
+            fencing_token: None,
             resting: false,
             servers: None,
             crowd: Crowd::default(),
@@ -170,6 +188,22 @@ impl Waiter {
             kind,
             waited,
         }
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holder")
+            .field("id", &self.id)
+            .field("remaining", &self.remaining)
+            .field("process", &self.process)
+            .field("host", &self.host)
+            .field("function", &self.function)
+            .field("since", &self.since)
+            .field("fencing_token", &self.fencing_token)
+            .field("resting", &self.resting)
+            .field("servers", &self.servers)
+            .finish()
     }
 }
 

@@ -7,16 +7,21 @@ pub(crate) mod crowd;
 pub(crate) mod deadline;
 pub(crate) mod duration;
 pub(crate) mod error;
-mod escaped;
 pub(crate) mod fence;
 pub(crate) mod finding;
 pub(crate) mod health;
 pub(crate) mod holder;
+pub(crate) mod into_key;
 pub(crate) mod key;
+pub(crate) mod keys;
 pub(crate) mod kind;
 pub(crate) mod overview;
 pub(crate) mod query;
+#[cfg(feature = "serde")]
+mod serialized;
 pub(crate) mod terms;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+#[cfg(feature = "serde")]
+pub(crate) mod units;
 pub(crate) mod url;

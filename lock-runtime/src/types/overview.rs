@@ -1,43 +1,54 @@
 //! What all locks of a store look like at one moment, and what has changed between two.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+#[cfg(feature = "serde")]
+use crate::types::units;
 
 /// How many holders of one shared lock an overview names.
 pub(crate) const MOST_HOLDERS: usize = 100;
 
 /// All locks that match a pattern and are held or waited for; see
 /// [`LockManager::overview`](crate::LockManager::overview).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Overview {
     /// The locks, in the order of their names.
     pub locks: Vec<Summary>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     taken: Instant,
+    #[cfg_attr(feature = "serde", serde(skip))]
     count: Option<Count>,
 }
 
 /// The basic facts about one lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Summary {
     /// The lock's name.
     pub key: LockKey,
     /// How it is held; `None` while it is free or rests, or where the store does not say.
     pub kind: Option<Kind>,
-    /// The holders, with [`since`](Holder::since) and [`fence`](Holder::fence) only where
+    /// The holders, with [`since`](Holder::since) and [`fencing_token`](Holder::fencing_token) only where
     /// the store itself knows them; of a lock that more than 100 share, some of them.
     pub holders: Vec<Holder>,
     /// How many hold it, including those whose release left it resting.
     pub held_by: usize,
-    /// How many wait for it. Unlike [`Status::waiters`](crate::Status::waiters) this may
+    /// How many wait for it. Unlike [`Status::waiting`](crate::inspect::Status::waiting) this may
     /// count some whose process is gone.
-    pub waiters: usize,
+    pub waiting: usize,
     /// For how long the first in line has waited, where the store knows.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_wait_ms", serialize_with = "units::millis")
+    )]
     pub longest_wait: Option<Duration>,
 }
 
@@ -51,6 +62,7 @@ pub(crate) struct Count {
 
 /// What happened to a lock between two overviews; see [`Overview::changes_since`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
     /// The lock's name.
@@ -73,6 +85,26 @@ pub enum ChangeKind {
     Released,
     /// The holder's lease ended without a release.
     Lost,
+}
+
+impl fmt::Debug for Overview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overview")
+            .field("locks", &self.locks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `granted`, `handed over`, `released` or `lost`.
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Granted => "granted",
+            Self::HandedOver => "handed over",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        })
+    }
 }
 
 impl Overview {
@@ -136,7 +168,9 @@ fn changes_of(
     if !complete(before) || !complete(after) {
         return;
     }
-    let same = |one: &Holder, other: &Holder| one.id == other.id && one.fence == other.fence;
+    let same = |one: &Holder, other: &Holder| {
+        one.id == other.id && one.fencing_token == other.fencing_token
+    };
     let mut freed = false;
     for (key, holder) in old.clone() {
         if new.clone().any(|(_, it)| same(it, holder)) {
@@ -152,7 +186,7 @@ fn changes_of(
         };
         changes.push(Change::new(key, kind, holder));
     }
-    let awaited = before.is_some_and(|it| it.waiters > 0);
+    let awaited = before.is_some_and(|it| it.waiting > 0);
     for (key, holder) in new {
         if old.clone().any(|(_, it)| same(it, holder)) {
             continue;
@@ -180,15 +214,15 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn lock(key: &str, holders: &[(&str, u64)], waiters: usize) -> Summary {
+    fn lock(key: &str, holders: &[(&str, u64)], waiting: usize) -> Summary {
         let holder =
             |(id, left): &(&str, u64)| Holder::unknown(*id, Some(Duration::from_millis(*left)));
         Summary {
-            key: LockKey::from(key),
+            key: LockKey::of(key),
             kind: Some(Kind::Exclusive),
             holders: holders.iter().map(holder).collect(),
             held_by: holders.len(),
-            waiters,
+            waiting,
             longest_wait: None,
         }
     }

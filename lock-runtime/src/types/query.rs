@@ -6,7 +6,7 @@ use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::Health;
 use crate::types::holder::Status;
-use crate::types::key::LockKey;
+use crate::types::key::{LockKey, escaped};
 use crate::types::overview::Overview;
 
 /// A query, with the way back for its answer.
@@ -42,21 +42,21 @@ impl Query {
 
 /// A pattern for names: `*` stands for any text, `?` for any character.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern(LockKey);
+pub(crate) struct Pattern(String);
 
 impl Pattern {
     pub(crate) fn new(text: &str) -> Self {
-        Self(LockKey::from(text))
+        Self(escaped(text, false))
     }
 
     /// The pattern, escaped like a name.
     #[cfg(feature = "redis")]
     pub(crate) fn as_str(&self) -> &str {
-        self.0.as_str()
+        &self.0
     }
 
     pub(crate) fn matches(&self, key: &LockKey) -> bool {
-        let pattern: Vec<char> = self.0.as_str().chars().collect();
+        let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = key.as_str().chars().collect();
         let (mut at, mut to) = (0, 0);
         // The position of the last `*`, and how far it reaches.
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn stars_and_question_marks_stand_for_text() {
-        let matches = |pattern, name| Pattern::new(pattern).matches(&LockKey::from(name));
+        let matches = |pattern, name| Pattern::new(pattern).matches(&LockKey::of(name));
         for pattern in [
             "*", "stock:7", "stock:?", "st*7", "*:*", "stock:7*", "s*o*k*",
         ] {

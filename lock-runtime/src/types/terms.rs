@@ -1,5 +1,7 @@
 //! The terms of an acquisition: everything that is settled when it begins.
 
+use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -11,7 +13,7 @@ use crate::types::kind::Kind;
 pub(crate) struct LeaseId(pub(crate) u64);
 
 /// How long to wait for a held lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Zero tries once.
     AtMost(Duration),
@@ -21,6 +23,16 @@ pub(crate) enum Wait {
 impl Wait {
     pub(crate) fn is_try(self) -> bool {
         self == Self::AtMost(Duration::ZERO)
+    }
+}
+
+/// As settings write it.
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(wait) => wait.fmt(f),
+            Self::Forever => f.write_str("forever"),
+        }
     }
 }
 
@@ -41,6 +53,8 @@ pub(crate) struct Terms {
     pub(crate) function: Option<&'static str>,
     /// What the key was made from: the same for all values in it.
     pub(crate) template: Option<&'static str>,
+    /// Where the program asks for the lock.
+    pub(crate) asked_at: Option<&'static Location<'static>>,
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
     pub(crate) more_keys: bool,
@@ -52,7 +66,7 @@ impl Terms {
     pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
         Self {
             id,
-            key: LockKey::from(key),
+            key: LockKey::of(key),
             ttl,
             wait: Wait::Forever,
             renew: true,
@@ -61,6 +75,7 @@ impl Terms {
             max_hold: None,
             function: None,
             template: None,
+            asked_at: None,
             more_keys: false,
         }
     }

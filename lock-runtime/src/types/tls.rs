@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// # Ok(()) }
 /// # example().unwrap();
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[must_use = "it does nothing before `LockConfig::tls`"]
 pub struct Tls {
     pub(crate) roots: Roots,
@@ -30,7 +30,7 @@ pub struct Tls {
 }
 
 /// The certificate authorities that are trusted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) enum Roots {
     #[default]
     Web,
@@ -106,6 +106,29 @@ impl Tls {
             self.roots = Roots::Own(vec![pem]);
         }
         self
+    }
+}
+
+/// As its settings are named in a URL.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("ca", &self.roots)
+            .field("cert", &self.certificate)
+            .field("key", &self.key)
+            .field("server_name", &self.server_name)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Web => f.write_str("webpki-roots"),
+            #[cfg(feature = "tls-native-roots")]
+            Self::Native => f.write_str("native roots"),
+            Self::Own(pems) => pems.fmt(f),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
         return Err(Failure::Usage(message.to_owned()));
     }
     let mut signals = Signals::new().map_err(|it| Failure::system("signals", it))?;
-    let key = key(&args.key);
+    let key = key(&args.key)?;
     let reporter = Reporter {
         key: key.as_str(),
         quiet: args.quiet,
@@ -176,7 +176,7 @@ async fn acquire(
         }
     };
     let waited = begun.elapsed();
-    let fence = guard.fencing_token().get();
+    let fence = guard.fencing_token();
     let event = Occurrence {
         event: "granted",
         fence: Some(fence),

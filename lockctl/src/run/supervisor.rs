@@ -170,7 +170,7 @@ impl<'a> Supervisor<'a> {
         };
         let event = Occurrence {
             event: "lost",
-            fence: Some(self.guard.fencing_token().get()),
+            fence: Some(self.guard.fencing_token()),
             ..Occurrence::default()
         };
         match self.args.on_lost {

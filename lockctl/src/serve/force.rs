@@ -7,8 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 
-use crate::key::key;
-use crate::serve::{Site, page};
+use crate::serve::{Site, named, page};
 use crate::words::count;
 
 /// What the form sends. Another site's form does not know the token.
@@ -35,7 +34,10 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         return (StatusCode::FORBIDDEN, Html(page::message("Refused", text))).into_response();
     }
     drop(guess);
-    let key = key(&wish.key);
+    let key = match named(&wish.key) {
+        Ok(key) => key,
+        Err(refused) => return refused.into_response(),
+    };
     let name = key.as_str();
     let (status, text) = match site.locks.force_release(&key).await {
         Ok(0) => (

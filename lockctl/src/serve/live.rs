@@ -5,13 +5,12 @@ use std::convert::Infallible;
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt as _, stream};
-use lock_runtime::{Change, LockKey};
+use lock_runtime::LockKey;
+use lock_runtime::inspect::{Change, ChangeKind};
 use serde::Serialize;
 
-use crate::key::key;
-use crate::serve::{One, Search, Seen, Site, page};
+use crate::serve::{One, Refused, Search, Seen, Site, named, page};
 use crate::status::whereabouts;
-use crate::watch;
 use crate::words::tame;
 
 type Events = Sse<
@@ -21,7 +20,7 @@ type Events = Sse<
 /// A line of a lock's history.
 #[derive(Debug, Serialize)]
 struct Line {
-    event: &'static str,
+    event: ChangeKind,
     who: String,
 }
 
@@ -31,9 +30,12 @@ pub(super) async fn list(State(site): State<Site>, Query(search): Query<Search>)
 }
 
 /// One lock with its line, and what has happened to it.
-pub(super) async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Events {
-    let key = key(&one.key);
-    events(looks(site).then(move |(site, seen, before)| {
+pub(super) async fn lock(
+    State(site): State<Site>,
+    Query(one): Query<One>,
+) -> Result<Events, Refused> {
+    let key = named(&one.key)?;
+    Ok(events(looks(site).then(move |(site, seen, before)| {
         let key = key.clone();
         async move {
             let mut events = history(&key, &seen, &before);
@@ -41,7 +43,7 @@ pub(super) async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Ev
             events.push(part(&page::details(&status)));
             events
         }
-    }))
+    })))
 }
 
 /// Each look from now on, with the one before it.
@@ -83,7 +85,7 @@ fn line(change: &Change) -> Option<Event> {
     let place = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
     let function = tame(holder.function.as_deref().unwrap_or_default()).into_owned();
     let line = Line {
-        event: watch::name(change.kind),
+        event: change.kind,
         who: format!("{place} {function}"),
     };
     let json = serde_json::to_string(&line).ok()?;

@@ -21,7 +21,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
-use lock_runtime::{LockManager, Overview};
+use lock_runtime::inspect::Overview;
+use lock_runtime::{LockKey, LockManager};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -61,6 +62,8 @@ struct Site {
 }
 
 type Seen = Result<Arc<Overview>, Arc<str>>;
+
+type Refused = (StatusCode, Html<String>);
 
 /// Which locks a page shows.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -194,10 +197,18 @@ async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Html<St
     Html(page::list(&search.q, &seen))
 }
 
-async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Html<String> {
-    let key = key(&one.key);
+async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Result<Html<String>, Refused> {
+    let key = named(&one.key)?;
     let status = site.locks.status(&key).await;
-    Html(page::lock(&key, &status, site.token.is_some()))
+    Ok(Html(page::lock(&key, &status, site.token.is_some())))
+}
+
+/// The lock that a request names.
+fn named(text: &str) -> Result<LockKey, Refused> {
+    key(text).map_err(|error| {
+        let page = page::message("No such lock", &error.to_string());
+        (StatusCode::BAD_REQUEST, Html(page))
+    })
 }
 
 #[cfg(test)]

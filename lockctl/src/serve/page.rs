@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lock_runtime::{LockError, LockKey, Status};
+use lock_runtime::inspect::Status;
+use lock_runtime::{LockError, LockKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::ls;
@@ -83,9 +84,9 @@ pub(super) fn rows(search: &str, seen: &Seen) -> String {
     let mut locks: Vec<_> = locks
         .filter(|it| it.key.as_str().contains(search))
         .collect();
-    locks.sort_by_key(|it| std::cmp::Reverse(it.waiters));
+    locks.sort_by_key(|it| std::cmp::Reverse(it.waiting));
     let held = locks.iter().filter(|it| it.held_by > 0).count();
-    let waiting: usize = locks.iter().map(|it| it.waiters).sum();
+    let waiting: usize = locks.iter().map(|it| it.waiting).sum();
     let mut html = format!(r#"<p class="totals"><b>{held}</b> held <b>{waiting}</b> waiting</p>"#);
     html.push_str("<table><thead><tr>");
     for name in ls::HEADING {
@@ -93,7 +94,7 @@ pub(super) fn rows(search: &str, seen: &Seen) -> String {
     }
     html.push_str("</tr></thead><tbody>");
     for lock in locks.iter().take(MOST) {
-        let class = if lock.waiters > 0 { "awaited" } else { "" };
+        let class = if lock.waiting > 0 { "awaited" } else { "" };
         push(&mut html, format_args!(r#"<tr class="{class}">"#));
         let cells = ls::row(lock);
         let link = query(lock.key.as_str());
@@ -157,17 +158,17 @@ pub(super) fn details(status: &Result<Status, LockError>) -> String {
     };
     let mut html = format!(
         r#"<p class="totals"><b>{state}</b> <b>{}</b> waiting</p>"#,
-        status.waiters
+        status.waiting
     );
     if !status.holders.is_empty() {
         html.push_str("<h2>Holders</h2>");
         let names = ["holder", "function", "held for", "fence", "time left"];
         table(&mut html, &names, status.holders.iter().map(holder_row));
     }
-    if !status.line.is_empty() {
+    if !status.waiters.is_empty() {
         html.push_str("<h2>Line</h2>");
         let names = ["place", "waiter", "function", "kind", "waits for"];
-        let line = status.line.iter().take(MOST_IN_LINE).enumerate();
+        let line = status.waiters.iter().take(MOST_IN_LINE).enumerate();
         table(
             &mut html,
             &names,
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn a_name_is_no_part_of_the_page() {
         let wild = r#"<script>alert('1')</script>" onmouseover="x&y"#;
-        let key = LockKey::from(wild);
+        let key = LockKey::new(wild).expect("a name");
         let text = "<b>\u{1b}";
         for html in [
             lock(&key, &Err(LockError::ShutDown), true),

@@ -7,7 +7,8 @@ use std::io::{IsTerminal as _, stdout};
 use std::pin::Pin;
 use std::time::Duration;
 
-use lock_runtime::{Health, LockError, LockKey, LockManager, Overview, Status};
+use lock_runtime::inspect::{Health, Overview, Status};
+use lock_runtime::{LockError, LockKey, LockManager};
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use tokio::sync::mpsc;
 use tokio::time::sleep;

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{ChangeKind, LockError, LockKey, Overview, Status, Summary};
+use lock_runtime::inspect::{ChangeKind, Overview, Status, Summary};
+use lock_runtime::{LockError, LockKey};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use serde::Serialize;
 
@@ -143,7 +144,7 @@ impl State {
         let longest = overview.locks.iter().filter_map(|it| it.longest_wait).max();
         Totals {
             held: overview.locks.iter().filter(|it| it.held_by > 0).count(),
-            waiting: overview.locks.iter().map(|it| it.waiters).sum(),
+            waiting: overview.locks.iter().map(|it| it.waiting).sum(),
             longest_wait_ms: longest.map(record::millis),
             grants_per_second: self.grants,
             hand_overs_per_second: self.hand_overs,

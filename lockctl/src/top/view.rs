@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::Status;
+use lock_runtime::inspect::Status;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize as _};
@@ -79,7 +79,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let rows = all.iter().skip(first).take(shown).map(|(lock, heat)| {
         let mut cells: Vec<Cell<'_>> = ls::row(lock).map(Cell::from).into();
         cells.push(Cell::from(heat.to_string()));
-        let style = match lock.waiters {
+        let style = match lock.waiting {
             0 => Style::new(),
             _ => Style::new().fg(Color::Yellow),
         };
@@ -116,7 +116,7 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         (false, false) => "free".green(),
     };
     let key = tame(status.key.as_str()).into_owned();
-    let waiters = format!(", {} waiting", status.waiters);
+    let waiters = format!(", {} waiting", status.waiting);
     let line = Line::from(vec![key.bold(), "  ".into(), state, waiters.into()]);
     frame.render_widget(Paragraph::new(line), title);
     let dim = Style::new().add_modifier(Modifier::DIM);
@@ -141,7 +141,7 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         Constraint::Length(9),
     ];
     let most = usize::from(below.height);
-    let line = status.line.iter().take(most).enumerate();
+    let line = status.waiters.iter().take(most).enumerate();
     let line = line.map(|(at, it)| Row::new(waiter_row(at + 1, it)));
     let heading = Row::new(["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"]);
     frame.render_widget(Table::new(line, widths).header(heading.style(dim)), below);

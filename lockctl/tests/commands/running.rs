@@ -103,7 +103,7 @@ async fn a_lock_that_is_held_is_waited_for_or_skipped() {
     let mut waits = Running::script(&server, &["nightly", "--wait", "forever"], "echo it ran");
     server.in_line("nightly", 1).await;
     let told = locks.status("nightly").await.unwrap();
-    assert_eq!(told.line[0].function.as_deref(), Some("lockctl:sh"));
+    assert_eq!(told.waiters[0].function.as_deref(), Some("lockctl:sh"));
     release(guard).await;
     assert_eq!(waits.line().await, "it ran");
     assert_eq!(waits.end().await.code, 0);

@@ -1,4 +1,5 @@
-//! `floors FOLDER ORDER [--list]`: checks that the imports of a crate lead downwards and in no circle.
+//! `floors FOLDER ORDER [--list]`: checks that the imports of a crate, or within a folder of it, lead downwards and in no
+//! circle.
 //!
 //! ORDER names the folders from the lowest floor to the highest: `base < backend | held < lib.rs`.
 //! `--list` prints how many imports lead from folder to folder.

@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockError, LockGuard, LockManager, Status};
+use lock_runtime::inspect::Status;
+use lock_runtime::{LockError, LockGuard, LockManager};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -166,7 +167,7 @@ async fn stay(
 
 /// Whether an answer is this grant's.
 fn is_about(status: &Status, guard: &LockGuard) -> Result<(), String> {
-    let fences: Vec<_> = status.holders.iter().map(|it| it.fence).collect();
+    let fences: Vec<_> = status.holders.iter().map(|it| it.fencing_token).collect();
     if status.key == *guard.key() && fences == [Some(guard.fencing_token())] {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use super::paths::{self, Source, Written};
 /// A file of the crate.
 #[derive(Debug)]
 pub(super) struct File {
-    /// From the folder of `lib.rs` on, with slashes.
+    /// From the root on, with slashes.
     pub(super) path: String,
     module: Vec<String>,
     source: Source,
@@ -76,15 +76,28 @@ fn module(path: &[String]) -> Option<Vec<String>> {
     })
 }
 
-/// Every path that leads from one of these files to another.
-pub(super) fn of(files: &[File]) -> Vec<Import<'_>> {
+/// The module whose files this folder holds: none for the root of a crate.
+pub(super) fn root_module(root: &Path) -> Vec<String> {
+    let is_crate = |folder: &&Path| {
+        ["lib.rs", "main.rs"]
+            .iter()
+            .any(|it| folder.join(it).exists())
+    };
+    let crates = root.ancestors().find(is_crate);
+    let within = crates.and_then(|it| root.strip_prefix(it).ok());
+    let names = within.into_iter().flatten();
+    names.map(|it| it.to_string_lossy().into_owned()).collect()
+}
+
+/// Every path that leads from one of these files, which are those of a module, to another.
+pub(super) fn of<'a>(files: &'a [File], root: &[String]) -> Vec<Import<'a>> {
     let modules: BTreeMap<&[String], &File> =
         files.iter().map(|file| (&file.module[..], file)).collect();
     let mut imports = Vec::new();
     for from in files {
         let test = is_test(from, &modules);
         for written in &from.source.paths {
-            let target = target(written, &from.module, &modules);
+            let target = target(written, &from.module, root, &modules);
             if let Some(to) = target.filter(|to| to.path != from.path) {
                 imports.push(Import {
                     from,
@@ -103,12 +116,18 @@ pub(super) fn of(files: &[File]) -> Vec<Import<'_>> {
 fn target<'a>(
     written: &Written,
     module: &[String],
+    root: &[String],
     modules: &BTreeMap<&[String], &'a File>,
 ) -> Option<&'a File> {
     let mut path = [module, &written.within].concat();
     let mut segments = written.segments.iter().map(String::as_str).peekable();
     match segments.next()? {
-        "crate" => path.clear(),
+        "crate" => {
+            path.clear();
+            for name in root {
+                segments.next_if_eq(&name.as_str())?;
+            }
+        }
         "self" => {}
         "super" => {
             path.pop()?;

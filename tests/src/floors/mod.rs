@@ -1,4 +1,5 @@
-//! Checks that the files of a crate import only from their floor and below, and never in a circle.
+//! Checks that the files of a crate, or of a folder in it, import only from their floor and below, and never in a
+//! circle.
 //!
 //! It reads text, not what the compiler makes of it: imports and paths that start from `crate`,
 //! `super`, `self` or a module of the file. A name that a macro makes up is not seen.
@@ -18,7 +19,7 @@ pub use order::Order;
 use imports::Import;
 use order::Relation;
 
-/// What was found in one crate.
+/// What was found in one crate, or in one of its folders.
 #[derive(Debug)]
 pub struct Survey {
     /// What is wrong, a line for each import that has to go.
@@ -27,14 +28,14 @@ pub struct Survey {
     pub between_folders: BTreeMap<(String, String), usize>,
 }
 
-/// Reads every file below `root`, the folder of `lib.rs`.
+/// Reads every file below `root`: the folder of `lib.rs`, or one below it, whose imports from elsewhere are left out.
 ///
 /// # Errors
 ///
 /// Those of reading the files.
 pub fn survey(root: &Path, order: &Order) -> io::Result<Survey> {
     let files = imports::files(root)?;
-    let imports = imports::of(&files);
+    let imports = imports::of(&files, &imports::root_module(root));
     let mut mistakes: Vec<String> = files
         .iter()
         .filter(|file| !order.knows(&file.room()))

@@ -1,4 +1,4 @@
-//! The floors of a crate, from the lowest to the highest.
+//! The floors of a crate or folder, from the lowest to the highest.
 
 use std::str::FromStr;
 

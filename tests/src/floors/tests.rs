@@ -182,3 +182,72 @@ fn refuses_a_file_on_no_floor() {
     let mistakes = tree(&[("attic/mod.rs", "")]).mistakes;
     assert_eq!(mistakes, ["attic/mod.rs: attic is on no floor"]);
 }
+
+/// A folder of a crate with four floors of its own, of which some files are changed.
+fn folder(changed: &[(&str, &str)]) -> Vec<String> {
+    let good = [
+        ("lib.rs", "mod base;\nmod backend;\n"),
+        ("base.rs", "pub(crate) struct Clock;\n"),
+        ("backend/mod.rs", "mod store;\nuse store::Store;\n"),
+        (
+            "backend/store/mod.rs",
+            "mod link;\nmod queue;\nmod target;\nuse link::Link;\nuse super::Backend;\n",
+        ),
+        ("backend/store/queue/mod.rs", "use crate::base::Clock;\n"),
+        (
+            "backend/store/link/mod.rs",
+            "use crate::backend::store::queue::Queue;\nuse crate::{base, backend::Backend};\n",
+        ),
+        ("backend/store/target.rs", "use super::Store;\n"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in good.iter().chain(changed) {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let order = "queue < link < mod.rs < target.rs".parse().unwrap();
+    let survey = survey(&folder.path().join("backend/store"), &order).unwrap();
+    survey.mistakes
+}
+
+#[test]
+fn looks_at_the_imports_within_a_folder_alone() {
+    assert_eq!(folder(&[]), [""; 0]);
+    // What has the name of a floor elsewhere is none of its own.
+    let elsewhere = "use crate::link::Link;\nuse crate::backend::target::Target;\nuse super::super::super::link;\n";
+    assert_eq!(
+        folder(&[("backend/store/queue/mod.rs", elsewhere)]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn refuses_an_import_from_a_higher_floor_of_the_folder() {
+    for (text, path, to) in [
+        (
+            "use crate::backend::store::link::Link;",
+            "crate::backend::store::link::Link",
+            "link",
+        ),
+        (
+            "use super::super::link::Link;",
+            "super::super::link::Link",
+            "link",
+        ),
+        (
+            "fn f(_: super::super::Store) {}",
+            "super::super::Store",
+            "mod.rs",
+        ),
+        (
+            "use crate::backend::{Backend, store::target::Target};",
+            "crate::backend::store::target::Target",
+            "target.rs",
+        ),
+    ] {
+        let mistakes = folder(&[("backend/store/queue/claim.rs", text)]);
+        let expected = format!("queue/claim.rs:1: queue imports `{path}`, but {to} is above it");
+        assert_eq!(mistakes.first(), Some(&expected), "{text}");
+    }
+}

@@ -71,7 +71,7 @@ async fn section(locks: &LockManager, referee: &Referee, key: &str, kind: Kind) 
     let names: Vec<_> = guard.keys().cloned().collect();
     for name in &names {
         // That of its own: not every store counts all locks together.
-        let fence = guard.fence_of(name).expect("it holds it");
+        let fence = guard.fencing_token_of(name).expect("it holds it");
         referee.enter(name.as_str(), kind, fence);
     }
     // Long enough for others to come in, if they may.

@@ -44,7 +44,11 @@ pub async fn stops_the_body(kind: Kind, fault: Fault) {
     let outcome = within(TTL + Duration::from_secs(1), body).await;
     match outcome.expect("no panic") {
         Ok(never) => match never {},
-        Err(LockError::Lost { key, fence: of, .. }) => {
+        Err(LockError::Lost {
+            key,
+            fencing_token: of,
+            ..
+        }) => {
             assert!(names.iter().any(|name| name == key.as_str()), "{key}");
             if fault == Fault::OwnerDeleted {
                 assert_eq!(key.as_str(), first);

@@ -2,7 +2,6 @@
 //! `make model`.
 
 mod check;
-mod earlier;
 mod event;
 mod meddle;
 mod plan;
@@ -34,8 +33,6 @@ pub const KEYS: usize = 10;
 const HOT: usize = 2;
 /// The lease of most locks.
 const TTL: Duration = Duration::from_millis(400);
-/// So many operations of ours there are for each of a client of the release before.
-const OF_BEFORE: usize = 50;
 
 /// Longer than any lease, and than it takes to notice its end.
 const RECOVERY: Duration = Duration::from_secs(5);
@@ -76,12 +73,6 @@ pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Durati
             meddler,
         ));
     }
-    let of_before = operations..operations + operations / OF_BEFORE;
-    crew.spawn(earlier::run(
-        server.url(),
-        directory.path().to_owned(),
-        of_before,
-    ));
     crew.join_all().await;
     let took = started.elapsed();
     let events = log::read(directory.path(), Event::parse).expect("the histories can be read");

@@ -213,7 +213,7 @@ fn must_connect(outcome: redis::RedisResult<MultiplexedConnection>) -> Multiplex
     outcome.unwrap_or_else(|error| panic!("cannot inspect the server: {error}"))
 }
 
-pub(crate) async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
+async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));

@@ -3,15 +3,11 @@
 use std::{ops::Range, path::Path, time::Duration};
 
 use redis::Value;
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 use super::{
     PROCESSES, Profile, Servers, Setting,
     check::Served,
-    earlier,
     history::{Event, History, Kind, monotonic},
     lock_name,
     network::{self, Way},
@@ -41,8 +37,6 @@ pub(super) struct Crew {
     pub(super) closed: Vec<Range<Duration>>,
     /// When some processes had to be granted locks.
     pub(super) served: Vec<Served>,
-    /// Clients of the release before, where one server has all locks.
-    pub(super) earlier: JoinSet<()>,
     watch: ChainWatch,
     /// What the URL says of the locks.
     query: String,
@@ -72,19 +66,12 @@ impl Crew {
             violations: Vec::new(),
             closed: Vec::new(),
             served: Vec::new(),
-            earlier: JoinSet::new(),
             query: profile.protection(servers).query(servers, servers.ttl()),
             more: profile.more_tasks(),
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),
         };
-        if let (Store::Redis(Site::One(server)), true) = (&crew.store, profile.is_standard())
-            && servers == Servers::Redis
-        {
-            let client = earlier::run(server.url(), crew.directory().to_owned());
-            crew.earlier.spawn(client);
-        }
         for number in 0..PROCESSES {
             let worker = crew.hire(number).await;
             crew.workers.push(worker);

@@ -167,7 +167,7 @@ impl Worker {
         let grants: Vec<_> = guard
             .keys()
             .map(|key| {
-                let fence = guard.fence_of(key).unwrap_or(guard.fencing_token());
+                let fence = guard.fencing_token_of(key).unwrap_or(guard.fencing_token());
                 let number = keys.iter().find(|it| lock_name(**it) == key.to_string());
                 history.grant(
                     *number.expect("a key that was asked for"),

@@ -56,11 +56,11 @@ impl Message {
 /// The messages of a store at which connections break.
 fn messages(servers: Servers) -> &'static [Message] {
     static REDIS: LazyLock<Vec<Message>> = LazyLock::new(redis);
-    static STAMPS: LazyLock<Vec<Message>> = LazyLock::new(stamps);
+    static SETNX: LazyLock<Vec<Message>> = LazyLock::new(setnx);
     static ZOOKEEPER: LazyLock<Vec<Message>> = LazyLock::new(zookeeper);
     static ETCD: LazyLock<Vec<Message>> = LazyLock::new(etcd);
     match servers {
-        Servers::Setnx => &STAMPS,
+        Servers::Setnx => &SETNX,
         Servers::ZooKeeper => &ZOOKEEPER,
         Servers::Etcd => &ETCD,
         _ => &REDIS,
@@ -83,12 +83,12 @@ fn redis() -> Vec<Message> {
     messages
 }
 
-fn stamps() -> Vec<Message> {
+fn setnx() -> Vec<Message> {
     [
-        ("call of acquire", lua::STAMPS_ACQUIRE),
-        ("call of ask", lua::STAMPS_ASK),
-        ("call of release", lua::STAMPS_RELEASE),
-        ("call of renew", lua::STAMPS_RENEW),
+        ("call of acquire", lua::SETNX_ACQUIRE),
+        ("call of ask", lua::SETNX_ASK),
+        ("call of release", lua::SETNX_RELEASE),
+        ("call of renew", lua::SETNX_RENEW),
     ]
     .map(script)
     .into()

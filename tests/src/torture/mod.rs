@@ -5,7 +5,6 @@ mod check;
 mod clock;
 mod crew;
 mod cut_off;
-mod earlier;
 mod etcd;
 mod fault;
 mod history;
@@ -127,7 +126,6 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> (Report
     for worker in &mut crew.workers {
         worker.kill().await;
     }
-    crew.earlier.shutdown().await;
     let events = history::read(crew.directory()).expect("the histories can be read");
     let promises = profile.promises(crew.servers);
     let mut report = check::check(&events, healed, promises);

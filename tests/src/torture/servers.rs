@@ -17,7 +17,7 @@ const LEAST_MARGIN: Duration = Duration::from_millis(50);
 pub enum Servers {
     /// One.
     Redis,
-    /// One, whose locks are those of the timestamp protocol.
+    /// One, whose locks are those of the setnx protocol.
     Setnx,
     /// A master with replicas and sentinels.
     Sentinel,

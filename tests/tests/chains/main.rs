@@ -1,7 +1,6 @@
 //! Promise: a lock passes through a process without the server, and nothing that is promised about locks changes.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod before;
 mod breaks;
 mod counted;
 mod next;
@@ -144,7 +143,7 @@ async fn a_status_names_who_holds_it_now() {
         let holder = &status.holders[0];
         assert_eq!(holder.process, Some(std::process::id()));
         // Nobody has told about it in time, perhaps.
-        let (Some(since), Some(fence)) = (holder.since, holder.fence) else {
+        let (Some(since), Some(fence)) = (holder.since, holder.fencing_token) else {
             return false;
         };
         let held = since.elapsed().unwrap_or_default();
@@ -152,7 +151,7 @@ async fn a_status_names_who_holds_it_now() {
             held < passed_on.elapsed() + Duration::from_millis(50),
             "it counts from its own entry"
         );
-        assert_eq!(status.waiters, 3, "two of the chain, and one in line");
+        assert_eq!(status.waiting, 3, "two of the chain, and one in line");
         fence.get() == line.had.lock().unwrap()[1].1
     })
     .await;

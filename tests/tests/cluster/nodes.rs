@@ -55,7 +55,10 @@ async fn several_keys_are_taken_on_different_nodes_and_each_has_its_own_fence() 
     for _ in 0..2 {
         let request = locks.lock_all(keys.iter().map(String::as_str)).ttl(LONG);
         let guard = within(PATIENCE, request.acquire()).await.expect("free");
-        let each: Vec<_> = guard.keys().map(|key| guard.fence_of(key)).collect();
+        let each: Vec<_> = guard
+            .keys()
+            .map(|key| guard.fencing_token_of(key))
+            .collect();
         assert!(each.iter().all(Option::is_some), "{each:?}");
         fences.push(each);
         for (node, key) in keys.iter().enumerate() {
@@ -92,7 +95,11 @@ async fn locks_of_all_nodes_are_listed_shown_and_taken_away() {
         let [holder] = &*status.holders else {
             panic!("{status:?}");
         };
-        assert_eq!(holder.fence, Some(guard.fencing_token()), "told by itself");
+        assert_eq!(
+            holder.fencing_token,
+            Some(guard.fencing_token()),
+            "told by itself"
+        );
         assert!(holder.since.is_some());
         let removed = within(PATIENCE, theirs.force_release(&*key)).await;
         assert_eq!(removed.expect("an answer"), 1);

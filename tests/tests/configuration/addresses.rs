@@ -50,7 +50,7 @@ async fn bad_urls_are_refused_and_not_shown() {
 }
 
 #[tokio::test]
-async fn no_text_of_a_manager_shows_the_password() {
+async fn no_text_of_a_manager_shows_the_password_or_what_is_private() {
     let server = RedisServer::builder().password("hunter2").start().await;
     let url = server.url_with_user("default", "hunter2");
     let config = LockConfig::new(&url).unwrap();
@@ -63,7 +63,14 @@ async fn no_text_of_a_manager_shows_the_password() {
         "{texts} {guard:?} {hold:?} {:?}",
         locks.scope(std::future::ready(()))
     );
-    assert!(!texts.contains("hunter2"), "{texts}");
+    let status = locks.status("key").await.unwrap();
+    let overview = locks.overview("*").await.unwrap();
+    let texts = format!("{texts} {status:?} {overview:?}");
+    for hidden in [
+        "hunter2", "crowd", "lease", "owned", "settings", "target", "AtMost", "taken", "count",
+    ] {
+        assert!(!texts.contains(hidden), "{hidden}: {texts}");
+    }
 }
 
 #[tokio::test]

@@ -34,8 +34,10 @@ async fn the_manager_is_installed_once() {
     let mut worker = Worker::spawn(WORKER, ["installed-twice"]).await;
     for _ in 0..2 {
         let text = worker.line().await;
-        assert!(text.starts_with("invalid manager: "), "{text}");
-        assert!(text.contains("installed already"), "{text}");
+        assert!(
+            text.starts_with("a lock manager is installed already: "),
+            "{text}"
+        );
     }
     let text = worker.line().await;
     assert!(text.contains("is held by"), "{text}");

@@ -108,7 +108,7 @@ async fn a_wait_for_a_dead_server_ends_before_a_wait_for_a_lock() {
     // One is in line already, the others come later.
     let in_line = tokio::spawn(timed(default.lock("held").acquire()));
     eventually(PATIENCE, async || {
-        holder.status("held").await.unwrap().waiters == 1
+        holder.status("held").await.unwrap().waiting == 1
     })
     .await;
     let waits_on = tokio::spawn(patient.lock("key").acquire());

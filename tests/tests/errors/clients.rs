@@ -2,7 +2,7 @@
 
 use lock_runtime::LockError;
 
-fn all() -> [LockError; 8] {
+fn all() -> [LockError; 9] {
     [
         LockError::NotConfigured,
         LockError::invalid_key("it is empty"),
@@ -12,6 +12,7 @@ fn all() -> [LockError; 8] {
         LockError::lost("order:7"),
         LockError::already_held("order:7"),
         LockError::ShutDown,
+        LockError::AlreadyInstalled,
     ]
 }
 

@@ -38,7 +38,7 @@ async fn a_user_needs_the_rights_to_its_prefix_alone() {
     let locks = connect(url(&server, "shop:pass")).await;
     let guard = take(&locks, "key", LONG).await;
     let waiter = in_line(&locks, locks.lock("key").ttl(LONG)).await;
-    assert_eq!(locks.status("key").await.unwrap().waiters, 1);
+    assert_eq!(locks.status("key").await.unwrap().waiting, 1);
     assert!(locks.health().await.connected);
     release(guard).await;
     release(within(PATIENCE, waiter).await.unwrap()).await;

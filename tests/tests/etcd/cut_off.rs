@@ -69,7 +69,7 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
         waiters.spawn(async move { (key, get(waiter.acquire()).await) });
         let waits = async || {
             let status = inside.locks.status(key).await;
-            status.is_ok_and(|it| it.waiters == 1)
+            status.is_ok_and(|it| it.waiting == 1)
         };
         eventually(3 * PATIENCE, waits).await;
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lock_runtime::{LockConfig, LockError, LockManager, Severity};
+use lock_runtime::inspect::Severity;
+use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     EtcdServer, Gateway, LONG, PATIENCE, connect, eventually, release, take, take_turn, within,
 };
@@ -63,7 +64,7 @@ async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
         }
         let told = |check| {
             let found = findings.iter().find(|it| it.check == check);
-            found.map_or_else(String::new, |it| format!("{} {}", it.found, it.advice))
+            found.map_or_else(String::new, |it| format!("{} {:?}", it.found, it.advice))
         };
         let denied = told("version").contains("permission denied");
         assert_eq!(

@@ -36,7 +36,7 @@ async fn the_locks_of_etcdctl_and_ours_do_not_interfere() {
         };
         eventually(PATIENCE, async || !server.keys(prefix).await.is_empty()).await;
         let ours = take(&locks, "stock:7", LONG).await;
-        assert_eq!(locks.status("stock:7").await.unwrap().waiters, 0);
+        assert_eq!(locks.status("stock:7").await.unwrap().waiting, 0);
         assert_eq!(locks.list("*").await.unwrap().len(), 2);
         release(ours).await;
         release(guard).await;

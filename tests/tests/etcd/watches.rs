@@ -55,7 +55,7 @@ async fn a_turn_whose_revision_was_compacted_itself_is_taken() {
     // Nothing is written between its entry and the release.
     let waiter = tokio::spawn(others.lock("key").ttl(LONG).wait_forever().acquire());
     eventually(PATIENCE, async || {
-        locks.status("key").await.unwrap().waiters == 1
+        locks.status("key").await.unwrap().waiting == 1
     })
     .await;
     proxy.refuse().await;

@@ -265,12 +265,12 @@ async fn a_waiter_in_memory_is_served_when_the_rest_ends_and_not_later() -> Resu
     let locks = Locks::new();
     let rest = Duration::from_millis(500);
     let start = tokio::time::Instant::now();
-    let guard = locks.lock("k").min_hold(rest).acquire().await?;
+    let guard = locks.manager().lock("k").min_hold(rest).acquire().await?;
     let release = async {
         tokio::time::sleep(rest / 5).await;
         guard.release();
     };
-    let (next, ()) = tokio::join!(locks.lock("k").acquire(), release);
+    let (next, ()) = tokio::join!(locks.manager().lock("k").acquire(), release);
     next?.release();
     let waited = start.elapsed();
     assert!((rest..rest * 11 / 10).contains(&waited), "{waited:?}");

@@ -3,5 +3,5 @@
 
 mod beside;
 mod plain;
-mod stamp_values;
-mod stamps;
+mod setnx;
+mod setnx_values;

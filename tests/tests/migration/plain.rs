@@ -102,7 +102,7 @@ async fn the_name_of_the_lock_is_its_key() {
     let item = "a:b";
     for (name, key) in [
         (lock_runtime::key!("stock:{item}"), "stock:a:b"),
-        (KEY.into(), KEY),
+        (KEY.parse(), KEY),
     ] {
         let request = locks.lock(name).ttl(LONG);
         let guard = within(PATIENCE, request.acquire()).await.unwrap();

@@ -62,7 +62,10 @@ async fn hundreds_of_hand_overs_of_the_shortest_leases() {
                 sections.lock().expect("no panic").push(section);
                 match outcome {
                     Ok(()) => guard.release(),
-                    Err(LockError::Lost { fence, .. }) => {
+                    Err(LockError::Lost {
+                        fencing_token: fence,
+                        ..
+                    }) => {
                         assert_eq!(fence.get(), section.fence);
                         losses += 1;
                     }

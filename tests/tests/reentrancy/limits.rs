@@ -29,7 +29,12 @@ async fn the_max_hold_of_what_joins_stops_it_alone(store: Store) {
         assert_eq!(inner.fencing_token(), outer.fencing_token());
         assert_eq!(inner.keys().count(), 1);
         let error = inner.hold(std::future::pending::<()>()).await.unwrap_err();
-        let LockError::Lost { key, fence, .. } = error else {
+        let LockError::Lost {
+            key,
+            fencing_token: fence,
+            ..
+        } = error
+        else {
             panic!("{error}");
         };
         assert_eq!((key.as_str(), fence), ("key", outer.fencing_token()));

@@ -348,30 +348,28 @@ async fn what_joins_together_stands_in_line_as_if_it_had_come_alone() {
 }
 
 #[tokio::test]
-async fn scripts_of_before_grant_alone_and_are_granted_alone() {
+async fn a_client_without_chains_takes_turns_with_one_that_has_them() {
     let server = RedisServer::start().await;
     let mut holder = Peer::new(&server, "key", true).await;
-    let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
-    let mut before = Peer::new(&server, "key", true).await.of_before();
+    let mut peer = Peer::new(&server, "key", true).await.of_kind("x-");
+    let mut other = Peer::new(&server, "key", true).await;
     let mut messages = listen(&server, &peer).await;
     holder.open().await;
-    before.acquire(1, TTL, true).await;
-    join_each(&mut peer, 2..=3).await;
-    "x-".clone_into(&mut peer.kind);
-    join(&mut peer, 4, TTL).await;
-    join_each(&mut before, 5..=6).await;
-    assert!(before.release(1).await);
+    other.acquire(1, TTL, true).await;
+    join(&mut peer, 2, TTL).await;
+    "x+".clone_into(&mut peer.kind);
+    join_each(&mut peer, 3..=4).await;
+    join_each(&mut other, 5..=6).await;
+    assert!(other.release(1).await);
     assert_eq!(message(&mut messages).await.1, tokens([2]));
-    assert!(peer.renew(2, TTL).await);
     assert!(peer.release(2).await);
-    assert_eq!(message(&mut messages).await.1, tokens([3]));
+    assert_eq!(message(&mut messages).await.1, tokens(3..=4));
+    assert!(peer.renew(3, TTL).await);
     assert!(peer.release(3).await);
-    assert_eq!(message(&mut messages).await.1, tokens([4]));
-    assert!(peer.release(4).await);
     for number in 5..=6 {
-        assert_eq!(before.ask(number, TTL).await, "granted");
-        assert!(before.renew(number, TTL).await);
-        assert!(before.release(number).await);
+        assert_eq!(other.ask(number, TTL).await, "granted");
+        assert!(other.renew(number, TTL).await);
+        assert!(other.release(number).await);
     }
     assert_eq!(server.traces("key").await, [""; 0]);
 }

@@ -124,7 +124,7 @@ async fn questions_and_a_forced_release_pass() {
         writer.acquire(2, 60_000, true).await;
         fill(&mut peer).await;
         let status = locks.status("full").await.expect("an answer");
-        assert_eq!((status.holders.len(), status.waiters), (1, 1), "{kind}");
+        assert_eq!((status.holders.len(), status.waiting), (1, 1), "{kind}");
         let names = locks.list("*").await.expect("an answer");
         assert_eq!(names.len(), 1, "{kind}");
         assert_eq!(locks.force_release("full").await.expect("an answer"), 1);

@@ -117,7 +117,7 @@ async fn a_connection_that_is_deaf_keeps_nobody_from_a_shared_lock() {
 async fn a_status_counts_those_who_live() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
-    let waiters = async || locks.status("count").await.expect("an answer").waiters;
+    let waiters = async || locks.status("count").await.expect("an answer").waiting;
     let mut living = Peer::new(&server, "count", true).await;
     let mut silent = Peer::new(&server, "count", true).await;
     living.acquire(1, 60_000, true).await;

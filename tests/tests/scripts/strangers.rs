@@ -117,7 +117,7 @@ async fn a_member_that_cannot_be_read_is_passed_over() {
         );
         assert_eq!(writer.ask(3, 60_000).await, "waiting", "{kind}");
         let status = locks.status("member").await.expect("an answer");
-        assert_eq!(status.waiters, 1, "{kind}");
+        assert_eq!(status.waiting, 1, "{kind}");
         assert!(holder.release(1).await);
         assert_eq!(writer.holder().await, Some(token(3)), "{kind}");
         assert!(writer.release(3).await);

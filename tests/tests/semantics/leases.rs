@@ -80,7 +80,12 @@ async fn a_body_is_dropped_when_its_lease_ends(store: Store) {
             .is_err_and(|it| it == oneshot::error::TryRecvError::Closed)
     );
     assert!(!error.is_retryable());
-    let LockError::Lost { key, fence, .. } = error else {
+    let LockError::Lost {
+        key,
+        fencing_token: fence,
+        ..
+    } = error
+    else {
         panic!("{error}");
     };
     assert_eq!(key.as_str(), "key");

@@ -30,7 +30,7 @@ async fn passes(scene: &Scene, code: &str, begin: impl AsyncFnOnce(), end: impl 
 
     begin().await;
     let start = Instant::now();
-    let patient = scene.locks.lock(unique("patient")).ttl(TTL).wait(SOON);
+    let patient = scene.others.lock(unique("patient")).ttl(TTL).wait(SOON);
     let patient = tokio::spawn(patient.acquire());
     let refused = async |wait| {
         let (text, took) = scene.unavailable(&unique("new"), wait).await;

@@ -6,7 +6,7 @@ mod for_now;
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockError, LockGuard, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, connect, granted, leaves_nothing, queue, release, take, unique, within};
 use tokio::task::JoinHandle;
 
@@ -32,9 +32,11 @@ impl Scene {
     }
 
     async fn at(server: RedisServer, url: &str) -> Self {
+        // On a busy machine a fault lasts for longer.
+        let config = LockConfig::new(url).expect("a URL").unavailable_wait(SOON);
         Self {
             locks: connect(url).await,
-            others: connect(url).await,
+            others: connect(config).await,
             server,
         }
     }

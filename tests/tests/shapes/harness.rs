@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::{LockConfig, LockKey, LockManager};
+use lock_runtime::{IntoKey, LockConfig, LockManager};
 use tests::{unique, within};
 
 /// No shape takes as long as this: something hangs.
@@ -22,7 +22,7 @@ pub(crate) fn manager() -> LockManager {
 /// The output of a call of an annotated function, whose future is `Send`.
 ///
 /// It must take the lock `key` before its body runs.
-pub(crate) fn shape<F>(name: &str, key: impl Into<LockKey>, call: F) -> F::Output
+pub(crate) fn shape<F>(name: &str, key: impl IntoKey, call: F) -> F::Output
 where
     F: Future + Send,
 {
@@ -30,7 +30,7 @@ where
 }
 
 /// The same of a future that stays on its thread, as the one of the plain function does.
-pub(crate) fn local_shape<F: Future>(name: &str, key: impl Into<LockKey>, call: F) -> F::Output {
+pub(crate) fn local_shape<F: Future>(name: &str, key: impl IntoKey, call: F) -> F::Output {
     let locks = manager();
     shape_on(&locks, name, key, locks.scope(call))
 }
@@ -39,10 +39,10 @@ pub(crate) fn local_shape<F: Future>(name: &str, key: impl Into<LockKey>, call: 
 pub(crate) fn shape_on<F: Future>(
     locks: &LockManager,
     name: &str,
-    key: impl Into<LockKey>,
+    key: impl IntoKey,
     call: F,
 ) -> F::Output {
-    let key = key.into();
+    let key = key.into_key().unwrap();
     let waits = async {
         let held = locks.lock(key.clone()).acquire().await.unwrap();
         let mut call = pin!(call);
@@ -61,7 +61,7 @@ pub(crate) fn shape_on<F: Future>(
 }
 
 /// The output of a call that does not wait for the lock `key`, which is held all the time.
-pub(crate) fn refused<F>(name: &str, key: impl Into<LockKey>, call: F) -> F::Output
+pub(crate) fn refused<F>(name: &str, key: impl IntoKey, call: F) -> F::Output
 where
     F: Future + Send,
 {

@@ -8,6 +8,7 @@ mod beside;
 mod bodies;
 mod expressions;
 mod failures;
+mod functions;
 mod generics;
 mod harness;
 mod keys;

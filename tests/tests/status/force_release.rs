@@ -31,7 +31,12 @@ async fn a_forced_release_stops_the_body_and_hands_over(store: Store) {
     // At once, and not at the next renewal, which is twenty seconds away.
     let outcome = within(Duration::from_secs(3), body).await.unwrap();
     let Err(error) = outcome;
-    let LockError::Lost { key, fence: of, .. } = error else {
+    let LockError::Lost {
+        key,
+        fencing_token: of,
+        ..
+    } = error
+    else {
         panic!("{error}");
     };
     assert_eq!((key.as_str(), of), ("key", fence));

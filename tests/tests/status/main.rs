@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{Holder, LockError, LockKey, LockManager, Status, distributed_lock};
+use lock_runtime::inspect::{Holder, Status};
+use lock_runtime::{LockError, LockKey, LockManager, distributed_lock};
 use tests::{
     LONG, PATIENCE, RedisServer, Store, connect, in_line, kinds::Kind, on_every_store, poll_once,
     release, settled, take_turn, within,
@@ -14,6 +15,7 @@ mod force_release;
 mod list;
 mod overview;
 mod redis_server;
+mod serialized;
 
 on_every_store! {
     nobody_holds_a_free_lock,
@@ -46,7 +48,7 @@ fn assert_described(holder: &Holder, fence: u64) {
     let since = holder.since.expect("its process answers").elapsed();
     let since = since.unwrap_or_default();
     assert!(since < PATIENCE, "{holder:?}");
-    assert_eq!(holder.fence.expect("the same").get(), fence);
+    assert_eq!(holder.fencing_token.expect("the same").get(), fence);
     let remaining = holder.remaining.expect("a lease");
     assert!(remaining <= LONG && remaining > LONG / 2, "{holder:?}");
     assert!(!holder.resting && !holder.id.is_empty(), "{holder:?}");
@@ -58,7 +60,7 @@ async fn nobody_holds_a_free_lock(store: Store) {
         let free = status(&locks, "key").await;
         assert_eq!(free.key.as_str(), "key");
         assert!(free.holders.is_empty() && !free.is_held(), "{free:?}");
-        assert_eq!(free.waiters, 0);
+        assert_eq!(free.waiting, 0);
         take_turn(&locks, "key").await;
     }
 }
@@ -68,7 +70,7 @@ async fn one_holder_is_described(store: Store) {
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     for locks in [&locks, &others] {
         let held = status(locks, "key").await;
-        assert!(held.is_held() && held.waiters == 0, "{held:?}");
+        assert!(held.is_held() && held.waiting == 0, "{held:?}");
         let [holder] = &held.holders[..] else {
             panic!("{held:?}");
         };
@@ -88,8 +90,8 @@ async fn one_holder_is_described(store: Store) {
 
 #[distributed_lock(key = ["named:{name}", "also:{name}"], ttl = "60s")]
 async fn named(name: &str, others: &LockManager) -> Result<Vec<Status>, LockError> {
-    let first = others.status(LockKey::from(format!("named:{name}"))).await;
-    let second = others.status(LockKey::from(format!("also:{name}"))).await;
+    let first = others.status(format!("named:{name}")).await;
+    let second = others.status(format!("also:{name}")).await;
     Ok(vec![first?, second?])
 }
 
@@ -170,7 +172,7 @@ async fn all_who_share_are_named(store: Store) {
         for guard in &guards {
             let fence = guard.fencing_token();
             let mut holders = held.holders.iter();
-            let holder = holders.find(|it| it.fence == Some(fence));
+            let holder = holders.find(|it| it.fencing_token == Some(fence));
             assert_described(holder.expect("all are named"), fence.get());
         }
         for (left, guard) in guards.into_iter().enumerate() {
@@ -186,16 +188,16 @@ async fn those_who_wait_are_counted(store: Store) {
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let mut waiters = Vec::new();
     for number in 0..5 {
-        assert_eq!(status(&locks, "key").await.waiters, number);
+        assert_eq!(status(&locks, "key").await.waiting, number);
         let kind = [Kind::Exclusive, Kind::Reader][number % 2];
         let request = kind.request(&others, "key").wait_forever();
         waiters.push(in_line(&others, request).await);
     }
-    assert_eq!(status(&others, "key").await.waiters, 5);
+    assert_eq!(status(&others, "key").await.waiting, 5);
     for left in (0..5).rev() {
         drop(waiters.pop());
         settled(&others).await;
-        assert_eq!(status(&locks, "key").await.waiters, left);
+        assert_eq!(status(&locks, "key").await.waiting, left);
     }
 }
 
@@ -206,7 +208,7 @@ async fn questions_disturb_nobody(store: Store) {
     for _ in 0..20 {
         let (held, listed) = (status(&others, "key"), list(&locks, "k*"));
         let (held, listed) = tokio::join!(held, listed);
-        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        assert_eq!((held.holders.len(), held.waiting), (1, 1), "{held:?}");
         assert_eq!(listed, ["key"]);
     }
     assert!(poll_once(&mut waiter).await.is_pending());
@@ -245,7 +247,7 @@ async fn a_lock_that_rests_is_closed_and_not_held(store: Store) {
             let closed = status(locks, "key").await;
             assert!(!closed.is_held() && closed.is_resting(), "{closed:?}");
             let holder = &closed.holders[0];
-            assert!(holder.resting && holder.since.is_none() && holder.fence.is_none());
+            assert!(holder.resting && holder.since.is_none() && holder.fencing_token.is_none());
             assert_eq!(holder.process, Some(std::process::id()));
             assert_eq!(list(locks, "*").await, ["key"]);
             let error = locks.lock("key").wait(Duration::ZERO).acquire().await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Change, ChangeKind, Kind, LockManager, Overview};
+use lock_runtime::LockManager;
+use lock_runtime::inspect::{Change, ChangeKind, Kind, Overview};
 use tests::{
     LONG, Memory, PATIENCE, RedisServer, Store, connect, eventually, in_line, kinds,
     on_every_store, release, take, take_turn, within,
@@ -24,7 +25,7 @@ async fn overview(locks: &LockManager, pattern: &str) -> Overview {
 async fn the_line_is_told_in_its_order(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = take(&locks, "key", LONG).await;
-    assert!(status(&locks, "key").await.line.is_empty());
+    assert!(status(&locks, "key").await.waiters.is_empty());
     let names = ["a::first", "b::second", "c::third", "d::fourth"];
     let mut waiters = Vec::new();
     for (number, name) in names.into_iter().enumerate() {
@@ -35,15 +36,18 @@ async fn the_line_is_told_in_its_order(store: Store) {
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let held = status(&others, "key").await;
-    assert_eq!(held.waiters, 4);
-    let told = held.line.iter().map(|it| it.function.as_deref().unwrap());
+    assert_eq!(held.waiting, 4);
+    let told = held
+        .waiters
+        .iter()
+        .map(|it| it.function.as_deref().unwrap());
     assert_eq!(told.collect::<Vec<_>>(), names);
-    let kinds: Vec<_> = held.line.iter().map(|it| it.kind).collect();
+    let kinds: Vec<_> = held.waiters.iter().map(|it| it.kind).collect();
     assert_eq!(
         kinds,
         [Kind::Exclusive, Kind::Exclusive, Kind::Read, Kind::Read]
     );
-    for waiter in &held.line {
+    for waiter in &held.waiters {
         assert_eq!(waiter.process, Some(std::process::id()), "{waiter:?}");
         let waited = waiter.waited.unwrap();
         assert!(
@@ -52,13 +56,13 @@ async fn the_line_is_told_in_its_order(store: Store) {
         );
     }
     assert!(
-        held.line
+        held.waiters
             .is_sorted_by(|one, next| one.waited >= next.waited)
     );
     drop(waiters.remove(1));
-    eventually(PATIENCE, async || status(&locks, "key").await.waiters == 3).await;
+    eventually(PATIENCE, async || status(&locks, "key").await.waiting == 3).await;
     assert_eq!(
-        status(&locks, "key").await.line[1].function.as_deref(),
+        status(&locks, "key").await.waiters[1].function.as_deref(),
         Some("c::third")
     );
 }
@@ -82,7 +86,7 @@ async fn an_overview_has_what_is_held_and_waited_for(store: Store) {
         assert_eq!(names, ["stock:held", "stock:read", "stock:rests"]);
         let kinds: Vec<_> = seen.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [Some(Kind::Exclusive), Some(Kind::Read), None]);
-        let counts: Vec<_> = seen.iter().map(|it| (it.held_by, it.waiters)).collect();
+        let counts: Vec<_> = seen.iter().map(|it| (it.held_by, it.waiting)).collect();
         assert_eq!(counts, [(1, 0), (1, 2), (1, 0)]);
         assert!(seen[0].longest_wait.is_none());
         assert!(seen[1].longest_wait.unwrap() < PATIENCE);
@@ -213,7 +217,7 @@ async fn an_overview_of_thousands_is_whole() {
     assert_eq!(seen.len(), 4_000);
     assert!(seen.is_sorted_by(|one, next| one.key < next.key));
     assert_eq!(seen.iter().filter(|it| it.held_by == 1).count(), 3_000);
-    assert_eq!(seen.iter().filter(|it| it.waiters == 1).count(), 3_000);
+    assert_eq!(seen.iter().filter(|it| it.waiting == 1).count(), 3_000);
     // What closes a lock without being one is seen as well.
     let strange = overview(&locks, "list").await.locks;
     assert_eq!((strange.len(), strange[0].held_by), (1, 1));

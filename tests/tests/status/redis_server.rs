@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Holder, LockError, LockManager};
+use lock_runtime::inspect::Holder;
+use lock_runtime::{LockError, LockManager};
 use tests::{
     LONG, PATIENCE, Proxy, RedisServer, Worker, connect, eventually, in_line, release, take, within,
 };
@@ -28,11 +29,11 @@ async fn a_holder_whose_process_is_stopped_is_still_named() {
         let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
         let fence = worker.fence().await;
         let awake = holder_in(&worker, &locks).await;
-        assert_eq!(awake.fence.unwrap().get(), fence);
+        assert_eq!(awake.fencing_token.unwrap().get(), fence);
         assert!(awake.since.is_some());
         worker.pause();
         let asleep = holder_in(&worker, &locks).await;
-        assert_eq!((asleep.since, asleep.fence), (None, None));
+        assert_eq!((asleep.since, asleep.fencing_token), (None, None));
         assert_eq!((&asleep.id, &asleep.host), (&awake.id, &awake.host));
         assert!(asleep.remaining.unwrap() > LONG / 2);
         // Its lock can be taken all the same; it learns of it when it wakes.
@@ -59,12 +60,12 @@ async fn a_foreign_client_is_shown_and_removed() {
         }
         let waiter = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
         let held = status(&locks, "key").await;
-        assert_eq!((held.holders.len(), held.waiters), (1, 1), "{held:?}");
+        assert_eq!((held.holders.len(), held.waiting), (1, 1), "{held:?}");
         let holder = &held.holders[0];
         assert_eq!(&*holder.id, value);
         assert_eq!(holder.remaining.is_some(), ttl, "{holder:?}");
         assert_eq!((holder.process, &holder.host), (None, &None));
-        assert_eq!((holder.since, holder.fence), (None, None));
+        assert_eq!((holder.since, holder.fencing_token), (None, None));
         assert!(!holder.resting);
         assert_eq!(list(&locks, "*").await, ["key"]);
         assert_eq!(locks.force_release("key").await.unwrap(), 1);

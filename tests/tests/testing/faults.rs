@@ -17,16 +17,21 @@ fn is_unavailable<T>(result: &Result<T, LockError>) -> bool {
 #[tokio::test(start_paused = true)]
 async fn every_call_fails_while_the_connection_is_cut() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("held").acquire().await?;
+    let guard = locks.manager().lock("held").acquire().await?;
     locks.disconnect();
-    assert!(is_unavailable(&locks.lock("k").acquire().await));
-    assert!(is_unavailable(&locks.lock("k").try_once().acquire().await));
-    assert!(is_unavailable(&locks.status("k").await));
+    assert!(is_unavailable(&locks.manager().lock("k").acquire().await));
+    assert!(is_unavailable(
+        &locks.manager().lock("k").try_once().acquire().await
+    ));
+    assert!(is_unavailable(&locks.manager().status("k").await));
     assert!(is_unavailable(&LockGuard::release_confirmed(guard).await));
 
     locks.reconnect();
-    assert!(locks.status("held").await?.is_held(), "nobody was told");
-    let _free = locks.lock("k").acquire().await?;
+    assert!(
+        locks.manager().status("held").await?.is_held(),
+        "nobody was told"
+    );
+    let _free = locks.manager().lock("k").acquire().await?;
     Ok(())
 }
 
@@ -39,7 +44,7 @@ async fn a_call_that_waits_fails_when_the_connection_is_cut() -> Result<(), Lock
         locks.disconnect();
         drop(other);
     };
-    let (refused, ()) = join!(locks.lock("k").wait(2 * SECOND).acquire(), cut);
+    let (refused, ()) = join!(locks.manager().lock("k").wait(2 * SECOND).acquire(), cut);
     assert!(is_unavailable(&refused));
     assert_eq!(locks.history(), []);
     Ok(())
@@ -56,16 +61,16 @@ async fn a_call_that_waits_goes_on_when_the_connection_is_back() -> Result<(), L
         drop(other);
         locks.reconnect();
     };
-    let (guard, ()) = join!(locks.lock("k").acquire(), repair);
+    let (guard, ()) = join!(locks.manager().lock("k").acquire(), repair);
     assert!(guard?.is_held());
-    assert_eq!(locks.status("k").await?.waiters, 0);
+    assert_eq!(locks.manager().status("k").await?.waiting, 0);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_ends_while_the_connection_is_cut_and_not_before() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").ttl(10 * SECOND).acquire().await?;
+    let guard = locks.manager().lock("k").ttl(10 * SECOND).acquire().await?;
     let start = Instant::now();
     sleep(SECOND).await;
     locks.disconnect();
@@ -80,7 +85,7 @@ async fn a_lease_ends_while_the_connection_is_cut_and_not_before() -> Result<(),
 #[tokio::test(start_paused = true)]
 async fn a_short_interruption_costs_no_lock() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").ttl(10 * SECOND).acquire().await?;
+    let guard = locks.manager().lock("k").ttl(10 * SECOND).acquire().await?;
     let interruption = async {
         locks.disconnect();
         sleep(5 * SECOND).await;
@@ -95,23 +100,25 @@ async fn each_request_is_on_the_way_for_the_delay() -> Result<(), LockError> {
     let locks = Locks::new();
     locks.delay(SECOND / 4);
     let start = Instant::now();
-    let guard = locks.lock("k").acquire().await?;
+    let guard = locks.manager().lock("k").acquire().await?;
     assert!(start.elapsed() >= SECOND / 4);
     guard.release_confirmed().await?;
     assert!(start.elapsed() >= SECOND / 2);
 
     locks.delay(10 * SECOND);
-    assert!(is_unavailable(&locks.lock("k").try_once().acquire().await));
+    assert!(is_unavailable(
+        &locks.manager().lock("k").try_once().acquire().await
+    ));
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_taken_a_lock_away_loses_it_at_once() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").acquire().await?;
+    let guard = locks.manager().lock("k").acquire().await?;
     let take_away = async {
         sleep(SECOND).await;
-        locks.force_release("k").await
+        locks.manager().force_release("k").await
     };
     let (lost, taken) = join!(guard.hold(pending::<()>()), take_away);
     assert_eq!(taken?, 1);

@@ -4,19 +4,19 @@ use lock_runtime::testing::{Event, Locks};
 use lock_runtime::{LockError, LockManager};
 
 fn acquired(key: &str) -> Event {
-    Event::Acquired(key.into())
+    Event::Acquired(key.parse().unwrap())
 }
 
 fn released(key: &str) -> Event {
-    Event::Released(key.into())
+    Event::Released(key.parse().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_key_is_recorded_in_order_and_once() -> Result<(), LockError> {
     let locks = Locks::new();
-    let both = locks.lock_all(["b", "a"]).acquire().await?;
+    let both = locks.manager().lock_all(["b", "a"]).acquire().await?;
     both.hold(async {
-        let joined = locks.lock("a").reentrant().acquire().await?;
+        let joined = locks.manager().lock("a").reentrant().acquire().await?;
         joined.release();
         Ok::<_, LockError>(())
     })
@@ -30,7 +30,7 @@ async fn every_key_is_recorded_in_order_and_once() -> Result<(), LockError> {
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_was_dropped_has_let_go_when_the_test_asks() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").acquire().await?;
+    let guard = locks.manager().lock("k").acquire().await?;
     assert!(locks.is_held("k"));
     drop(guard);
     assert!(!locks.is_held("k"));
@@ -41,8 +41,8 @@ async fn a_guard_that_was_dropped_has_let_go_when_the_test_asks() -> Result<(), 
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_taken_away_is_released_once() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").acquire().await?;
-    locks.force_release("k").await?;
+    let guard = locks.manager().lock("k").acquire().await?;
+    locks.manager().force_release("k").await?;
     guard.lost().await;
     drop(guard);
     assert_eq!(locks.history(), [acquired("k"), released("k")]);
@@ -53,7 +53,7 @@ async fn a_lock_that_is_taken_away_is_released_once() -> Result<(), LockError> {
 async fn what_somebody_else_holds_is_not_recorded() -> Result<(), LockError> {
     let locks = Locks::new();
     let _other = locks.hold("k").await?;
-    let tried = locks.lock("k").try_once().acquire().await;
+    let tried = locks.manager().lock("k").try_once().acquire().await;
     let Err(LockError::Contended { holder, .. }) = tried else {
         panic!("it is held: {tried:?}");
     };
@@ -68,7 +68,7 @@ async fn what_somebody_else_holds_is_not_recorded() -> Result<(), LockError> {
 #[tokio::test(start_paused = true)]
 async fn clones_are_managers_on_the_same_store() -> Result<(), LockError> {
     let locks = Locks::new();
-    let manager: LockManager = locks.clone();
+    let manager: LockManager = locks.manager().clone();
     let guard = tokio::spawn(async move { manager.lock("k").acquire().await });
     let guard = guard.await.expect("no panic")?;
     assert!(locks.is_held("k"));

@@ -68,12 +68,12 @@ async fn a_sale_stops_when_its_lock_is_lost() {
 async fn the_account_is_locked_before_the_stock() -> Result<(), LockError> {
     let locks = Locks::new();
 
-    let account = locks.lock("account:ann").acquire().await?;
+    let account = locks.manager().lock("account:ann").acquire().await?;
     locks.scope(buy("lamp")).await?;
     assert!(locks.is_held("account:ann"));
     account.release();
 
-    let taken = |key: &str| Event::Acquired(key.into());
+    let taken = |key: &str| Event::Acquired(key.parse().unwrap());
     let order = [taken("account:ann"), taken("stock:lamp")];
     assert_eq!(locks.history()[..2], order);
     Ok(())

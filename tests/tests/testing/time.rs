@@ -14,7 +14,7 @@ async fn a_wait_takes_no_real_time() -> Result<(), LockError> {
     let locks = Locks::new();
     let _other = locks.hold("k").await?;
     for _ in 0..10 {
-        let refused = locks.lock("k").wait(MINUTE).acquire().await;
+        let refused = locks.manager().lock("k").wait(MINUTE).acquire().await;
         assert!(matches!(refused, Err(LockError::Contended { .. })));
     }
     let passed = began.elapsed();
@@ -27,7 +27,10 @@ async fn a_wait_takes_no_real_time() -> Result<(), LockError> {
 async fn a_timeout_around_a_free_lock_does_not_elapse() -> Result<(), LockError> {
     let locks = Locks::new();
     for _ in 0..100 {
-        let free = timeout(Duration::from_millis(1), locks.lock("k").acquire());
+        let free = timeout(
+            Duration::from_millis(1),
+            locks.manager().lock("k").acquire(),
+        );
         let _guard = free.await.expect("the driver answers before time moves")?;
     }
     Ok(())
@@ -36,7 +39,7 @@ async fn a_timeout_around_a_free_lock_does_not_elapse() -> Result<(), LockError>
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_while_time_passes_and_ends_where_it_jumps() -> Result<(), LockError> {
     let locks = Locks::new();
-    let guard = locks.lock("k").acquire().await?;
+    let guard = locks.manager().lock("k").acquire().await?;
     sleep(60 * MINUTE).await;
     assert!(guard.is_held());
     advance(MINUTE).await;
@@ -49,7 +52,7 @@ async fn a_test_that_ends_waits_for_nothing() -> Result<(), LockError> {
     let start = Instant::now();
     for _ in 0..20 {
         let locks = Locks::new();
-        let guard = locks.lock("k").acquire().await?;
+        let guard = locks.manager().lock("k").acquire().await?;
         drop(locks);
         drop(guard);
     }
@@ -65,7 +68,7 @@ async fn threads_and_a_running_clock_do_as_well() -> Result<(), LockError> {
     let locks = Locks::new();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..50 {
-        let locks = locks.clone();
+        let locks = locks.manager().clone();
         tasks.spawn(async move { locks.lock("k").wait(MINUTE).acquire().await });
     }
     while let Some(done) = tasks.join_next().await {

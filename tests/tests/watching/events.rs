@@ -37,7 +37,7 @@ async fn a_call_tells_of_itself_in_numbers(store: Store) {
         assert_eq!(event.fields.get("id"), acquire.fields.get("id"));
     }
     assert_eq!(acquire.fields.number("ttl_ms"), 30_000);
-    assert!(grant.fields.number("fence") > 0);
+    assert!(grant.fields.number("fencing_token") > 0);
     assert!(grant.fields.number("waited_ms") < 20_000);
     assert_eq!(release.fields.get("outcome"), Some("released"));
     let held = u128::from(release.fields.number("held_ms"));
@@ -161,7 +161,10 @@ async fn a_body_that_computes_past_its_deadline_overruns(store: Store) {
     assert_eq!(output, "computed");
     let overrun = event(&key, "overrun").await;
     assert_eq!(overrun.level, Level::WARN);
-    assert_eq!(overrun.fields.number("fence"), guard.fencing_token().get());
+    assert_eq!(
+        overrun.fields.number("fencing_token"),
+        guard.fencing_token().get()
+    );
 }
 
 async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {

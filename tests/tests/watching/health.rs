@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_runtime::{Health, LockConfig, LockManager};
+use lock_runtime::inspect::Health;
+use lock_runtime::{LockConfig, LockManager};
 use tests::{PATIENCE, Store, on_every_store};
 use tests::{Proxy, RedisServer, connect, eventually, within};
 

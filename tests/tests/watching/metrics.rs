@@ -135,7 +135,7 @@ async fn keys_that_are_lost_while_others_are_waited_for_are_not_counted_as_lost(
     let last = take(&locks, "c", 10 * LONG).await;
     let all = locks.lock_all(["a", "b", "c"]).template(labels.0);
     let all = tokio::spawn(all.ttl(LONG).wait_forever().acquire());
-    let waits = async || locks.status("c").await.unwrap().waiters == 1;
+    let waits = async || locks.status("c").await.unwrap().waiting == 1;
     eventually(PATIENCE, waits).await;
     // As if the process had been stopped.
     clock.advance(2 * LONG);

@@ -1,7 +1,7 @@
 //! A subscriber that keeps every event and every span of the runtime.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, Once};
 use std::time::Duration;
@@ -38,11 +38,17 @@ pub(crate) struct Sighting {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(BTreeMap<String, String>);
+pub(crate) struct Fields(BTreeMap<String, String>, BTreeSet<&'static str>);
 
 impl Fields {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// A number as OpenTelemetry has them, with a sign.
+    pub(crate) fn signed(&self, name: &str) -> u64 {
+        assert!(self.1.contains(name), "`{name}` in {self:?}");
+        self.number(name)
     }
 
     pub(crate) fn number(&self, name: &str) -> u64 {
@@ -53,6 +59,11 @@ impl Fields {
 }
 
 impl Visit for Fields {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_owned(), value.to_string());
+        self.1.insert(field.name());
+    }
+
     fn record_str(&mut self, field: &Field, value: &str) {
         self.0.insert(field.name().to_owned(), value.to_owned());
     }

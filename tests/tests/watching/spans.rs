@@ -10,6 +10,9 @@ use tracing::Instrument as _;
 
 use crate::recorder::{Sighting, event, inside, record, spans};
 
+/// The line of the attribute below.
+const SELL: u32 = line!() + 2;
+
 #[distributed_lock(key = "{name}", manager = locks)]
 async fn sell(locks: &LockManager, name: &str) -> Result<u64, LockError> {
     tokio::task::yield_now().await;
@@ -36,7 +39,9 @@ async fn a_call_is_in_two_spans_of_its_caller(store: Store) {
         let span = only(&key, name);
         assert_eq!(span.parent.as_deref(), Some("order"));
         assert_eq!(span.fields.get("lock.outcome"), Some(outcome));
-        assert_eq!(span.fields.number("lock.fence"), fence);
+        assert_eq!(span.fields.signed("lock.fencing_token"), fence);
+        assert_eq!(span.fields.get("code.file.path"), Some(file!()));
+        assert_eq!(span.fields.signed("code.line.number"), u64::from(SELL));
         assert_eq!(span.fields.get("lock.template"), Some("{name}"));
         let function = span.fields.get("code.function.name");
         assert_eq!(function, Some("watching::spans::sell"));
@@ -50,17 +55,16 @@ async fn what_other_tasks_do_meanwhile_is_outside(store: Store) {
     record();
     let locks = store.manager().await;
     let key = unique("outside");
-    let guard = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
-        .await
-        .unwrap();
+    let (request, line) = (locks.lock(&key), line!());
+    let guard = within(PATIENCE, request.ttl(LONG).acquire()).await.unwrap();
     let mut work = Box::pin(guard.hold(pending::<()>()));
     assert!(poll_once(&mut work).await.is_pending());
     assert_eq!(inside(), None);
     drop(work);
-    assert_eq!(
-        only(&key, "lock.hold").fields.get("lock.outcome"),
-        Some("cancelled")
-    );
+    let fields = only(&key, "lock.hold").fields;
+    assert_eq!(fields.get("lock.outcome"), Some("cancelled"));
+    assert_eq!(fields.get("code.file.path"), Some(file!()));
+    assert_eq!(fields.signed("code.line.number"), u64::from(line));
     release(guard).await;
 }
 

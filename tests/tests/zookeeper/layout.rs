@@ -137,7 +137,10 @@ async fn every_name_is_one_lock() {
         guards.push(within(PATIENCE, acquire).await.unwrap());
     }
     let mut listed = locks.list("*").await.unwrap();
-    let mut keys: Vec<_> = names.iter().map(LockKey::from).collect();
+    let mut keys: Vec<_> = names
+        .iter()
+        .map(|name| LockKey::new(name).unwrap())
+        .collect();
     listed.sort_unstable();
     keys.sort_unstable();
     assert_eq!(listed, keys);

@@ -73,7 +73,7 @@ async fn trial(ensemble: &ZooKeeperEnsemble, times: Times) -> Vec<Gap> {
         let fence = guard.fencing_token();
         let next = theirs.lock(&key).wait_forever().acquire();
         let next = tokio::spawn(async move { (next.await.unwrap(), Instant::now()) });
-        let waits = async || theirs.status(&key).await.is_ok_and(|it| it.waiters == 1);
+        let waits = async || theirs.status(&key).await.is_ok_and(|it| it.waiting == 1);
         eventually(LONG, waits).await;
         let pulse = Pulse::default();
         let body = tokio::spawn({

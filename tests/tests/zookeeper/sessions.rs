@@ -1,13 +1,44 @@
 //! The session, on which all locks of a manager stand: how long it lasts, and what its end means.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use lock_runtime::{Clock, LockConfig, LockError};
-use tests::{LONG, PATIENCE, Pulse, Worker, connect, in_line, release, take_turn, within};
+use tests::{
+    LONG, PATIENCE, Proxy, Pulse, Verdict, Worker, connect, in_line, release, take_turn, within,
+};
 
 use crate::{manager, server};
 
 const SESSION: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn a_manager_connects_where_its_first_connection_breaks_before_the_session_is_confirmed() {
+    let Some(server) = server().await else { return };
+    for verdict in [Verdict::BreakAfter, Verdict::BreakBefore] {
+        let proxy = Proxy::start(server.addr());
+        let broke = Arc::new(AtomicBool::new(false));
+        let broken = Arc::clone(&broke);
+        proxy.requests().inspect(move |bytes| {
+            let path = b"/unconfirmed/lock.sessions/";
+            let creates = bytes.windows(path.len()).any(|it| it == path);
+            if creates && !broken.swap(true, Ordering::SeqCst) {
+                verdict
+            } else {
+                Verdict::Pass
+            }
+        });
+        let url = format!("zookeeper://{}/unconfirmed", proxy.addr());
+        let locks = manager(&url, LONG).await;
+        assert!(broke.load(Ordering::SeqCst), "{verdict:?}");
+        take_turn(&locks, "key").await;
+    }
+}
 
 #[tokio::test]
 async fn a_lease_lasts_as_long_as_the_server_grants() {

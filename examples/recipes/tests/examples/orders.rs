@@ -39,7 +39,7 @@ async fn each_order_is_logged_as_its_two_spans() {
     for field in [
         "lock.key",
         "lock.template",
-        "lock.fence",
+        "lock.fencing_token",
         "code.function.name",
     ] {
         assert!(wait.contains(field) && hold.contains(field), "{log}");

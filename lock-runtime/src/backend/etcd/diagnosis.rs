@@ -8,7 +8,8 @@ use super::protocol::call::Call;
 use super::protocol::keys::Keys;
 use super::protocol::messages::TxnResponse;
 use super::protocol::trouble::Trouble;
-use super::transport::dial::{Dialer, Opened, in_time};
+use super::transport::dial::{Dialer, Opened};
+use crate::backend::transport::backoff::first_attempt;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
@@ -26,8 +27,9 @@ pub(super) async fn diagnose(
     let mut facts = Facts::default();
     let mut open = None;
     for dialer in dialers {
-        let host = dialer.host().to_string();
-        let seen = match dialer.open().await {
+        let host = dialer.route.endpoint.to_string();
+        let timeout = first_attempt(dialer.connect_timeout);
+        let seen = match dialer.open(timeout).await {
             Ok(opened) => {
                 facts.cluster = Some(opened.cluster());
                 match &opened.members {
@@ -62,7 +64,8 @@ async fn probe(mut opened: Opened, keys: &Keys, clock: &Clock) -> Result<Vec<Dur
         let asked = opened
             .channel
             .ask::<TxnResponse>("/etcdserverpb.KV/Txn", &nothing);
-        in_time(CALL_TIMEOUT, "the member", asked).await??;
+        let answer = tokio::time::timeout(CALL_TIMEOUT, asked).await;
+        answer.map_err(|_| Trouble::said("the member did not answer in time"))??;
         times.push(clock.now().since(sent));
     }
     Ok(times)

@@ -46,8 +46,8 @@ impl Inspector {
         let named = waiters.iter().take(MOST_NAMED);
         Ok(Status {
             holders: holders.iter().map(Entry::holder).collect(),
-            waiters: waiters.len(),
-            line: named.map(Entry::waiter).collect(),
+            waiting: waiters.len(),
+            waiters: named.map(Entry::waiter).collect(),
             ..Status::free(key)
         })
     }
@@ -145,7 +145,7 @@ fn summary(key: LockKey, queue: &[Entry]) -> Summary {
         kind: working.map(|at| held[at].kind),
         held_by: holders.len(),
         holders: holders.into_iter().take(MOST_HOLDERS).collect(),
-        waiters: waiting.len(),
+        waiting: waiting.len(),
         longest_wait: waiting.first().map(Entry::age),
     }
 }

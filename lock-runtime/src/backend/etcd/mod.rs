@@ -18,8 +18,7 @@ use crate::backend::capabilities::Capabilities;
 use crate::backend::queries::Queries;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::ready::{connect_failed, in_time, late};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::authority::names_if;
@@ -83,22 +82,16 @@ impl Etcd {
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
-        if setup.lazy {
-            return Ok(this);
-        }
         let up = poll_fn(|cx| this.poll_up(cx));
-        let failed = match tokio::time::timeout(setup.connect_timeout, up).await {
-            Ok(result) => result.err(),
-            Err(_) => Some(this.links.trouble.clone().unwrap_or_else(|| {
-                Trouble::said(format!("no connection within {:?}", setup.connect_timeout))
-            })),
-        };
-        match failed {
-            Some(trouble) => Err(connect_failed(&trouble, address)),
-            None => match this.links.too_few() {
-                Some(why) => Err(LockError::invalid("url", why)),
-                None => Ok(this),
-            },
+        if let Err(failed) = in_time(setup, up).await {
+            let trouble = failed.or_else(|| this.links.trouble.clone());
+            let trouble = trouble.unwrap_or_else(|| Trouble::said(late(setup)));
+            let server = address.to_string().into();
+            return Err(connect_failed(&server, trouble.cause()));
+        }
+        match this.links.too_few() {
+            Some(why) => Err(LockError::invalid("url", why)),
+            None => Ok(this),
         }
     }
 
@@ -141,7 +134,7 @@ impl Etcd {
     /// Takes in the answers that have arrived, and gives the calls that follow to the queue.
     fn go_on_with_queries(&mut self, cx: &mut Context<'_>, now: Moment) {
         for probed in self.queries.poll(cx) {
-            probed.answer(self.links.is_up(), self.links.last_error.clone(), None);
+            probed.answer(self.links.is_up(), self.links.last_error(), None);
         }
         while let Some((call, by)) = self.queries.next_asked() {
             self.queue.inspect(now, call, by);
@@ -191,14 +184,4 @@ impl fmt::Debug for Etcd {
             .field("links", &self.links)
             .finish_non_exhaustive()
     }
-}
-
-/// Why a manager cannot connect: because of a setting, or of the members.
-fn connect_failed(trouble: &Trouble, address: &Address) -> LockError {
-    let why = trouble.cause();
-    #[cfg(feature = "tls")]
-    if why.is::<Distrust>() {
-        return LockError::invalid("tls", why);
-    }
-    LockError::unavailable_at(&address.to_string().into(), why)
 }

@@ -38,7 +38,6 @@ struct Memories {
 }
 
 /// Reads a URL.
-#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
 pub(crate) const SCHEMES: &[Scheme] = &[Scheme::plain("memory:", target)];
 
 fn target(url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {

@@ -1,12 +1,13 @@
 //! Held locks and their waiters, shared by the managers of a process.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
+use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::types;
 use crate::types::crowd::Crowd;
@@ -28,7 +29,7 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 pub(super) struct Store {
     fence: u64,
     /// When locks stop resting. Nobody else may ever touch them again.
-    rests: BTreeSet<(Moment, LockKey)>,
+    rests: Agenda<LockKey>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -147,7 +148,7 @@ impl Store {
             } else {
                 owner.resting = true;
                 owner.expires = now.after(rest);
-                self.rests.insert((owner.expires, key.clone()));
+                self.rests.insert(owner.expires, key.clone());
                 slot.tell_waiters(now);
             }
         }
@@ -175,10 +176,8 @@ impl Store {
     }
 
     fn open_rested(&mut self, now: Moment) {
-        while self.rests.first().is_some_and(|(end, _)| *end <= now) {
-            if let Some((_, key)) = self.rests.pop_first() {
-                self.dispatch(now, &key);
-            }
+        while let Some(key) = self.rests.due(now) {
+            self.dispatch(now, &key);
         }
     }
 
@@ -200,9 +199,9 @@ impl Store {
         if let Some(slot) = self.slots.get_mut(key) {
             slot.sweep(now);
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
-            status.waiters = slot.queue.len();
+            status.waiting = slot.queue.len();
             let first = slot.queue.iter().take(MOST_IN_LINE);
-            status.line = first.map(|it| it.describe(now)).collect();
+            status.waiters = first.map(|it| it.describe(now)).collect();
         }
         status
     }
@@ -265,7 +264,7 @@ impl Slot {
         let others = self.queue.len().saturating_sub(1);
         let first = self.queue.front().filter(|_| others > 0);
         Crowd {
-            waiters: u32::try_from(others).unwrap_or(u32::MAX),
+            waiting: u32::try_from(others).unwrap_or(u32::MAX),
             longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
         }
     }
@@ -278,7 +277,7 @@ impl Slot {
             kind: working.map(|it| it.terms.kind),
             holders: named.map(|it| it.report(now)).collect(),
             held_by: self.holders.len(),
-            waiters: self.queue.len(),
+            waiting: self.queue.len(),
             longest_wait: self.queue.front().map(|it| now.since(it.since)),
         }
     }
@@ -339,7 +338,7 @@ impl Owner {
         if !self.resting {
             let held: Duration = now.since(self.since);
             holder.since = SystemTime::now().checked_sub(held);
-            holder.fence = Some(FencingToken::new(self.fence));
+            holder.fencing_token = Some(FencingToken::new(self.fence));
         }
         holder
     }

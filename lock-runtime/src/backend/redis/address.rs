@@ -5,8 +5,9 @@ use std::fmt;
 use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::stamps::Stamps;
-use crate::types::authority::{Authority, Host, at_port, given};
+use crate::backend::redis::protocol::setnx::Setnx;
+use crate::backend::transport::endpoint::Endpoint;
+use crate::types::authority::{Authority, Host, given};
 use crate::types::error::LockError;
 use crate::types::url::{Url, decode};
 
@@ -15,7 +16,7 @@ pub(super) const DEFAULT_PORT: u16 = 6379;
 /// A server, one of its databases and a user.
 #[derive(Clone)]
 pub(crate) struct Address {
-    pub(crate) place: Place,
+    pub(crate) endpoint: Endpoint,
     pub(crate) login: Login,
     pub(crate) database: i64,
     pub(crate) layout: Layout,
@@ -28,47 +29,6 @@ pub(crate) struct Login {
     pub(crate) password: Option<String>,
 }
 
-/// What a connection is made to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Tcp {
-        host: String,
-        port: u16,
-    },
-    #[cfg(feature = "tls")]
-    Tls {
-        host: String,
-        port: u16,
-    },
-    #[cfg(unix)]
-    Unix(String),
-}
-
-impl Place {
-    /// A port of a host.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(unused_variables, reason = "nothing is encrypted")
-    )]
-    pub(crate) fn at(host: Host, encrypted: bool) -> Self {
-        let Host { name: host, port } = host;
-        #[cfg(feature = "tls")]
-        if encrypted {
-            return Self::Tls { host, port };
-        }
-        Self::Tcp { host, port }
-    }
-
-    /// The host, if the connection to it is encrypted.
-    pub(super) fn encrypted_host(&self) -> Option<&str> {
-        match self {
-            #[cfg(feature = "tls")]
-            Self::Tls { host, .. } => Some(host),
-            _ => None,
-        }
-    }
-}
-
 impl Address {
     /// Reads `//[user:password@]host[:port][/db]`.
     pub(crate) fn server(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
@@ -78,7 +38,7 @@ impl Address {
 
     /// The same, and how times are written: `?stamp=ms|s|float&offset=…`.
     pub(crate) fn setnx(url: &mut Url, encrypted: bool) -> Result<Self, LockError> {
-        let layout = Layout::Stamps(Stamps::parse(url)?);
+        let layout = Layout::Setnx(Setnx::parse(url)?);
         Self::at_port(url, encrypted, layout)
     }
 
@@ -91,7 +51,7 @@ impl Address {
             ));
         };
         Ok(Self {
-            place: Place::at(host, encrypted),
+            endpoint: Endpoint::Tcp { host, encrypted },
             login: Login {
                 user: authority.user,
                 password: authority.password,
@@ -115,7 +75,7 @@ impl Address {
             }
         };
         Ok(Self {
-            place: Place::Unix(path),
+            endpoint: Endpoint::Unix(path),
             login: Login {
                 user: url.take("user")?.and_then(given),
                 password: url.take("pass")?.and_then(given),
@@ -164,22 +124,10 @@ pub(super) fn database(text: &str) -> Result<i64, &'static str> {
     number.ok_or("the database must be a number from 0")
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port } => at_port(f, host, *port),
-            #[cfg(feature = "tls")]
-            Self::Tls { host, port } => at_port(f, host, *port),
-            #[cfg(unix)]
-            Self::Unix(path) => f.write_str(path),
-        }
-    }
-}
-
-/// Names the place and never the password.
+/// Names the endpoint and never the password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redis at {}", self.place)
+        write!(f, "Redis at {}", self.endpoint)
     }
 }
 
@@ -203,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_url_names_server_user_and_database() {
-        for (text, place, user, password, database) in [
+        for (text, endpoint, user, password, database) in [
             ("redis://h", "h:6379", None, None, 0),
             ("redis://h:1/", "h:1", None, None, 0),
             ("redis://me@h/7", "h:6379", Some("me"), None, 7),
@@ -226,7 +174,7 @@ mod tests {
             ("redis://me:p@q@h", "h:6379", Some("me"), Some("p@q"), 0),
         ] {
             let address = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(address.place.to_string(), place);
+            assert_eq!(address.endpoint.to_string(), endpoint);
             assert_eq!(address.login.user.as_deref(), user);
             assert_eq!(address.login.password.as_deref(), password);
             assert_eq!(address.database, database);

@@ -1,32 +1,13 @@
-//! Whether a store is connected in time when a manager is made, and why it is not.
+//! Why a manager cannot connect to a store on Redis.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use super::protocol::reply::Trouble;
 use super::sentinel::NoMaster;
-use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::ready;
 use crate::types::error::LockError;
 
-/// Awaits `up` for as long as the configuration allows. `None`: it was not ready then.
-pub(super) async fn in_time(
-    setup: &Setup,
-    up: impl Future<Output = Result<(), Trouble>>,
-) -> Result<(), Option<Trouble>> {
-    match tokio::time::timeout(setup.connect_timeout, up).await {
-        Ok(result) => result.map_err(Some),
-        Err(_) => Err(None),
-    }
-}
-
-/// The time was over, and nothing had said why.
-pub(super) fn late(setup: &Setup) -> Trouble {
-    Trouble::said(&format!("no connection within {:?}", setup.connect_timeout))
-}
-
-/// Why a manager cannot connect: because of a setting, or of the server.
+/// Because of a setting, or of the server.
 pub(super) fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64) -> LockError {
     let cause = trouble.cause();
     if trouble.is_in_cluster() {
@@ -43,9 +24,5 @@ pub(super) fn connect_failed(trouble: &Trouble, server: &Arc<str>, database: i64
     {
         return LockError::invalid("url", cause);
     }
-    #[cfg(feature = "tls")]
-    if cause.is::<Distrust>() {
-        return LockError::invalid("tls", cause);
-    }
-    LockError::unavailable_at(server, cause)
+    ready::connect_failed(server, cause)
 }

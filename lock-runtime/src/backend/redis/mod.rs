@@ -7,6 +7,7 @@ mod connected;
 mod findings;
 mod inspect;
 mod lua;
+mod opening;
 pub(crate) mod protocol;
 mod queries;
 pub(crate) mod queue;
@@ -19,12 +20,14 @@ use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
 use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
+use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
@@ -32,7 +35,7 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-use connected::{connect_failed, in_time, late};
+use connected::connect_failed;
 use inspect::Asked;
 use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
@@ -116,15 +119,14 @@ impl Redis {
         let names = KeyNames::of_pool(setup, layout)
             .map_err(|error| LockError::unavailable_at(server, error))?;
         let mut this = Self::unconnected(setup, way, login, &names);
-        if setup.lazy {
-            return Ok(this);
-        }
         let mut last = None;
         let all_up = poll_fn(|cx| this.poll_all_up(cx, &mut last));
         match in_time(setup, all_up).await {
             Ok(()) => Ok(this),
             Err(failed) => {
-                let trouble = failed.or(last).unwrap_or_else(|| late(setup));
+                let trouble = failed
+                    .or(last)
+                    .unwrap_or_else(|| Trouble::said(&late(setup)));
                 Err(connect_failed(&trouble, server, database))
             }
         }
@@ -158,9 +160,9 @@ impl Redis {
         }
     }
 
-    /// By how many µs the server's clock is ahead of ours, as far as it is known.
-    fn clock_ahead(&self) -> Option<i64> {
-        self.links.iter().find_map(Link::clock_ahead)
+    /// What the server's clock showed, since 1970, and when, as far as it is known.
+    fn clock(&self) -> Option<(Duration, Moment)> {
+        self.links.iter().find_map(Link::clock)
     }
 
     /// Takes note of one server's part of what several decide.

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use redis::RedisConnectionInfo;
 
 use super::Redis;
-use super::address::{Address, Place};
+use super::address::Address;
 use super::cluster::{Cluster, ClusterAddress};
 use super::protocol::names::Layout;
 use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
-use super::transport::stream::Route;
 use super::transport::way::Way;
 use crate::backend::capabilities::Capabilities;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
+use crate::backend::transport::endpoint::{Endpoint, Route};
 use crate::backend::{Backend, Connecting, Quarantine, Target};
 use crate::telemetry::events;
 use crate::types::authority::names_if;
 use crate::types::error::LockError;
 use crate::types::url::Url;
 
-/// What the timestamp protocol lacks.
+/// What the setnx protocol lacks.
 const WITHOUT: &str =
     "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
 
@@ -115,8 +115,8 @@ impl Target for Address {
                 list: false,
                 ..Capabilities::all("Redis with plain keys")
             },
-            Layout::Stamps(_) => Capabilities {
-                store: "Redis with timestamps",
+            Layout::Setnx(_) => Capabilities {
+                store: "Redis with setnx",
                 read: false,
                 permits: false,
                 several_keys: true,
@@ -130,7 +130,7 @@ impl Target for Address {
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {
-        self.place.encrypted_host().into_iter().collect()
+        self.endpoint.encrypted_host().into_iter().collect()
     }
 
     fn has_replicas(&self) -> bool {
@@ -150,7 +150,7 @@ impl Target for Address {
         if self.layout.is_polled() {
             events::weak_store(&name, WITHOUT);
         }
-        let way = Way::Known(Route::new(&self.place, setup));
+        let way = Way::Known(Route::new(self.endpoint.clone(), setup));
         connect(setup, name, way, self.login.to(self.database), self.layout)
     }
 }
@@ -222,7 +222,9 @@ impl Target for Servers {
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {
-        self.places().filter_map(Place::encrypted_host).collect()
+        self.endpoints()
+            .filter_map(Endpoint::encrypted_host)
+            .collect()
     }
 
     fn quarantine(&self) -> Quarantine {

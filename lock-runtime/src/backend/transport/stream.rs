@@ -6,6 +6,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 
+use crate::types::authority::Host;
+
 /// A stream of bytes, encrypted or not.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -13,9 +15,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Connects to the first of a host's addresses that answers: a silent one must not hold
 /// up the others.
-pub(crate) async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+pub(super) async fn tcp(host: &Host) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
-    for address in lookup_host((host, port)).await? {
+    for address in lookup_host((&*host.name, host.port)).await? {
         attempts.spawn(TcpStream::connect(address));
     }
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");

@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use crate::types::error::LockError;
 use crate::types::tls::{Pem, Roots, Tls};
@@ -20,21 +20,16 @@ pub(crate) struct Encryption {
     server: ServerName<'static>,
 }
 
-/// Why the server and this client do not trust each other. It does not go away by itself.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Distrust(String);
-
 /// Checks that the certificates can be read and used for these servers.
 pub(crate) fn check(tls: &Tls, hosts: &[&str]) -> Result<(), LockError> {
     hosts
         .iter()
-        .try_for_each(|host| Encryption::new(tls, host).map(drop))
+        .try_for_each(|host| Encryption::new(tls, host, None).map(drop))
 }
 
 impl Encryption {
-    /// Reads the files, which blocks.
-    pub(crate) fn new(tls: &Tls, host: &str) -> Result<Self, LockError> {
+    /// Reads the files, which blocks. `alpn` names the protocol that is spoken.
+    fn new(tls: &Tls, host: &str, alpn: Option<&str>) -> Result<Self, LockError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
             .map_err(|_| invalid("the server's name cannot be in a certificate"))?;
@@ -43,7 +38,7 @@ impl Encryption {
             .with_safe_default_protocol_versions()
             .map_err(invalid)?
             .with_root_certificates(roots(&tls.roots)?);
-        let config = match (&tls.certificate, &tls.key) {
+        let mut config = match (&tls.certificate, &tls.key) {
             (None, None) => config.with_no_client_auth(),
             (Some(certificate), Some(key)) => config
                 .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
@@ -54,56 +49,30 @@ impl Encryption {
                 ));
             }
         };
+        config.alpn_protocols.extend(alpn.map(Into::into));
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             server,
         })
     }
 
-    /// Says that HTTP/2 is spoken, which servers want to hear when a connection begins.
-    #[cfg(feature = "etcd")]
-    pub(crate) fn for_http2(self) -> Self {
-        let mut config = ClientConfig::clone(self.connector.config());
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        Self {
-            connector: TlsConnector::from(Arc::new(config)),
-            ..self
-        }
-    }
-
     /// The same for a connection that is opened: the files may have been replaced since
     /// the last one.
-    pub(crate) async fn read(tls: &Tls, host: &str) -> io::Result<Self> {
+    pub(super) async fn read(
+        tls: &Tls,
+        host: &str,
+        alpn: Option<&'static str>,
+    ) -> io::Result<Self> {
         let (tls, host) = (tls.clone(), host.to_owned());
-        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host));
+        let reading = tokio::task::spawn_blocking(move || Self::new(&tls, &host, alpn));
         reading.await?.map_err(io::Error::other)
     }
 
-    pub(crate) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub(super) async fn over<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.connector.connect(self.server.clone(), stream).await
-    }
-}
-
-impl Distrust {
-    /// Whether this is why a connection could not be opened.
-    pub(crate) fn find(error: &io::Error) -> Option<Self> {
-        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
-        Some(Self(match error {
-            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                "the server's certificate is from an unknown authority: name the right one with `ca`".into()
-            }
-            rustls::Error::InvalidCertificate(why) => {
-                format!("the server's certificate is not accepted: {why}")
-            }
-            rustls::Error::AlertReceived(why) => format!(
-                "the server refuses the encrypted connection ({why:?}): it may want a client's certificate \
-                 that it knows, with `cert` and `key`"
-            ),
-            other => other.to_string(),
-        }))
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::protocol::entry::Entry;
 use super::protocol::op::Op;
 use super::protocol::reply::{Refusal, Reply};
+use crate::backend::claims::Turn;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
@@ -14,24 +15,23 @@ use crate::types::terms::LeaseId;
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) op: Op,
-    pub(crate) to: To,
+    pub(crate) to: Recipient,
 }
 
 /// Whom an answer is for.
 #[derive(Debug)]
-pub(crate) enum To {
+pub(crate) enum Recipient {
     Nobody,
     /// The node of the session, which is there or was made.
     Session,
     Heartbeat,
     /// The time of the server's clock.
     Time,
-    /// What stands above the nodes of an acquisition's lock.
+    /// What is above the nodes of an acquisition's lock.
     Above(LeaseId),
     /// That an acquisition has entered, for those behind it.
     Announcement(LeaseId),
-    /// An acquisition, and which of its turns.
-    Claim(LeaseId, u64, Step),
+    Claim(Turn, Step),
     /// A node that is to go.
     Leftover(String),
     Query(oneshot::Sender<Answered>),
@@ -43,16 +43,16 @@ pub(crate) type Answered = Result<Result<Reply, Refusal>, Cause>;
 /// What an acquisition has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The line, before anything is created.
+    /// The queue, before anything is created.
     Try,
     Create,
-    /// The line; and whether a message follows when it changes.
-    Line {
+    /// The queue; and whether a message follows when it changes.
+    Queue {
         watched: bool,
     },
     /// The node that a lost answer was about.
     Found(Entry),
-    /// One that stands ahead.
+    /// One that is ahead.
     Ahead(Entry),
     /// The holder, who is named to those who wait.
     Front(Entry),
@@ -60,7 +60,7 @@ pub(crate) enum Step {
     Waiter(Entry),
     /// Its own node, which somebody may take away.
     Own,
-    /// The last change of a line in which nobody is ahead any more.
+    /// The last change of a queue in which nobody is ahead any more.
     Changed,
     /// Its own node, after that change.
     Enter,
@@ -68,7 +68,7 @@ pub(crate) enum Step {
 }
 
 impl Call {
-    pub(crate) fn new(op: Op, to: To) -> Self {
+    pub(crate) fn new(op: Op, to: Recipient) -> Self {
         Self { op, to }
     }
 }

@@ -51,7 +51,7 @@ impl Inspector {
         let settings = dialer.say("conf").await;
         for ((host, state), (_, settings)) in states.into_iter().zip(settings) {
             facts.servers.push(Server {
-                host: host.to_string(),
+                host,
                 state: state.map_err(|it| it.to_string()),
                 settings: settings.unwrap_or_default(),
             });

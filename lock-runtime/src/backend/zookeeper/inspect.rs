@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::call::{Answered, Call, To, cause};
+use super::call::{Answered, Call, Recipient, cause};
 use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
@@ -57,8 +57,8 @@ impl Inspector {
         Ok(Status {
             key,
             holders: holding.iter().map(|it| it.holder(time)).collect(),
-            waiters: waiting.len(),
-            line: first.iter().map(|it| it.waiter(time)).collect(),
+            waiting: waiting.len(),
+            waiters: first.iter().map(|it| it.waiter(time)).collect(),
         })
     }
 
@@ -85,7 +85,7 @@ impl Inspector {
             kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
-            waiters: waiting.len(),
+            waiting: waiting.len(),
             longest_wait: first.first().map(|it| it.age(time)),
         }))
     }
@@ -212,7 +212,7 @@ impl Inspector {
 
     /// Asks at once; the answer may be awaited later.
     pub(super) fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
-        self.asker.ask(|by| Call::new(op, To::Query(by)))
+        self.asker.ask(|by| Call::new(op, Recipient::Query(by)))
     }
 
     async fn children(&self, path: &str) -> Result<Vec<String>, Cause> {
@@ -253,7 +253,7 @@ impl Seen {
         } else {
             let since = u64::try_from(self.stat.created).unwrap_or(0);
             holder.since = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since));
-            holder.fence = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
+            holder.fencing_token = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
         }
         holder
     }

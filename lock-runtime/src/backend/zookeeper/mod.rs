@@ -1,14 +1,14 @@
-//! The store on an ensemble of ZooKeeper servers: one session, on which all locks of a
-//! manager stand.
+//! The store on an ensemble of ZooKeeper servers: one session for all locks of a
+//! manager.
 
 mod address;
 mod call;
-mod claims;
 mod diagnosis;
 mod findings;
 mod inspect;
 mod protocol;
 mod queries;
+mod queue;
 mod session;
 mod transport;
 
@@ -21,8 +21,8 @@ use crate::backend::capabilities::Capabilities;
 use crate::backend::queries::Queries;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::Distrust;
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::ready::{connect_failed, in_time, late};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::authority::names_if;
@@ -30,10 +30,10 @@ use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
 
 use address::Address;
-use call::{Call, To, cause};
-use claims::Claims;
+use call::{Call, Recipient, cause};
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
+use queue::Queue;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
 
@@ -66,7 +66,7 @@ impl Target for Address {
 /// The backend for `zookeeper:`.
 struct ZooKeeper {
     link: Link,
-    claims: Claims,
+    queue: Queue,
     paths: Paths,
     queries: Queries<Call>,
     /// Whether the node of the session is there, or why not.
@@ -84,32 +84,21 @@ impl ZooKeeper {
         let dialer = Dialer::new(address, setup);
         let mut this = Self {
             link: Link::new(dialer, clock.now()),
-            claims: Claims::new(paths.clone()),
+            queue: Queue::new(paths.clone()),
             queries: Queries::new(),
             paths,
             ready: None,
             clock,
             sleep: Sleep::default(),
         };
-        if setup.lazy {
-            return Ok(this);
-        }
-        let server: Arc<str> = Arc::from(address.to_string());
         let ready = poll_fn(|cx| this.poll_ready(cx));
-        match tokio::time::timeout(setup.connect_timeout, ready).await {
-            Ok(Ok(())) => Ok(this),
-            #[cfg(feature = "tls")]
-            Ok(Err(cause)) if cause.is::<Distrust>() => Err(LockError::invalid("tls", cause)),
-            Ok(Err(cause)) => Err(LockError::unavailable_at(&server, cause)),
-            Err(_) => {
-                let none = || format!("no session within {:?}", setup.connect_timeout);
-                let said = this.link.last_error().map(|it| it.message.to_string());
-                Err(LockError::unavailable_at(
-                    &server,
-                    said.unwrap_or_else(none),
-                ))
-            }
+        if let Err(failed) = in_time(setup, ready).await {
+            let said = || this.link.last_error().map(|it| it.message.to_string());
+            let late = || Cause::from(Box::from(said().unwrap_or_else(|| late(setup))));
+            let server = Arc::from(address.to_string());
+            return Err(connect_failed(&server, failed.unwrap_or_else(late)));
         }
+        Ok(this)
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
@@ -128,7 +117,7 @@ impl ZooKeeper {
     /// Takes in everything that has arrived, and sends what there is to send; whether
     /// there may be more of either.
     fn turn(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
-        if self.claims.is_session_over(now) {
+        if self.queue.is_session_over(now) {
             let cause = cause(Refusal::SessionOver);
             self.session_over(now, cause);
         }
@@ -137,10 +126,10 @@ impl ZooKeeper {
             self.take(news);
             busy = true;
         }
-        self.claims.tick(now);
+        self.queue.tick(now);
         self.go_on_with_queries(cx);
         if self.link.is_up() {
-            let calls = self.claims.calls();
+            let calls = self.queue.calls();
             busy |= self.link.send(now, calls);
             while let Some(call) = self.queries.next_asked() {
                 busy |= self.link.send(now, vec![call]);
@@ -150,7 +139,7 @@ impl ZooKeeper {
     }
 
     fn poll_link(&mut self, cx: &mut Context<'_>) -> Option<News> {
-        let session = self.claims.session().map(|it| &it.identity);
+        let session = self.queue.session().map(|it| &it.identity);
         self.link.poll(cx, self.clock.now(), session)
     }
 
@@ -159,43 +148,48 @@ impl ZooKeeper {
         match news {
             News::Opened(opened) => self.opened(now, opened),
             News::Failed(cause) => {
-                #[cfg(feature = "tls")]
                 if cause.is::<Distrust>() {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
-                self.claims.disconnected(&cause, false);
+                self.queue.disconnected(&cause, false);
                 self.fail_queries(&cause);
             }
             News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
             News::Reply(_, Err(Refusal::SessionOver)) => {
                 self.session_over(now, cause(Refusal::SessionOver));
             }
-            News::Reply(To::Query(answer), reply) => drop(answer.send(Ok(reply))),
-            News::Reply(To::Session, reply) => self.marked(reply.err()),
-            News::Reply(to, reply) => self.claims.replied(now, to, reply),
-            News::Message(message) => self.claims.heard(&message),
+            News::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
+            News::Reply(Recipient::Session, reply) => self.marked(reply.err()),
+            News::Reply(to, reply) => {
+                // The answer to the creation of the node that it was written to may be lost.
+                if let (Recipient::Heartbeat, Ok(_)) = (&to, &reply) {
+                    self.ready = Some(Ok(()));
+                }
+                self.queue.replied(now, to, reply);
+            }
+            News::Message(message) => self.queue.heard(&message),
         }
     }
 
     /// The server may have another session for us than the one that we had.
     fn opened(&mut self, now: Moment, opened: Opened) {
         let Some(identity) = opened.welcome.identity.clone() else {
-            self.claims.session_over();
+            self.queue.session_over();
             return self.link.reset(now);
         };
         let session = Session::new(identity, opened.welcome.timeout, opened.sent);
-        self.link.established(now, opened, session.patience());
-        self.claims.connected(session, self.link.seen());
+        self.link.established(now, opened, session.call_timeout());
+        self.queue.connected(session, self.link.seen());
     }
 
-    fn broken(&mut self, cause: &Cause, unanswered: Vec<To>) {
+    fn broken(&mut self, cause: &Cause, unanswered: Vec<Recipient>) {
         for to in unanswered {
             match to {
-                To::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
-                to => self.claims.unanswered(to),
+                Recipient::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
+                to => self.queue.unanswered(to),
             }
         }
-        self.claims.disconnected(cause, true);
+        self.queue.disconnected(cause, true);
         self.fail_queries(cause);
     }
 
@@ -209,7 +203,7 @@ impl ZooKeeper {
             }
         }
         self.link.reset(now);
-        self.claims.session_over();
+        self.queue.session_over();
     }
 
     /// The server has answered to the creation of the session's node.
@@ -224,7 +218,7 @@ impl ZooKeeper {
 
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let all = [self.link.next_wakeup(), self.claims.next_wakeup()];
+        let all = [self.link.next_wakeup(), self.queue.next_wakeup()];
         let wakeup = all.into_iter().flatten().min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
     }
@@ -233,22 +227,22 @@ impl ZooKeeper {
 impl Backend for ZooKeeper {
     fn submit(&mut self, now: Moment, request: Request) {
         match request {
-            Request::Acquire(terms) => self.claims.acquire(now, terms),
-            Request::Abandon(id) => self.claims.abandon(id),
-            Request::Renew(id) => self.claims.renew(id),
-            Request::Release(id) => self.claims.release(now, id),
+            Request::Acquire(terms) => self.queue.acquire(now, terms),
+            Request::Abandon(id) => self.queue.abandon(id),
+            Request::Renew(id) => self.queue.renew(id),
+            Request::Release(id) => self.queue.release(now, id),
             Request::Query(query) => self.begin(query),
         }
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         loop {
-            if let Some(outcome) = self.claims.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             let now = self.clock.now();
             let busy = self.turn(cx, now);
-            if let Some(outcome) = self.claims.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             if !busy && self.poll_sleep(cx).is_pending() {
@@ -272,7 +266,7 @@ impl fmt::Debug for ZooKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ZooKeeper")
             .field("link", &self.link)
-            .field("claims", &self.claims)
+            .field("queue", &self.queue)
             .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use super::ZooKeeper;
-use super::call::To;
+use super::call::Recipient;
 use super::diagnosis::Ours;
 use super::inspect::Inspector;
 use crate::types::error::Cause;
@@ -12,7 +12,7 @@ use crate::types::query::Query;
 
 impl ZooKeeper {
     pub(super) fn begin(&mut self, query: Query) {
-        let session = self.claims.session();
+        let session = self.queue.session();
         let ours = session.map(|it| Ours {
             node: self.paths.session(&it.identity),
             timeout: it.timeout,
@@ -39,14 +39,14 @@ impl ZooKeeper {
 
     pub(super) fn go_on_with_queries(&mut self, cx: &mut Context<'_>) {
         for probed in self.queries.poll(cx) {
-            probed.answer(false, self.link.last_error().cloned(), None);
+            probed.answer(self.link.is_up(), self.link.last_error().cloned(), None);
         }
     }
 
     /// Answers what was not sent.
     pub(super) fn fail_queries(&mut self, cause: &Cause) {
         while let Some(call) = self.queries.next_asked() {
-            if let To::Query(answer) = call.to {
+            if let Recipient::Query(answer) = call.to {
                 drop(answer.send(Err(Arc::clone(cause))));
             }
         }

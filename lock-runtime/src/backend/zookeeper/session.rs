@@ -86,14 +86,9 @@ impl Session {
 
     /// How long a server may leave requests unanswered, so that there is time to ask
     /// another one.
-    pub(crate) fn patience(&self) -> Duration {
-        patience(self.timeout)
+    pub(crate) fn call_timeout(&self) -> Duration {
+        (self.timeout / 6).max(Duration::from_millis(50))
     }
-}
-
-/// The same for a session of this timeout.
-pub(crate) fn patience(timeout: Duration) -> Duration {
-    (timeout / 6).max(Duration::from_millis(50))
 }
 
 #[cfg(test)]

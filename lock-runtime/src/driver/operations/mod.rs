@@ -8,13 +8,13 @@ mod counts;
 mod releasing;
 mod waiting;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 
 use crate::backend::{Outcome, Request};
+use crate::base::agenda::Agenda;
 use crate::base::clock::{Clock, Moment};
 use crate::base::numbers::Numbered;
 use crate::driver::ended::EndedLeases;
@@ -34,7 +34,7 @@ use crate::types::terms::{LeaseId, Terms};
 use acquiring::{Acquiring, News};
 
 /// The table of operations.
-pub(super) struct Operations {
+pub(crate) struct Operations {
     clock: Clock,
     limits: Limits,
     /// What leases call when they are released; gone when every caller is gone.
@@ -43,9 +43,9 @@ pub(super) struct Operations {
     server: Arc<str>,
     acquiring: Numbered<LeaseId, Acquiring>,
     /// When the next wait ends.
-    waits: BTreeSet<(Moment, LeaseId)>,
+    waits: Agenda<LeaseId>,
     /// When the next acquisition has been in trouble for too long.
-    troubles: BTreeSet<(Moment, LeaseId)>,
+    troubles: Agenda<LeaseId>,
     /// When the clock was read last, while there was trouble.
     awake: Option<Moment>,
     watchdog: Watchdog,
@@ -80,7 +80,7 @@ struct Shutdown {
 }
 
 impl Operations {
-    pub(super) fn new(
+    pub(crate) fn new(
         clock: Clock,
         limits: Limits,
         home: Weak<dyn Home>,
@@ -92,8 +92,8 @@ impl Operations {
             home,
             server,
             acquiring: Numbered::default(),
-            waits: BTreeSet::new(),
-            troubles: BTreeSet::new(),
+            waits: Agenda::default(),
+            troubles: Agenda::default(),
             awake: None,
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
@@ -107,7 +107,7 @@ impl Operations {
 
     /// Gives the callers their answers, all at once: waking callers together costs less
     /// than waking one after the other.
-    pub(super) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         for answer in self.answers.drain(..) {
             // If nobody takes a guard, its drop releases the lock.
             match answer {
@@ -118,7 +118,7 @@ impl Operations {
     }
 
     /// The requests to the backend.
-    pub(super) fn requests(&mut self) -> Vec<Request> {
+    pub(crate) fn requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
 
@@ -127,7 +127,7 @@ impl Operations {
     }
 
     /// Takes in the operation of a caller.
-    pub(super) fn take(&mut self, now: Moment, op: Op) {
+    pub(crate) fn take(&mut self, now: Moment, op: Op) {
         match op {
             Op::Acquire { terms, reply } => self.acquire(now, terms, reply),
             Op::Cancel(id) => {
@@ -146,7 +146,7 @@ impl Operations {
     }
 
     /// Takes in an outcome of the backend.
-    pub(super) fn settle(&mut self, now: Moment, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, now: Moment, outcome: Outcome) {
         match outcome {
             Outcome::Granted {
                 id,
@@ -211,13 +211,12 @@ impl Operations {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Moment) {
-        while let Some(&(at, id)) = self.waits.first().filter(|(at, _)| *at <= now) {
-            self.waits.remove(&(at, id));
+    pub(crate) fn tick(&mut self, now: Moment) {
+        while let Some(id) = self.waits.due(now) {
             self.wait_ended(now, id);
         }
         self.forgive_sleep(now);
-        while let Some(&(_, id)) = self.troubles.first().filter(|(at, _)| *at <= now) {
+        while let Some(id) = self.troubles.due(now) {
             self.give_up(now, id);
         }
         self.awake = (!self.troubles.is_empty()).then_some(now);
@@ -254,11 +253,11 @@ impl Operations {
         }
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let grace = self.shutdown.as_ref().map(|it| it.grace_ends);
         [
-            self.waits.first().map(|(at, _)| *at),
-            self.troubles.first().map(|(at, _)| *at),
+            self.waits.next(),
+            self.troubles.next(),
             self.next_heartbeat(),
             self.watchdog.next_wakeup(),
             self.ended.next_wakeup(),
@@ -270,7 +269,7 @@ impl Operations {
     }
 
     /// Nothing is held, asked for or being released.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.acquiring.is_empty()
             && self.releasing.is_empty()
             && self.watchdog.is_empty()

@@ -36,7 +36,9 @@ impl Operations {
             Wait::AtMost(wait) => Some(now.after(wait)),
             Wait::Forever => None,
         };
-        self.waits.extend(ends.map(|at| (at, terms.id)));
+        if let Some(at) = ends {
+            self.waits.insert(at, terms.id);
+        }
         self.requests.push(Request::Acquire(Arc::clone(&terms)));
         self.acquiring.insert(
             terms.id,
@@ -79,14 +81,14 @@ impl Operations {
         };
         if !matches!(acquiring.news, News::Trouble { .. }) {
             if let Some(at) = acquiring.unavailable_ends.take() {
-                self.troubles.remove(&(at, id));
+                self.troubles.remove(at, id);
             }
         } else if acquiring.unavailable_ends.is_none()
             && let Wait::AtMost(wait) = self.limits.unavailable_wait
         {
             let at = now.after(wait);
             acquiring.unavailable_ends = Some(at);
-            self.troubles.insert((at, id));
+            self.troubles.insert(at, id);
         }
     }
 
@@ -103,14 +105,13 @@ impl Operations {
             return;
         }
         // The others came to be known just now.
-        let known = (last.after(wait), LeaseId(u64::MAX));
-        let before: Vec<_> = self.troubles.range(..=known).copied().collect();
-        for (at, id) in before {
-            let later = at.after(slept);
-            self.troubles.remove(&(at, id));
-            self.troubles.insert((later, id));
-            if let Some(acquiring) = self.acquiring.get_mut(&id) {
-                acquiring.unavailable_ends = Some(later);
+        let known = last.after(wait);
+        let before: Vec<_> = std::iter::from_fn(|| self.troubles.due(known)).collect();
+        for id in before {
+            let acquiring = self.acquiring.get_mut(&id);
+            if let Some(at) = acquiring.and_then(|it| it.unavailable_ends.as_mut()) {
+                *at = at.after(slept);
+                self.troubles.insert(*at, id);
             }
         }
     }
@@ -130,7 +131,7 @@ impl Operations {
         let answer_by = acquiring.started.after(patience);
         if acquiring.news.is_open() && now < answer_by {
             acquiring.ends = Some(answer_by);
-            self.waits.insert((answer_by, id));
+            self.waits.insert(answer_by, id);
         } else {
             self.give_up(now, id);
         }
@@ -149,10 +150,10 @@ impl Operations {
     pub(super) fn finish(&mut self, id: LeaseId) -> Option<Acquiring> {
         let acquiring = self.acquiring.remove(&id)?;
         if let Some(at) = acquiring.ends {
-            self.waits.remove(&(at, id));
+            self.waits.remove(at, id);
         }
         if let Some(at) = acquiring.unavailable_ends {
-            self.troubles.remove(&(at, id));
+            self.troubles.remove(at, id);
         }
         Some(acquiring)
     }

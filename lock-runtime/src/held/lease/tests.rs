@@ -69,12 +69,12 @@ fn leases_of_several_keys_are_one() {
     let (under, top) = (of("a", None), of("b", None));
     top.put_on(&under);
     for (key, locked) in [("a", true), ("b", true), ("c", false)] {
-        assert_eq!(top.locks(&LockKey::from(key)), locked, "{key}");
+        assert_eq!(top.locks(&LockKey::of(key)), locked, "{key}");
     }
     assert!(top.is_held());
     under.end();
     let lost = top.first_lost().expect("one of them has ended");
-    assert_eq!(lost.terms.key, LockKey::from("a"));
+    assert_eq!(lost.terms.key, LockKey::of("a"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl LockError {
     /// It is at least 10 ms and at most 1 s. If nobody else waits, it is the rest of
     /// the holder's lease, within the same bounds: a lease is renewed while the work
     /// goes on, and does not say when it ends. A lock that
-    /// [rests](crate::Holder::resting) opens at a known time, and this is what is
+    /// [rests](crate::inspect::Holder::resting) opens at a known time, and this is what is
     /// left of it.
     ///
     /// For [`Unavailable`](Self::Unavailable) it is 1 s.
@@ -67,7 +67,10 @@ impl LockError {
                 "the work was interrupted and may have been done in part: \
                  look at its result before trying again"
             }
-            Self::NotConfigured | Self::InvalidOptions { .. } | Self::AlreadyHeld { .. } => {
+            Self::NotConfigured
+            | Self::AlreadyInstalled
+            | Self::InvalidOptions { .. }
+            | Self::AlreadyHeld { .. } => {
                 "the service has made a mistake: trying again does not help"
             }
         }

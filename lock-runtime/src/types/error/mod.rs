@@ -32,6 +32,13 @@ pub enum LockError {
     )]
     NotConfigured,
 
+    /// A manager has been installed before, and stays installed.
+    #[error(
+        "a lock manager is installed already: call lock_runtime::init once, and use a second manager \
+         with its `scope`, or with `manager = …`"
+    )]
+    AlreadyInstalled,
+
     /// The lock's name cannot be one.
     #[error("the lock's key cannot be used: {reason}")]
     #[non_exhaustive]
@@ -80,7 +87,7 @@ pub enum LockError {
 
     /// The lease ended while the work was running; the work was stopped.
     #[error(
-        "lock `{key}` was lost while it was held (fencing token {fence}): the work was stopped, \
+        "lock `{key}` was lost while it was held (fencing token {fencing_token}): the work was stopped, \
          look at what it had done before running it again"
     )]
     #[non_exhaustive]
@@ -88,7 +95,7 @@ pub enum LockError {
         /// The lock's name.
         key: LockKey,
         /// The token of the acquisition that was lost.
-        fence: FencingToken,
+        fencing_token: FencingToken,
     },
 
     /// The work that asks for the lock already runs under it, and would wait for
@@ -125,6 +132,7 @@ impl LockError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured => "not_configured",
+            Self::AlreadyInstalled => "already_installed",
             Self::InvalidKey { .. } => "invalid_key",
             Self::InvalidOptions { .. } => "invalid_options",
             Self::Contended { .. } => "contended",
@@ -158,6 +166,7 @@ impl fmt::Debug for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             Self::NotConfigured => "NotConfigured",
+            Self::AlreadyInstalled => "AlreadyInstalled",
             Self::InvalidKey { .. } => "InvalidKey",
             Self::InvalidOptions { .. } => "InvalidOptions",
             Self::Contended { .. } => "Contended",

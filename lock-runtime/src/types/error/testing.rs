@@ -5,14 +5,19 @@ use std::time::Duration;
 use super::LockError;
 use crate::types::fence::FencingToken;
 use crate::types::holder::Holder;
+use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
 
-/// With the feature `testing`. [`NotConfigured`](Self::NotConfigured) and
-/// [`ShutDown`](Self::ShutDown) need no help.
+/// With the feature `testing`. [`NotConfigured`](Self::NotConfigured),
+/// [`AlreadyInstalled`](Self::AlreadyInstalled) and [`ShutDown`](Self::ShutDown) need no help.
 impl LockError {
     /// `key` stayed held for five seconds, by a function `holder` in process 1 on the
     /// host `host`, whose lease has three seconds left.
-    pub fn contended(key: impl Into<LockKey>) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If `key` cannot be a name.
+    pub fn contended(key: impl IntoKey) -> Self {
         let holder = Holder {
             process: Some(1),
             host: Some("host".into()),
@@ -20,7 +25,7 @@ impl LockError {
             ..Holder::unknown("0", Some(Duration::from_secs(3)))
         };
         Self::Contended {
-            key: key.into(),
+            key: named(key),
             waited: Duration::from_secs(5),
             holder: Some(Box::new(holder)),
         }
@@ -32,16 +37,24 @@ impl LockError {
     }
 
     /// The lease of `key` ended while the work was running.
-    pub fn lost(key: impl Into<LockKey>) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If `key` cannot be a name.
+    pub fn lost(key: impl IntoKey) -> Self {
         Self::Lost {
-            key: key.into(),
-            fence: FencingToken::new(1),
+            key: named(key),
+            fencing_token: FencingToken::new(1),
         }
     }
 
     /// The work that asks for `key` runs under it already.
-    pub fn already_held(key: impl Into<LockKey>) -> Self {
-        Self::AlreadyHeld { key: key.into() }
+    ///
+    /// # Panics
+    ///
+    /// If `key` cannot be a name.
+    pub fn already_held(key: impl IntoKey) -> Self {
+        Self::AlreadyHeld { key: named(key) }
     }
 
     /// The lock's name cannot be one.
@@ -53,4 +66,8 @@ impl LockError {
     pub fn invalid_options(setting: &'static str, reason: impl Into<String>) -> Self {
         Self::invalid(setting, reason.into())
     }
+}
+
+fn named(key: impl IntoKey) -> LockKey {
+    key.into_key().expect("the name of a lock")
 }

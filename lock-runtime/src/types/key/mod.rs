@@ -15,13 +15,12 @@ pub(crate) const MAX_BYTES: usize = 1024;
 
 /// The name of a lock.
 ///
-/// Made from a string (`"nightly"`, `format!(..)`), where `%`, `{`, `}` and
-/// control characters are written as `%` and two hexadecimal digits, or with
-/// [`key!`](crate::key!), which escapes the `:` of its values too: distinct
-/// values never make the same name. Names are 1 to 1024 bytes long; others are
-/// refused with [`LockError::InvalidKey`](crate::LockError::InvalidKey) when the lock is taken.
+/// [`new`](Self::new) makes one from text, and escapes `%`, `{`, `}` and control characters in it
+/// as `%` and two hexadecimal digits. [`key!`](crate::key!) escapes the `:` of its values too:
+/// distinct values never make the same name. A name has 1 to 1024 bytes.
 ///
-/// Pass an existing `LockKey` on as it is, by value or by reference:
+/// Methods that take an [`IntoKey`](crate::IntoKey) accept text in place of a `LockKey`. Pass an
+/// existing `LockKey` on as it is, by value or by reference:
 ///
 /// ```
 /// # async fn example() -> Result<(), lock_runtime::LockError> {
@@ -38,7 +37,7 @@ pub(crate) const MAX_BYTES: usize = 1024;
 pub struct LockKey(String);
 
 impl LockKey {
-    /// The escaped name, for people, logs and a look at the server. `From` would
+    /// The escaped name, for people, logs and a look at the server. [`new`](Self::new) would
     /// escape it once more and name another lock: pass the `LockKey` itself on, or
     /// make it again with [`from_escaped`](Self::from_escaped).
     pub fn as_str(&self) -> &str {
@@ -52,17 +51,33 @@ impl LockKey {
         1 << (hasher.finish() >> 58)
     }
 
+    /// Escapes the text, or says why it cannot be a name.
+    pub(crate) fn read(text: &str) -> Result<Self, &'static str> {
+        Self::checked(escaped(text, false))
+    }
+
     /// Reads an escaped name, or says what is wrong with it.
     pub(crate) fn read_escaped(name: &str) -> Result<Self, &'static str> {
         // A `:` may stand for itself, or be that of a value.
         let again = unescaped(name).map(|text| escaped(&text, true));
         if again != Some(name.replace(':', "%3A")) {
             return Err("it is not escaped as `LockKey::as_str` is; \
-                        make it from the text with `LockKey::from`");
+                        make it from the text with `LockKey::new`");
         }
-        let key = Self(name.to_owned());
-        key.check()?;
-        Ok(key)
+        Self::checked(name.to_owned())
+    }
+
+    fn checked(name: String) -> Result<Self, &'static str> {
+        match name.len() {
+            0 => Err("it is empty"),
+            1..=MAX_BYTES => Ok(Self(name)),
+            _ => Err("it is longer than 1024 bytes; put a hash of the long value into it"),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(text: &str) -> Self {
+        Self::read(text).expect("a name")
     }
 
     /// Takes a name from a store as it is: escaped, and checked when it was taken.
@@ -77,35 +92,6 @@ impl LockKey {
             return Cow::Borrowed(&self.0);
         }
         unescaped(&self.0).map_or(Cow::Borrowed(&self.0), Cow::Owned)
-    }
-
-    fn check(&self) -> Result<(), &'static str> {
-        match self.0.len() {
-            0 => Err("it is empty, or a value in it could not be formatted"),
-            1..=MAX_BYTES => Ok(()),
-            _ => Err("it is longer than 1024 bytes; put a hash of the long value into it"),
-        }
-    }
-}
-
-/// Escapes the text. `LockKey` does not implement `AsRef<str>`, so that it cannot be
-/// escaped again by accident.
-impl<T: AsRef<str> + ?Sized> From<&T> for LockKey {
-    fn from(text: &T) -> Self {
-        Self(escaped(text.as_ref(), false))
-    }
-}
-
-/// The same name.
-impl From<&LockKey> for LockKey {
-    fn from(key: &LockKey) -> Self {
-        key.clone()
-    }
-}
-
-impl From<String> for LockKey {
-    fn from(text: String) -> Self {
-        Self::from(&text)
     }
 }
 
@@ -135,49 +121,6 @@ impl fmt::Debug for LockKey {
     }
 }
 
-/// The names that one acquisition takes, all or none of them: sorted, so that no two
-/// acquisitions wait for each other, and without duplicates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keys {
-    pub(crate) first: LockKey,
-    /// The others in descending order, so that the next one is the last.
-    pub(crate) rest: Vec<LockKey>,
-}
-
-impl Keys {
-    /// `None` where there are no names.
-    pub(crate) fn several(names: impl IntoIterator<Item = LockKey>) -> Option<Self> {
-        let mut rest: Vec<_> = names.into_iter().collect();
-        rest.sort_unstable_by(|a, b| b.cmp(a));
-        rest.dedup();
-        let first = rest.pop()?;
-        Some(Self { first, rest })
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &LockKey> {
-        std::iter::once(&self.first).chain(self.rest.iter().rev())
-    }
-
-    /// Says what is wrong with one of them.
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
-        self.iter().try_for_each(LockKey::check)
-    }
-}
-
-impl From<LockKey> for Keys {
-    fn from(first: LockKey) -> Self {
-        let rest = Vec::new();
-        Self { first, rest }
-    }
-}
-
-impl<const N: usize> From<[LockKey; N]> for Keys {
-    fn from(names: [LockKey; N]) -> Self {
-        // An empty name is refused when the lock is taken.
-        Self::several(names).unwrap_or_else(|| LockKey(String::new()).into())
-    }
-}
-
 /// Braces would move or empty the part of a Redis key that chooses its slot,
 /// and a `:` in a value would imitate a separator.
 fn push_escaped(name: &mut String, c: char, in_value: bool) {
@@ -194,7 +137,7 @@ fn push_escaped(name: &mut String, c: char, in_value: bool) {
     }
 }
 
-fn escaped(text: &str, in_value: bool) -> String {
+pub(crate) fn escaped(text: &str, in_value: bool) -> String {
     let mut name = String::with_capacity(text.len());
     text.chars()
         .for_each(|c| push_escaped(&mut name, c, in_value));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt::{self, Write as _};
 
 use super::{LockKey, push_escaped};
+use crate::types::error::LockError;
 
 /// Writes a key template: text as it is, values escaped.
 ///
@@ -37,16 +38,21 @@ impl KeyWriter {
         }
     }
 
-    /// The finished key. A value whose formatting fails makes the key invalid.
-    pub fn write(&self, text: fmt::Arguments<'_>) -> LockKey {
+    /// The finished key.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidKey`] if it is empty or too long, or a value could not be formatted.
+    pub fn write(&self, text: fmt::Arguments<'_>) -> Result<LockKey, LockError> {
         let mut escaper = Escaper {
             name: String::with_capacity(64),
             in_value: &self.in_value,
         };
-        match escaper.write_fmt(text) {
-            Ok(()) => LockKey(escaper.name),
-            Err(fmt::Error) => LockKey(String::new()),
-        }
+        let written = escaper.write_fmt(text);
+        let unformatted = |fmt::Error| "a value in it could not be formatted";
+        let key = written.map_err(unformatted);
+        key.and_then(|()| LockKey::checked(escaper.name))
+            .map_err(|reason| LockError::InvalidKey { reason })
     }
 }
 

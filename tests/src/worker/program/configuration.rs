@@ -47,7 +47,12 @@ pub(crate) async fn installed_twice() {
     println!("{}", init("memory:").await.expect_err("the second one"));
     let other = connect("memory:").await;
     println!("{}", other.install().expect_err("the third one"));
-    let guard = first.lock("last:0").acquire().await.expect("locked");
+    let guard = first
+        .manager()
+        .lock("last:0")
+        .acquire()
+        .await
+        .expect("locked");
     // The first one stays installed.
     assert!(guard.is_held());
     let contended = locked_at_once(0).await.expect_err("held");

@@ -25,7 +25,10 @@ pub(crate) async fn paused_process(mut orders: Orders, url: &str, key: &str, ttl
         let body = poll_fn(|cx| beat(cx, &mut ticks));
         match guard.hold(body).await {
             Ok(never) => match never {},
-            Err(LockError::Lost { fence, .. }) => println!("lost {fence}"),
+            Err(LockError::Lost {
+                fencing_token: fence,
+                ..
+            }) => println!("lost {fence}"),
             Err(error) => println!("{error}"),
         }
     }

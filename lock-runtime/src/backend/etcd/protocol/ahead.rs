@@ -1,4 +1,4 @@
-//! What an entry reads of those ahead of it: as much as decides about its place, however
+//! What an entry reads of those ahead of it: as much as decides about its position, however
 //! long the line is.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::entry::{self, Entry};
 use super::keys::{Keys, Span};
 use super::messages::{RangeRequest, RangeResponse};
-use crate::backend::line::{self, Place};
+use crate::backend::queue_order::{self, Position};
 use crate::types::crowd::Crowd;
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
@@ -86,7 +86,7 @@ pub(crate) fn front(line: Span) -> RangeRequest {
 pub(crate) struct Ahead {
     pub(crate) front: Front,
     /// The keys of those who decide.
-    decide: line::Ahead<Vec<u8>>,
+    decide: queue_order::Ahead<Vec<u8>>,
 }
 
 impl Ahead {
@@ -112,7 +112,7 @@ impl Ahead {
             Kind::Exclusive => {
                 let last = last().map(|entry| entry.key);
                 let count = usize::from(last.is_some());
-                line::Ahead {
+                queue_order::Ahead {
                     count,
                     last,
                     last_other: None,
@@ -123,7 +123,7 @@ impl Ahead {
                 let last = others.max_by_key(|entry| entry.created);
                 let last = last.map(|entry| entry.key);
                 let count = usize::from(last.is_some());
-                line::Ahead {
+                queue_order::Ahead {
                     count,
                     last: last.clone(),
                     last_other: last,
@@ -134,7 +134,7 @@ impl Ahead {
                 let all = line();
                 let other = all.iter().any(|entry| entry.kind != mine);
                 let last_other = last.clone().filter(|_| other);
-                line::Ahead {
+                queue_order::Ahead {
                     count: all.len(),
                     last,
                     last_other,
@@ -144,8 +144,8 @@ impl Ahead {
         (!limited || !foreign).then_some(Self { front, decide })
     }
 
-    /// The place of an entry of kind `mine` behind them.
-    pub(crate) fn place(self, mine: Kind, is_newcomer: bool) -> Place<Vec<u8>> {
+    /// The position of an entry of kind `mine` behind them.
+    pub(crate) fn position(self, mine: Kind, is_newcomer: bool) -> Position<Vec<u8>> {
         match (self.front.first(), mine) {
             (
                 Some(&Entry {
@@ -153,8 +153,8 @@ impl Ahead {
                     ..
                 }),
                 Kind::Permits(asked),
-            ) if is_newcomer && held != asked => Place::OtherPermits(held),
-            _ => Place::after(mine, self.decide),
+            ) if is_newcomer && held != asked => Position::OtherPermits(held),
+            _ => Position::after(mine, self.decide),
         }
     }
 }
@@ -203,11 +203,11 @@ impl Front {
         let waiters = self.count.saturating_sub(held + asking);
         match self.entries.get(held) {
             Some(first) if waiters > 0 => Crowd {
-                waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+                waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
                 longest: first.age(),
             },
             _ => Crowd {
-                waiters: 0,
+                waiting: 0,
                 longest: Duration::ZERO,
             },
         }

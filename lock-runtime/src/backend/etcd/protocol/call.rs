@@ -34,15 +34,15 @@ pub(crate) enum Reply {
     Members(MemberListResponse),
 }
 
-/// A call on its way, and what it is `about`.
+/// A call on its way, and whom the answer is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<A> {
-    pub(crate) about: A,
+    pub(crate) to: A,
     pub(crate) call: Call,
     /// A moment before it was sent.
     pub(crate) at: Moment,
     /// How long a member may leave it unanswered.
-    pub(crate) patience: Duration,
+    pub(crate) call_timeout: Duration,
 }
 
 impl Call {

@@ -71,7 +71,7 @@ impl Entry {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
-            holder.fence = Some(FencingToken::new(self.fence()));
+            holder.fencing_token = Some(FencingToken::new(self.fence()));
         }
         holder
     }
@@ -107,7 +107,7 @@ mod tests {
     fn entry(keys: &Keys, kind: Kind, created: i64) -> KeyValue {
         let token = Token::new().expect("random numbers");
         KeyValue {
-            key: keys.entry(&LockKey::from("k"), kind, token),
+            key: keys.entry(&LockKey::of("k"), kind, token),
             create_revision: created,
             mod_revision: created,
             value: value(
@@ -152,13 +152,13 @@ mod tests {
         assert_eq!(holder.process, Some(7));
         assert_eq!(holder.function.as_deref(), Some("shop::buy"));
         assert_eq!(holder.remaining, Some(Duration::from_secs(10)));
-        assert_eq!(holder.fence, Some(FencingToken::new(9)));
+        assert_eq!(holder.fencing_token, Some(FencingToken::new(9)));
         assert!(holder.since.is_some_and(|it| it.elapsed().is_ok()));
 
         let mut kv = entry(&keys, Kind::Exclusive, 9);
         kv.value = value(Duration::from_secs(5), "-token 7@host");
         let resting = read(kv.clone());
-        assert!(resting.resting && resting.fence.is_none() && resting.since.is_none());
+        assert!(resting.resting && resting.fencing_token.is_none() && resting.since.is_none());
         assert!(
             resting
                 .remaining

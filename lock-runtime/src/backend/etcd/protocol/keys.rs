@@ -113,7 +113,7 @@ mod tests {
         let keys = Keys::new("lock");
         for name in ["stock:7", "a/b", "%2F", "a%2Fb", "/", "ünï"] {
             for kind in [Kind::Exclusive, Kind::Read, Kind::Permits(12)] {
-                let lock = LockKey::from(name);
+                let lock = LockKey::of(name);
                 let token = token();
                 let key = keys.entry(&lock, kind, token);
                 let line = keys.line(&lock);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_others_write_is_no_entry() {
         let keys = Keys::new("lock");
-        let line = keys.line(&LockKey::from("stock:7"));
+        let line = keys.line(&LockKey::of("stock:7"));
         // As `etcdctl lock lock/stock:7` writes it.
         let foreign = b"lock/stock:7/694d9ef1d7b5570c";
         assert!(!(line.key[..] <= foreign[..] && foreign[..] < line.end[..]));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::holder::Holder;
@@ -23,17 +22,14 @@ pub(super) struct Claim {
     pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
-    /// The revision of the line that has shown the lock to be its own.
+    /// The revision of the queue that has shown the lock to be its own.
     pub(super) entered: i64,
-    pub(super) watch: Option<Watch>,
-    /// The number of the call whose answer is awaited.
-    pub(super) awaits: Option<u64>,
-    /// Its position in the agenda.
-    pub(super) due: Option<Moment>,
+    /// The number of its watch.
+    pub(super) watch: Option<u64>,
+    /// Whether the answer to a call is awaited.
+    pub(super) awaits: bool,
     /// Once nobody wants it any more: until when the driver waits for its end.
     pub(super) leaving: Option<Moment>,
-    /// Whether the driver knows how it ends, and waits for it no longer.
-    pub(super) told: bool,
     /// Whether it has been granted.
     pub(super) granted: bool,
     /// Whether its value is to be written again, since it has waited, and that was not
@@ -49,7 +45,7 @@ pub(super) struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// In its lane, until there are a connection and a lease.
+    /// Behind other calls about its lock, or until there are a connection and a lease.
     Unsent,
     /// Its entry is being made.
     Entering,
@@ -57,35 +53,23 @@ pub(super) enum Stage {
     Unsure,
     /// Behind others, and watches one of them.
     Waiting,
-    /// Reads the line.
+    /// Reads the queue.
     Looking,
     /// The lock is its own if the lease lives.
     Confirming,
     Held {
         granted: Moment,
     },
-    /// The entry is gone.
-    Lost,
     /// Released, until its entry has a lease of its own.
     Moving {
-        rests: Moment,
+        cools_until: Moment,
         lease: Option<i64>,
     },
-    Resting {
+    CoolingDown {
         until: Moment,
     },
     /// Its entry is being deleted.
     Leaving,
-}
-
-/// What a claim watches: a key or a span, from a revision on.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Watch {
-    pub(crate) id: u64,
-    pub(crate) span: Span,
-    pub(crate) from: i64,
-    /// Whether writing counts, or deletions alone.
-    pub(crate) writes: bool,
 }
 
 impl Claim {
@@ -100,10 +84,8 @@ impl Claim {
             created: 0,
             entered: 0,
             watch: None,
-            awaits: None,
-            due: None,
+            awaits: false,
             leaving: None,
-            told: false,
             granted: false,
             announces: false,
             unwatched: false,
@@ -141,7 +123,7 @@ impl Claim {
                 | Stage::Looking
                 | Stage::Confirming
         );
-        stage && self.leaving.is_none() && !self.told
+        stage && self.leaving.is_none()
     }
 }
 
@@ -153,6 +135,6 @@ pub(super) fn whole_seconds(time: Duration) -> Duration {
 
 /// How long a member may leave a call unanswered: long enough for a busy disk, short
 /// enough to ask another member before a lease of this time ends.
-pub(super) fn patience(ttl: Duration) -> Duration {
+pub(super) fn call_timeout(ttl: Duration) -> Duration {
     (ttl / 4).clamp(Duration::from_millis(500), Duration::from_secs(2))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Queue;
-use super::order::{About, AskedBy};
+use super::order::{AskedBy, Recipient};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
@@ -17,13 +17,13 @@ impl Queue {
             drop(by.send(Err(trouble.clone())));
             return;
         }
-        self.last_call += 1;
-        self.asked.insert(self.last_call, by);
+        self.last_asked += 1;
+        self.asked.insert(self.last_asked, by);
         self.calls.push(Sent {
-            about: About::Query(self.last_call),
+            to: Recipient::Query(self.last_asked),
             call,
             at: now,
-            patience: CALL_TIMEOUT,
+            call_timeout: CALL_TIMEOUT,
         });
     }
 

@@ -88,7 +88,7 @@ impl Beat {
 
 /// What a session has learnt.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum SessionEvent {
     Nothing,
     /// Entries can be made on it; calls that were sent before make none any more.
     Ready,
@@ -96,6 +96,13 @@ pub(super) enum News {
     Confirmed,
     Lost,
     Failed(Cause),
+}
+
+/// Most of what a session does tells nothing new about it.
+impl From<()> for SessionEvent {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
 }
 
 impl Open {
@@ -133,18 +140,18 @@ impl Open {
         beat.looking
     }
 
-    pub(super) fn confirm(&mut self, at: Moment) -> News {
+    pub(super) fn confirm(&mut self, at: Moment) -> SessionEvent {
         if self.beat.take_if(|beat| beat.at == at).is_none() {
-            return News::Nothing;
+            return SessionEvent::Nothing;
         }
         self.since = at;
         self.next_beat = at.after(self.ttl / 3);
-        News::Confirmed
+        SessionEvent::Confirmed
     }
 
-    pub(super) fn fail(&mut self, now: Moment, why: Cause) -> News {
+    pub(super) fn fail(&mut self, now: Moment, why: Cause) -> SessionEvent {
         self.beat = None;
         self.next_beat = now.after(self.ttl / 20);
-        News::Failed(why)
+        SessionEvent::Failed(why)
     }
 }

@@ -1,11 +1,9 @@
 //! What each acquisition waits for and what to send next: a state machine without I/O.
 
 mod claim;
-mod endings;
 mod inspect;
-mod lanes;
+mod key_orders;
 mod lease;
-mod news;
 mod order;
 mod replies;
 mod requests;
@@ -13,27 +11,28 @@ mod session;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod watches;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::backend::Outcome;
+use crate::backend::claims::Claims;
 use crate::backend::etcd::protocol::call::{Call, Sent};
 use crate::backend::etcd::protocol::keys::{Keys, Span};
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::token::Tokens;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::types::terms::LeaseId;
 
-pub(crate) use claim::Watch;
-use claim::{Claim, Stage, patience};
-use lanes::Lanes;
-use lease::News;
+use claim::{Claim, Stage, call_timeout};
+use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
+use lease::SessionEvent;
 use order::PAUSE;
-pub(crate) use order::{About, AskedBy, Order, Seen, Step};
+pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
+use watches::Watches;
 
 /// A lock that is held no longer needs no watch of its own.
 const SHORT: Duration = Duration::from_millis(50);
@@ -42,23 +41,16 @@ const SHORT: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Queue {
     keys: Keys,
-    claims: Numbered<LeaseId, Claim>,
-    lanes: Lanes,
+    claims: Claims<Claim>,
+    key_orders: KeyOrders,
     /// By their ttl.
     sessions: BTreeMap<Duration, Session>,
     quorum: Quorum,
-    /// Which claim each watch is for.
-    watches: Numbered<u64, LeaseId>,
-    last_watch: u64,
-    /// When to go on with which claim.
-    agenda: BTreeSet<(Moment, LeaseId)>,
+    watches: Watches,
     /// The queries that await the answers to these calls.
     asked: Numbered<u64, AskedBy>,
-    tokens: Tokens,
-    calls: Vec<Sent<About>>,
-    last_call: u64,
-    watching: Vec<Order>,
-    outcomes: VecDeque<Outcome>,
+    last_asked: u64,
+    calls: Vec<Sent<Recipient>>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
 }
@@ -68,37 +60,32 @@ impl Queue {
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
             keys: Keys::new(prefix),
-            claims: Numbered::default(),
-            lanes: Lanes::default(),
+            claims: Claims::default(),
+            key_orders: KeyOrders::default(),
             sessions: BTreeMap::new(),
             quorum: Quorum::of_one(),
-            watches: Numbered::default(),
-            last_watch: 0,
-            agenda: BTreeSet::new(),
+            watches: Watches::default(),
             asked: Numbered::default(),
-            tokens: Tokens::default(),
+            last_asked: 0,
             calls: Vec::new(),
-            last_call: 0,
-            watching: Vec::new(),
-            outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
         }
     }
 
     /// What to send now.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
-        let mut orders = std::mem::take(&mut self.watching);
+        let mut orders = self.watches.orders();
         orders.extend(self.calls.drain(..).map(Order::Call));
         orders
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        self.outcomes.pop_front()
+        self.claims.next_outcome()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        let claim = self.agenda.first().map(|(at, _)| *at);
+        let claim = self.claims.next_wakeup();
         let sessions = self.sessions.values().filter(|_| self.down.is_none());
         let session = sessions.filter_map(Session::next_wakeup).min();
         claim.into_iter().chain(session).min()
@@ -106,11 +93,7 @@ impl Queue {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
-        while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
-            self.agenda.remove(&(at, id));
-            if let Some(claim) = self.claims.get_mut(&id) {
-                claim.due = None;
-            }
+        while let Some(id) = self.claims.due(now) {
             self.go_on(now, id);
         }
         if self.down.is_none() {
@@ -131,14 +114,10 @@ impl Queue {
     /// watched looks for itself, and watches from there.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
-        self.tokens.forget();
-        self.watching.clear();
-        self.each_session(now, |session, around| {
-            session.connected(now, around);
-            News::Nothing
-        });
+        self.claims.tokens.forget();
+        self.each_session(now, |session, around| session.connected(now, around));
         self.watches.clear();
-        for id in self.in_order() {
+        for id in self.claims.ids(|_| true) {
             if let Some(claim) = self.claims.get_mut(&id) {
                 claim.watch = None;
                 claim.unwatched = claim.created != 0;
@@ -151,26 +130,19 @@ impl Queue {
     /// before.
     pub(crate) fn disconnected(&mut self, now: Moment, trouble: &Trouble) {
         self.down = Some(trouble.clone());
-        self.watching.clear();
+        drop(self.watches.orders());
         let why = trouble.cause();
         self.each_session(now, |session, _| session.disconnected(now, &why));
-        for id in self.in_order() {
+        for id in self.claims.ids(Claim::acquires) {
             self.trouble(id, trouble);
         }
     }
 
-    /// All claims, in the order in which they were asked for.
-    fn in_order(&self) -> Vec<LeaseId> {
-        let mut ids: Vec<_> = self.claims.keys().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// Lets each session do something, and acts on what it has learnt.
-    fn each_session(
+    fn each_session<E: Into<SessionEvent>>(
         &mut self,
         now: Moment,
-        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> News,
+        does: impl Fn(&mut Session, &mut Surroundings<'_>) -> E,
     ) {
         let ttls: Vec<_> = self.sessions.keys().copied().collect();
         for ttl in ttls {
@@ -178,11 +150,11 @@ impl Queue {
         }
     }
 
-    fn with_session(
+    fn with_session<E: Into<SessionEvent>>(
         &mut self,
         now: Moment,
         ttl: Duration,
-        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> News,
+        does: impl FnOnce(&mut Session, &mut Surroundings<'_>) -> E,
     ) {
         let mut around = Surroundings {
             keys: &self.keys,
@@ -190,58 +162,35 @@ impl Queue {
             calls: &mut self.calls,
         };
         if let Some(session) = self.sessions.get_mut(&ttl) {
-            let news = does(session, &mut around);
-            self.heed(now, ttl, news);
+            let event = does(session, &mut around).into();
+            self.act_on(now, ttl, event);
         }
     }
 
     fn send(&mut self, at: Moment, id: LeaseId, step: Step, call: Call) {
+        let turn = self.claims.next_turn(id);
         if let Some(claim) = self.claims.get_mut(&id) {
-            self.last_call += 1;
-            claim.awaits = Some(self.last_call);
+            claim.awaits = true;
             self.calls.push(Sent {
-                about: About::Claim(id, self.last_call, step),
+                to: Recipient::Claim(turn, step),
                 call,
                 at,
-                patience: patience(claim.ttl()),
+                call_timeout: call_timeout(claim.ttl()),
             });
-        }
-    }
-
-    /// Goes on with a claim at `at` or before.
-    fn go_on_at(&mut self, at: Moment, id: LeaseId) {
-        if let Some(claim) = self.claims.get_mut(&id)
-            && claim.due.is_none_or(|due| at < due)
-        {
-            if let Some(due) = claim.due.replace(at) {
-                self.agenda.remove(&(due, id));
-            }
-            self.agenda.insert((at, id));
         }
     }
 
     fn watch(&mut self, id: LeaseId, span: Span, from: i64, writes: bool) {
         self.unwatch(id);
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
-        };
-        self.last_watch += 1;
-        let watch = Watch {
-            id: self.last_watch,
-            span,
-            from,
-            writes,
-        };
-        self.watches.insert(watch.id, id);
-        self.watching.push(Order::Watch(watch.clone()));
-        claim.watch = Some(watch);
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.watch = Some(self.watches.begin(id, span, from, writes));
+        }
     }
 
     fn unwatch(&mut self, id: LeaseId) {
         let claim = self.claims.get_mut(&id);
         if let Some(watch) = claim.and_then(|claim| claim.watch.take()) {
-            self.watches.remove(&watch.id);
-            self.watching.push(Order::Unwatch(watch.id));
+            self.watches.end(watch);
         }
     }
 

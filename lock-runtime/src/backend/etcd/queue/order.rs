@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::claim::Watch;
+use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::call::{Reply, Sent};
+use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::types::terms::LeaseId;
 
 /// The pause before a call is sent again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -18,11 +18,10 @@ pub(crate) type AskedBy = oneshot::Sender<Result<Reply, Trouble>>;
 
 /// What a call is about.
 #[derive(Clone, Debug)]
-pub(crate) enum About {
+pub(crate) enum Recipient {
     /// The session of this ttl.
     Session(Duration, SessionStep),
-    /// A claim that awaits the answer to the call of this number.
-    Claim(LeaseId, u64, Step),
+    Claim(Turn, Step),
     /// A query awaits the answer to the call of this number.
     Query(u64),
     /// The members of the cluster, which the links keep.
@@ -41,7 +40,7 @@ pub(crate) enum Step {
     /// Looks whether the entry is still there.
     Check,
     Delete,
-    /// Makes the lease on which the lock rests.
+    /// Makes the lease on which the lock cools down.
     Lease,
     /// Moves the entry there.
     Move,
@@ -50,9 +49,19 @@ pub(crate) enum Step {
 /// What to send.
 #[derive(Debug)]
 pub(crate) enum Order {
-    Call(Sent<About>),
+    Call(Sent<Recipient>),
     Watch(Watch),
     Unwatch(u64),
+}
+
+/// A key or a span that is watched, from a revision on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Watch {
+    pub(crate) id: u64,
+    pub(crate) span: Span,
+    pub(crate) from: i64,
+    /// Whether writing counts, or deletions alone.
+    pub(crate) writes: bool,
 }
 
 /// What a watch has seen.

@@ -1,8 +1,10 @@
-//! What each answer means for its claim.
+//! What answers, and the events of watches and sessions, mean for claims.
+
+use std::time::Duration;
 
 use super::claim::{Claim, Stage};
-use super::lease::News;
-use super::{About, PAUSE, Queue, Step};
+use super::lease::SessionEvent;
+use super::{PAUSE, Queue, Recipient, Seen, Step};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
@@ -10,6 +12,7 @@ use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
 impl Queue {
@@ -17,31 +20,31 @@ impl Queue {
     pub(crate) fn answered(
         &mut self,
         now: Moment,
-        sent: &Sent<About>,
+        sent: &Sent<Recipient>,
         result: Result<Reply, Trouble>,
     ) {
-        match sent.about {
-            About::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
+        match sent.to {
+            Recipient::Session(ttl, step) => self.with_session(now, ttl, |session, around| {
                 session.answered(now, sent.at, step, result, around)
             }),
-            About::Claim(id, call, step) => {
-                let claim = self.claims.get_mut(&id);
-                let Some(claim) = claim.filter(|claim| claim.awaits == Some(call)) else {
+            Recipient::Claim(turn, step) => {
+                let claim = self.claims.in_turn(turn);
+                let Some(claim) = claim.filter(|it| it.awaits) else {
                     return;
                 };
-                claim.awaits = None;
+                claim.awaits = false;
                 let lock = claim.terms.key.clone();
-                let frees_lane = matches!(step, Step::Enter | Step::Delete);
-                if frees_lane {
-                    self.lanes.end(&lock);
+                let lets_others_go_on = matches!(step, Step::Enter | Step::Delete);
+                if lets_others_go_on {
+                    self.key_orders.end(&lock);
                 }
-                self.claim_answered(now, id, step, result);
-                if frees_lane {
+                self.claim_answered(now, turn.id, step, result);
+                if lets_others_go_on {
                     self.pump(now, &lock);
                 }
             }
-            About::Cluster => {}
-            About::Query(number) => self.inspected(number, result),
+            Recipient::Cluster => {}
+            Recipient::Query(number) => self.inspected(number, result),
         }
     }
 
@@ -87,8 +90,8 @@ impl Queue {
             let mine = reads.next().unwrap_or_default().kvs.pop();
             let Some(mine) = mine else {
                 let marker = reads.next().unwrap_or_default();
-                let line = Front::read(&self.keys, reads.next().unwrap_or_default());
-                return self.refused(now, id, &line, &marker);
+                let front = Front::read(&self.keys, reads.next().unwrap_or_default());
+                return self.refused(now, id, &front, &marker);
             };
             claim.created = mine.create_revision;
         }
@@ -101,38 +104,37 @@ impl Queue {
         }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
-            Some(ahead) => self.find_place(now, id, ahead, false, revision),
+            Some(ahead) => self.find_position(now, id, ahead, false, revision),
             None => self.read_all(now, id),
         }
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
     /// ended or moved on meanwhile.
-    fn refused(&mut self, now: Moment, id: LeaseId, line: &Front, marker: &RangeResponse) {
+    fn refused(&mut self, now: Moment, id: LeaseId, front: &Front, marker: &RangeResponse) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         if claim.leaving.is_some() {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         }
-        if line.is_foreign() && !claim.reads_all {
+        if front.is_foreign() && !claim.reads_all {
             claim.reads_all = true;
             claim.stage = Stage::Unsent;
-            return self.lanes.join_first(&claim.terms.key, id);
+            return self.key_orders.join_first(&claim.terms.key, id);
         }
-        if claim.terms.wait.is_try() && !line.is_empty() {
-            let holder = line.holder(0);
-            self.outcomes.push_back(Outcome::Busy { id, holder });
-            return self.forget(id);
+        if claim.terms.wait.is_try() && !front.is_empty() {
+            let holder = front.holder(0);
+            return self.retire(Outcome::Busy { id, holder });
         }
         let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
         claim.stage = Stage::Unsent;
-        self.lanes.join_first(&lock, id);
+        self.key_orders.join_first(&lock, id);
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
         self.with_session(now, ttl, |session, _| match revision {
             Some(revision) => {
                 session.found_marker(now, revision);
-                News::Nothing
+                SessionEvent::Nothing
             }
             None => session.lost(now),
         });
@@ -146,29 +148,25 @@ impl Queue {
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
             self.trouble(id, trouble);
-            return self.with_session(now, ttl, |session, around| {
-                session.move_on(now, around);
-                News::Nothing
-            });
+            return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
         if claim.leaving.is_some() {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         }
         claim.stage = Stage::Unsent;
         match trouble {
             Trouble::Never(cause) => {
                 let cause = cause.clone();
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                self.forget(id);
+                self.retire(Outcome::Failed { id, cause });
             }
             Trouble::NoLease(_) => {
-                self.lanes.join_first(&lock, id);
+                self.key_orders.join_first(&lock, id);
                 self.with_session(now, ttl, |session, _| session.lost(now));
             }
             _ => {
-                self.lanes.join_first(&lock, id);
-                self.lanes.pause(&lock);
-                self.go_on_at(now.after(PAUSE), id);
+                self.key_orders.join_first(&lock, id);
+                self.key_orders.pause(&lock);
+                self.claims.schedule(now.after(PAUSE), id);
                 self.trouble(id, trouble);
             }
         }
@@ -188,7 +186,7 @@ impl Queue {
         }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
-            Some(ahead) => self.find_place(now, id, ahead, true, revision),
+            Some(ahead) => self.find_position(now, id, ahead, true, revision),
             None => self.read_all(now, id),
         }
     }
@@ -208,7 +206,7 @@ impl Queue {
         self.settle(now, id);
     }
 
-    /// Those behind have been told, or the entry is gone.
+    /// Those behind have been notified, or the entry is gone.
     fn announced(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
         let claim = self.claims.get_mut(&id);
         let Some(claim) = claim.filter(|it| it.is_held()) else {
@@ -225,17 +223,18 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Stage::Moving { rests, .. } = claim.stage else {
+        let Stage::Moving { cools_until, .. } = claim.stage else {
             return;
         };
         let lock = claim.terms.key.clone();
-        self.lanes.end(&lock);
+        self.key_orders.end(&lock);
         if txn.succeeded {
-            claim.stage = Stage::Resting { until: rests };
-            self.go_on_at(rests, id);
-            self.tell(id, Ok(true));
+            claim.stage = Stage::CoolingDown { until: cools_until };
+            self.claims.schedule(cools_until, id);
+            let result = Ok(true);
+            self.claims.report(Outcome::Released { id, result });
         } else {
-            self.retire(id, Ok(false));
+            self.released(id, Ok(false));
         }
         self.pump(now, &lock);
     }
@@ -243,7 +242,7 @@ impl Queue {
     fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
         if let Some(claim) = self.claims.get(&id) {
             let was_there = txn.deleted() > 0 || claim.unsure;
-            self.retire(id, Ok(claim.granted && was_there));
+            self.released(id, Ok(claim.granted && was_there));
         }
     }
 
@@ -254,15 +253,15 @@ impl Queue {
         };
         match (&mut claim.stage, &result) {
             (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
-            // The lease on which it was to rest has ended before the entry was there.
+            // The lease on which it was to cool down has ended before the entry was there.
             (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
             (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {
-                let cause = cause.clone();
-                self.tell(id, Err(cause));
+                let result = Err(cause.clone());
+                self.claims.report(Outcome::Released { id, result });
             }
             _ => {}
         }
-        self.go_on_at(now.after(PAUSE), id);
+        self.claims.schedule(now.after(PAUSE), id);
         if let Err(trouble) = result {
             self.trouble(id, &trouble);
         }
@@ -279,5 +278,119 @@ impl Queue {
 
     fn acquires(&self, id: LeaseId) -> bool {
         self.claims.get(&id).is_some_and(Claim::acquires)
+    }
+
+    /// A watch has seen something.
+    pub(crate) fn seen(&mut self, now: Moment, watch: u64, seen: &Seen) {
+        let Some(id) = self.watches.claim(watch) else {
+            return;
+        };
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        match (seen, claim.stage) {
+            (Seen::Changed, Stage::Held { .. }) => self.lose(id),
+            (Seen::Changed, Stage::Waiting) => {
+                claim.stage = Stage::Looking;
+                self.unwatch(id);
+                self.go_on(now, id);
+            }
+            (Seen::Changed, _) => {}
+            (Seen::Ended, _) => {
+                // It looks for itself, and watches from there.
+                claim.unwatched = true;
+                self.unwatch(id);
+                self.claims.schedule(now.after(PAUSE), id);
+            }
+        }
+    }
+
+    /// Acts on what a session has learnt.
+    pub(super) fn act_on(&mut self, now: Moment, ttl: Duration, event: SessionEvent) {
+        match event {
+            SessionEvent::Nothing => {}
+            SessionEvent::Ready => self.each_user(ttl, |this, id| this.is_ready(now, id)),
+            SessionEvent::Confirmed => self.are_confirmed(now, ttl),
+            SessionEvent::Lost => {
+                if let Some(session) = self.sessions.get_mut(&ttl) {
+                    session.renewing.clear();
+                }
+                self.each_user(ttl, |this, id| this.is_lost(now, id));
+            }
+            SessionEvent::Failed(cause) => self.are_unconfirmed(ttl, &cause),
+        }
+    }
+
+    /// All claims of a session, in the order in which they were asked for.
+    fn each_user(&mut self, ttl: Duration, does: impl Fn(&mut Self, LeaseId)) {
+        for id in self.claims.ids(|it| it.ttl() == ttl) {
+            does(self, id);
+        }
+    }
+
+    /// Entries can be made on the lease of a claim, and late calls make none.
+    fn is_ready(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let lock = claim.terms.key.clone();
+        match claim.stage {
+            Stage::Unsent => self.pump(now, &lock),
+            Stage::Unsure if claim.leaving.is_some() => self.leave(now, id),
+            Stage::Unsure => {
+                claim.stage = Stage::Unsent;
+                self.key_orders.join_first(&lock, id);
+                self.pump(now, &lock);
+            }
+            _ => {}
+        }
+    }
+
+    fn are_confirmed(&mut self, now: Moment, ttl: Duration) {
+        let Some(session) = self.sessions.get_mut(&ttl) else {
+            return;
+        };
+        let renewed = std::mem::take(&mut session.renewing);
+        if let Some((since, ttl)) = session.confirmed() {
+            for id in renewed {
+                self.claims.report(Outcome::Renewed { id, since, ttl });
+            }
+        }
+        self.each_user(ttl, |this, id| {
+            if this.is_in(id, Stage::Confirming) {
+                this.enter(now, id);
+            }
+        });
+    }
+
+    fn are_unconfirmed(&mut self, ttl: Duration, cause: &Cause) {
+        let session = self.sessions.get_mut(&ttl);
+        let renewing = session.map(|session| std::mem::take(&mut session.renewing));
+        for id in renewing.unwrap_or_default() {
+            let cause = cause.clone();
+            self.claims.report(Outcome::RenewFailed { id, cause });
+        }
+        let trouble = Trouble::NotNow(cause.clone());
+        self.each_user(ttl, |this, id| {
+            if this.is_in(id, Stage::Confirming) || this.is_in(id, Stage::Unsent) {
+                this.trouble(id, &trouble);
+            }
+        });
+    }
+
+    /// The lease of a claim has ended, and its entry with it.
+    fn is_lost(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        match claim.stage {
+            Stage::Held { .. } => self.lose(id),
+            Stage::Unsure if claim.leaving.is_some() => self.released(id, Ok(false)),
+            Stage::Waiting | Stage::Looking | Stage::Confirming | Stage::Unsure => {
+                self.start_over(now, id);
+            }
+            Stage::Unsent => self.go_on(now, id),
+            _ => {}
+        }
     }
 }

@@ -1,14 +1,15 @@
-//! What each request of the driver begins.
+//! What each request of the driver begins, and how claims end.
 
 use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::lease::News;
 use super::session::Session;
-use crate::backend::etcd::protocol::trouble;
+use crate::backend::claims::UNCONFIRMED;
+use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
@@ -25,13 +26,8 @@ impl Queue {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let token = match self.tokens.next() {
-            Ok(token) => token,
-            Err(error) => {
-                let cause = trouble::cause(format!("no random numbers: {error}"));
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                return;
-            }
+        let Some(token) = self.claims.fresh_token(id) else {
+            return;
         };
         let lock = terms.key.clone();
         let key = self.keys.entry(&lock, terms.kind, token);
@@ -39,7 +35,7 @@ impl Queue {
         let session = self.sessions.entry(claim.ttl());
         session.or_insert_with_key(|ttl| Session::new(*ttl)).users += 1;
         self.claims.insert(id, claim);
-        self.lanes.join(&lock, id);
+        self.key_orders.join(&lock, id);
         match self.down.clone() {
             None => self.pump(now, &lock),
             Some(trouble) => self.trouble(id, &trouble),
@@ -48,22 +44,21 @@ impl Queue {
 
     fn abandon(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         };
         match claim.stage {
             Stage::Unsent => {
                 let lock = claim.terms.key.clone();
-                self.retire(id, Ok(false));
+                self.released(id, Ok(false));
                 // A pause that it has begun would not end.
-                self.lanes.resume(&lock);
+                self.key_orders.resume(&lock);
                 self.pump(now, &lock);
             }
-            Stage::Lost => self.retire(id, Ok(false)),
             // Its entry may be made yet.
             Stage::Entering | Stage::Unsure => {
                 let until = now.after(claim.terms.ttl);
                 claim.leaving = Some(until);
-                self.go_on_at(until, id);
+                self.claims.schedule(until, id);
             }
             _ => self.leave(now, id),
         }
@@ -76,7 +71,7 @@ impl Queue {
         let ttl = claim.ttl();
         if let Some(trouble) = &self.down {
             let cause = trouble.cause();
-            self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+            self.claims.report(Outcome::RenewFailed { id, cause });
             return;
         }
         let Some(session) = self.sessions.get_mut(&ttl) else {
@@ -85,34 +80,113 @@ impl Queue {
         if session.is_fresh(now)
             && let Some((since, ttl)) = session.confirmed()
         {
-            self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+            self.claims.report(Outcome::Renewed { id, since, ttl });
             return;
         }
         session.renewing.push(id);
-        self.with_session(now, ttl, |session, around| {
-            session.beat(now, around);
-            News::Nothing
-        });
+        self.with_session(now, ttl, |session, around| session.beat(now, around));
     }
 
     fn release(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
-            return self.retire(id, Ok(false));
+            return self.released(id, Ok(false));
         };
         let Stage::Held { granted } = claim.stage else {
             return self.abandon(now, id);
         };
-        let rest = claim.terms.rest(granted, now);
-        if rest.is_zero() {
+        let cooldown = claim.terms.rest(granted, now);
+        if cooldown.is_zero() {
             return self.leave(now, id);
         }
-        let rests = now.after(rest);
-        claim.stage = Stage::Moving { rests, lease: None };
-        claim.awaits = None;
+        claim.stage = Stage::Moving {
+            cools_until: now.after(cooldown),
+            lease: None,
+        };
+        claim.awaits = false;
         claim.leaving = Some(now.after(claim.terms.ttl));
-        // What is asked for next finds that it rests.
-        self.lanes.begin(&claim.terms.key);
+        // What is asked for next finds that it cools down.
+        self.key_orders.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);
+    }
+
+    /// Deletes the entry; the driver waits for that as long as a lease lasts.
+    pub(super) fn leave(&mut self, now: Moment, id: LeaseId) {
+        self.unwatch(id);
+        let claim = self.claims.get_mut(&id);
+        let Some(claim) = claim.filter(|claim| claim.stage != Stage::Leaving) else {
+            return;
+        };
+        claim.leaving.get_or_insert(now.after(claim.terms.ttl));
+        // Nobody looks at the answer to a call in flight any more.
+        claim.awaits = false;
+        claim.stage = Stage::Leaving;
+        self.go_on(now, id);
+    }
+
+    /// A lock that was held is not ours any more.
+    pub(super) fn lose(&mut self, id: LeaseId) {
+        if let Some(claim) = self.claims.remove(&id) {
+            self.forget(&claim);
+            self.claims.report(Outcome::NotHeld { id });
+        }
+    }
+
+    /// Something is in the way of an acquisition for now.
+    pub(super) fn trouble(&mut self, id: LeaseId, trouble: &Trouble) {
+        if self.claims.get(&id).is_some_and(Claim::acquires) {
+            self.claims.report(Outcome::Trouble {
+                id,
+                cause: trouble.cause(),
+                soon: matches!(trouble, Trouble::Unknown(_)),
+            });
+        }
+    }
+
+    /// An acquisition is refused for good; its entry, if there is one, is deleted.
+    pub(super) fn fail(&mut self, now: Moment, id: LeaseId, cause: Cause) {
+        self.claims.report(Outcome::Failed { id, cause });
+        self.leave(now, id);
+    }
+
+    /// The driver need not wait for a release that is not confirmed in time; the entry
+    /// is deleted all the same.
+    pub(super) fn report_if_late(&mut self, now: Moment, id: LeaseId) {
+        let claim = self.claims.get(&id);
+        let Some(until) = claim.and_then(|claim| claim.leaving) else {
+            return;
+        };
+        if self.claims.has_ended(id) {
+            return;
+        }
+        if now < until {
+            self.claims.schedule(until, id);
+        } else {
+            let said = || Trouble::said(UNCONFIRMED);
+            let result = Err(self.down.clone().unwrap_or_else(said).cause());
+            self.claims.report(Outcome::Released { id, result });
+        }
+    }
+
+    /// It is not ours any more, or never was; whether it was until now.
+    pub(super) fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.retire(Outcome::Released { id, result });
+    }
+
+    /// Forgets a claim that ends with this outcome.
+    pub(super) fn retire(&mut self, outcome: Outcome) {
+        if let Some(claim) = self.claims.retire(outcome) {
+            self.forget(&claim);
+        }
+    }
+
+    fn forget(&mut self, claim: &Claim) {
+        if let Some(watch) = claim.watch {
+            self.watches.end(watch);
+        }
+        self.key_orders.quit(&claim.terms.key, claim.terms.id);
+        if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
+            session.users -= 1;
+        }
     }
 }

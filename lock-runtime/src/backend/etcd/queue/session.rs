@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::claim::patience;
-use super::lease::{Beat, Marker, News, Open, Quorum};
-use super::order::{About, PAUSE, SessionStep as Step};
+use super::claim::call_timeout;
+use super::lease::{Beat, Marker, Open, Quorum, SessionEvent};
+use super::order::{PAUSE, Recipient, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
@@ -45,7 +45,7 @@ pub(super) struct Base {
 pub(super) struct Surroundings<'a> {
     pub(super) keys: &'a Keys,
     pub(super) quorum: &'a Quorum,
-    pub(super) calls: &'a mut Vec<Sent<About>>,
+    pub(super) calls: &'a mut Vec<Sent<Recipient>>,
 }
 
 impl Session {
@@ -162,10 +162,10 @@ impl Session {
     }
 
     /// No member can be asked.
-    pub(super) fn disconnected(&mut self, now: Moment, why: &Cause) -> News {
+    pub(super) fn disconnected(&mut self, now: Moment, why: &Cause) -> SessionEvent {
         match &mut self.state {
             State::Open(open) => open.fail(now, why.clone()),
-            _ => News::Nothing,
+            _ => SessionEvent::Nothing,
         }
     }
 
@@ -176,7 +176,7 @@ impl Session {
             State::Granting => None,
             State::Open(open) => {
                 let beat = match &open.beat {
-                    Some(beat) => Some(beat.at.after(patience(open.ttl))),
+                    Some(beat) => Some(beat.at.after(call_timeout(open.ttl))),
                     None => Some(open.next_beat).filter(is_used),
                 };
                 let mark = match open.marker {
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> News {
+    pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> SessionEvent {
         match &mut self.state {
             State::Closed { .. } if self.users > 0 => self.open(now, around),
             State::Open(open) if matches!(open.marker, Marker::Due(at) if at <= now) => {
@@ -198,19 +198,19 @@ impl Session {
             _ => {}
         }
         let State::Open(open) = &mut self.state else {
-            return News::Nothing;
+            return SessionEvent::Nothing;
         };
         match &mut open.beat {
-            Some(beat) if beat.at.after(patience(open.ttl)) <= now => {
+            Some(beat) if beat.at.after(call_timeout(open.ttl)) <= now => {
                 let silent = || cause("a majority of the members has not confirmed the lease");
                 let why = beat.failed.take().unwrap_or_else(silent);
                 open.fail(now, why)
             }
             None if self.users > 0 && open.next_beat <= now => {
                 self.beat(now, around);
-                News::Nothing
+                SessionEvent::Nothing
             }
-            _ => News::Nothing,
+            _ => SessionEvent::Nothing,
         }
     }
 
@@ -222,14 +222,14 @@ impl Session {
         step: Step,
         result: Result<Reply, Trouble>,
         around: &mut Surroundings<'_>,
-    ) -> News {
+    ) -> SessionEvent {
         match (step, &mut self.state) {
             (Step::Grant, State::Granting) => self.granted(now, at, result, around),
             (Step::Mark, State::Open(open)) => match result {
                 Ok(Reply::Txn(txn)) => {
                     open.marker = Marker::Written(txn.revision());
                     open.seen = open.seen.max(txn.revision());
-                    News::Ready
+                    SessionEvent::Ready
                 }
                 Err(Trouble::NoLease(_)) => self.lost(now),
                 result => {
@@ -242,7 +242,7 @@ impl Session {
                 if let Some(after_majority) = look {
                     self.look(now, beat, after_majority, around);
                 }
-                News::Nothing
+                SessionEvent::Nothing
             }
             (
                 Step::Look {
@@ -265,12 +265,12 @@ impl Session {
                     if open.looked_in_doubt(beat, around.quorum) {
                         self.look(now, beat, true, around);
                     }
-                    News::Nothing
+                    SessionEvent::Nothing
                 }
-                Ok(_) => News::Nothing,
+                Ok(_) => SessionEvent::Nothing,
                 Err(trouble) => open.fail(now, trouble.cause()),
             },
-            _ => News::Nothing,
+            _ => SessionEvent::Nothing,
         }
     }
 
@@ -280,7 +280,7 @@ impl Session {
         at: Moment,
         result: Result<Reply, Trouble>,
         around: &mut Surroundings<'_>,
-    ) -> News {
+    ) -> SessionEvent {
         let Ok(Reply::Lease(lease)) = result else {
             let until = now.after(PAUSE);
             self.state = State::Closed { until };
@@ -297,13 +297,13 @@ impl Session {
             seen: 0,
         });
         self.move_on(now, around);
-        News::Nothing
+        SessionEvent::Nothing
     }
 
     /// The lease has ended, or belongs to a history that is no more.
-    pub(super) fn lost(&mut self, now: Moment) -> News {
+    pub(super) fn lost(&mut self, now: Moment) -> SessionEvent {
         self.state = State::Closed { until: now };
-        News::Lost
+        SessionEvent::Lost
     }
 
     fn look(&self, now: Moment, beat: Moment, after_majority: bool, around: &mut Surroundings<'_>) {
@@ -321,16 +321,16 @@ impl Session {
 
     fn send(&self, at: Moment, step: Step, call: Call, around: &mut Surroundings<'_>) {
         around.calls.push(Sent {
-            about: About::Session(self.asked, step),
+            to: Recipient::Session(self.asked, step),
             call,
             at,
-            patience: patience(self.asked),
+            call_timeout: call_timeout(self.asked),
         });
     }
 }
 
-fn failed(result: Result<Reply, Trouble>) -> News {
-    News::Failed(match result {
+fn failed(result: Result<Reply, Trouble>) -> SessionEvent {
+    SessionEvent::Failed(match result {
         Ok(_) => cause("the answer belongs to another call"),
         Err(trouble) => trouble.cause(),
     })

@@ -2,36 +2,35 @@
 
 use super::claim::{Stage, whole_seconds};
 use super::inspect::CALL_TIMEOUT;
-use super::{About, PAUSE, Queue, SHORT, Step};
+use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
-use crate::backend::line::Place;
+use crate::backend::queue_order::Position;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
-use super::lease::News;
 use super::session::Session;
 
 impl Queue {
     /// Sends what the stage of a claim asks for.
     pub(super) fn go_on(&mut self, now: Moment, id: LeaseId) {
-        self.tell_if_late(now, id);
+        self.report_if_late(now, id);
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        if self.down.is_some() || claim.awaits.is_some() {
+        if self.down.is_some() || claim.awaits {
             return;
         }
         let terms = &claim.terms;
         let (step, call) = match claim.stage {
             Stage::Unsent => {
                 let lock = terms.key.clone();
-                self.lanes.resume(&lock);
+                self.key_orders.resume(&lock);
                 return self.pump(now, &lock);
             }
             Stage::Waiting if claim.watch.is_some() => return,
@@ -42,20 +41,23 @@ impl Queue {
                 (Step::Look, Call::look(claim.key.clone(), ahead))
             }
             Stage::Held { .. } => return self.settle(now, id),
-            Stage::Moving { rests, lease: None } => {
-                let rest = whole_seconds(rests.since(now));
-                (Step::Lease, Call::grant(rest))
+            Stage::Moving {
+                cools_until,
+                lease: None,
+            } => {
+                let cooldown = whole_seconds(cools_until.since(now));
+                (Step::Lease, Call::grant(cooldown))
             }
-            Stage::Moving { rests, lease } => {
+            Stage::Moving { cools_until, lease } => {
                 let name = format!("-{}", name::name(claim.token, terms));
-                let value = entry::value(rests.since(now), &name);
+                let value = entry::value(cools_until.since(now), &name);
                 let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
                 (Step::Move, call)
             }
-            Stage::Resting { until } if until <= now => return self.leave(now, id),
-            Stage::Resting { until } => return self.go_on_at(until, id),
+            Stage::CoolingDown { until } if until <= now => return self.leave(now, id),
+            Stage::CoolingDown { until } => return self.claims.schedule(until, id),
             Stage::Leaving => {
-                self.lanes.begin(&terms.key);
+                self.key_orders.begin(&terms.key);
                 (Step::Delete, Call::delete(claim.key.clone()))
             }
             _ => return,
@@ -63,17 +65,16 @@ impl Queue {
         self.send(now, id, step, call);
     }
 
-    /// Makes the entry that is next in its lane.
+    /// Makes the entry of the claim that is next with this lock.
     pub(super) fn pump(&mut self, now: Moment, lock: &LockKey) {
         if self.down.is_some() {
             return;
         }
-        let Some(id) = self.lanes.next(lock) else {
+        let Some(id) = self.key_orders.next(lock) else {
             return;
         };
         if let Some(cause) = self.quorum.too_few.clone() {
-            self.outcomes.push_back(Outcome::Failed { id, cause });
-            self.forget(id);
+            self.retire(Outcome::Failed { id, cause });
             self.look_for_members(now);
             return self.pump(now, lock);
         }
@@ -83,10 +84,7 @@ impl Queue {
         let ttl = claim.ttl();
         let session = self.sessions.get(&ttl);
         let Some(base) = session.and_then(|session| session.base(&self.keys)) else {
-            return self.with_session(now, ttl, |session, around| {
-                session.open(now, around);
-                News::Nothing
-            });
+            return self.with_session(now, ttl, |session, around| session.open(now, around));
         };
         claim.stage = Stage::Entering;
         claim.lease = base.lease;
@@ -101,23 +99,23 @@ impl Queue {
             epoch: base.epoch,
             alone: terms.wait.is_try() && terms.kind == Kind::Exclusive && !claim.reads_all,
         };
-        self.lanes.take(lock);
+        self.key_orders.take(lock);
         self.send(now, id, Step::Enter, entering.call());
     }
 
     /// There may be fewer or others by now.
     fn look_for_members(&mut self, now: Moment) {
         self.calls.push(Sent {
-            about: About::Cluster,
+            to: Recipient::Cluster,
             call: Call::members(),
             at: now,
-            patience: CALL_TIMEOUT,
+            call_timeout: CALL_TIMEOUT,
         });
     }
 
-    /// Acts on what stands ahead of an entry in a line that was read at a revision.
-    /// `counted` says whether the line that was counted has the entry itself.
-    pub(super) fn find_place(
+    /// Acts on what is ahead of an entry in a queue that was read at a revision.
+    /// `counted` says whether the queue that was counted has the entry itself.
+    pub(super) fn find_position(
         &mut self,
         now: Moment,
         id: LeaseId,
@@ -131,44 +129,41 @@ impl Queue {
         let mine = claim.terms.kind;
         let holder = ahead.front.holder(usize::from(counted));
         let after = read_at + 1;
-        let watched = match ahead.place(mine, claim.holder.is_none()) {
-            Place::Enter => {
+        let watched = match ahead.position(mine, claim.holder.is_none()) {
+            Position::Enter => {
                 claim.entered = read_at;
                 // Others may have come before it has read, and seen it wait.
                 claim.announces = counted;
                 return self.enter(now, id);
             }
-            Place::OtherPermits(held) => {
-                claim.told = true;
-                self.outcomes
-                    .push_back(Outcome::other_permits(id, mine, held));
+            Position::OtherPermits(held) => {
+                self.claims.report(Outcome::other_permits(id, mine, held));
                 return self.leave(now, id);
             }
-            Place::Behind(key) => {
+            Position::Behind(key) => {
                 let end = Vec::new();
                 Some(Span { key, end })
             }
-            Place::Next => None,
+            Position::Next => None,
         };
         if claim.terms.wait.is_try() {
-            claim.told = true;
-            self.outcomes.push_back(Outcome::Busy { id, holder });
+            self.claims.report(Outcome::Busy { id, holder });
             return self.leave(now, id);
         }
+        let queue = self.keys.line(&claim.terms.key);
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
-        let line = self.keys.line(&claim.terms.key);
-        self.outcomes.push_back(Outcome::Waiting { id, holder });
+        self.claims.report(Outcome::Waiting { id, holder });
         match watched {
-            // It writes when it has entered, and when it begins to rest.
+            // It writes when it has entered, and when it begins to cool down.
             Some(one) => self.watch(id, one, after, true),
-            None => self.watch(id, line, after, false),
+            None => self.watch(id, queue, after, false),
         }
     }
 
     /// Reports a grant, or confirms the lease first if little is left of it.
     ///
-    /// The fence is the revision of the line that shows the lock to be its own. A release
+    /// The fence is the revision of the queue that shows the lock to be its own. A release
     /// makes a revision too, so the fence is larger than those of all earlier holders and
     /// smaller than those of all later ones. The revision of its own entry would not do: a
     /// waiter's entry may be older than the last key of a holder of several.
@@ -187,23 +182,22 @@ impl Queue {
         let session = self.sessions.get(&shared).filter(is_enough);
         let Some((since, ttl)) = session.and_then(Session::confirmed) else {
             claim.stage = Stage::Confirming;
-            return self.with_session(now, shared, |session, around| {
-                session.beat(now, around);
-                News::Nothing
-            });
+            return self.with_session(now, shared, |session, around| session.beat(now, around));
         };
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;
-        self.outcomes.push_back(Outcome::Granted {
+        let fence = u64::try_from(claim.entered).unwrap_or(0);
+        let announces = claim.announces && matches!(claim.terms.kind, Kind::Permits(_));
+        self.claims.report(Outcome::Granted {
             id,
-            fence: u64::try_from(claim.entered).unwrap_or(0),
+            fence,
             since,
             ttl,
         });
-        if claim.announces && matches!(claim.terms.kind, Kind::Permits(_)) {
+        if announces {
             self.settle(now, id);
         } else {
-            self.go_on_at(now.after(SHORT), id);
+            self.claims.schedule(now.after(SHORT), id);
         }
     }
 
@@ -232,7 +226,7 @@ impl Queue {
         }
     }
 
-    /// Keys of others stand ahead of an entry: it reads all that are there.
+    /// Keys of others are ahead of an entry: it reads all that are there.
     pub(super) fn read_all(&mut self, now: Moment, id: LeaseId) {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.reads_all = true;
@@ -241,24 +235,25 @@ impl Queue {
         }
     }
 
-    /// The entry is gone, and a fresh one takes its place at the end of the line.
+    /// The entry is gone, and a fresh one takes its place at the end of the queue.
     pub(super) fn start_over(&mut self, now: Moment, id: LeaseId) {
         self.unwatch(id);
+        let token = self.claims.tokens.next();
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let Ok(token) = self.tokens.next() else {
+        let Ok(token) = token else {
             // It looks again, and finds that its entry is not there.
             claim.stage = Stage::Looking;
-            self.go_on_at(now.after(PAUSE), id);
+            self.claims.schedule(now.after(PAUSE), id);
             return;
         };
         let terms = claim.terms.clone();
         claim.token = token;
         claim.key = self.keys.entry(&terms.key, terms.kind, token);
         claim.stage = Stage::Unsent;
-        claim.awaits = None;
-        self.lanes.join(&terms.key, id);
+        claim.awaits = false;
+        self.key_orders.join(&terms.key, id);
         self.pump(now, &terms.key);
     }
 }

@@ -7,9 +7,8 @@ mod sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::Watch;
 use super::order::SessionStep;
-use super::{About, Order, Queue, Quorum, SHORT, Seen, Step};
+use super::{Order, Queue, Quorum, Recipient, SHORT, Seen, Step, Watch};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::messages::{
@@ -31,7 +30,7 @@ const LEASE: i64 = 77;
 struct Story {
     queue: Queue,
     now: Moment,
-    calls: Vec<Sent<About>>,
+    calls: Vec<Sent<Recipient>>,
     watches: Vec<Watch>,
 }
 
@@ -98,29 +97,30 @@ impl Story {
     }
 
     /// The call that was sent next and is of this kind.
-    fn find(&mut self, is_it: impl Fn(&About) -> bool) -> Option<Sent<About>> {
+    fn find(&mut self, is_it: impl Fn(&Recipient) -> bool) -> Option<Sent<Recipient>> {
         self.collect();
-        let at = self.calls.iter().position(|sent| is_it(&sent.about))?;
+        let at = self.calls.iter().position(|sent| is_it(&sent.to))?;
         Some(self.calls.remove(at))
     }
 
-    fn session_call(&mut self, step: SessionStep) -> Sent<About> {
-        let found = self.find(|it| matches!(it, About::Session(_, sent) if *sent == step));
+    fn session_call(&mut self, step: SessionStep) -> Sent<Recipient> {
+        let found = self.find(|it| matches!(it, Recipient::Session(_, sent) if *sent == step));
         found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
     }
 
-    fn claim_call(&mut self, step: Step) -> Sent<About> {
-        let found = self.find(|it| matches!(it, About::Claim(_, _, sent) if *sent == step));
+    fn claim_call(&mut self, step: Step) -> Sent<Recipient> {
+        let found = self.find(|it| matches!(it, Recipient::Claim(_, sent) if *sent == step));
         found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
     }
 
     fn sends(&mut self, step: Step) -> bool {
         self.collect();
-        let is_it = |sent: &Sent<About>| matches!(sent.about, About::Claim(_, _, it) if it == step);
+        let is_it =
+            |sent: &Sent<Recipient>| matches!(sent.to, Recipient::Claim(_, it) if it == step);
         self.calls.iter().any(is_it)
     }
 
-    fn answer(&mut self, sent: &Sent<About>, result: Result<Reply, Trouble>) {
+    fn answer(&mut self, sent: &Sent<Recipient>, result: Result<Reply, Trouble>) {
         let result = result.map(|reply| read_from(&sent.call, reply));
         self.queue.answered(self.now, sent, result);
     }
@@ -176,20 +176,20 @@ impl Story {
     }
 
     /// Answers the keep-alive that is in flight as a member does.
-    fn alive(&mut self, sent: &Sent<About>, member: u64, ttl: i64) {
+    fn alive(&mut self, sent: &Sent<Recipient>, member: u64, ttl: i64) {
         self.queue
             .answered(self.now, sent, Ok(lease(member, LEASE, ttl)));
     }
 
     /// The keep-alive that is in flight.
-    fn beat(&mut self) -> Sent<About> {
-        let is_beat = |it: &About| matches!(it, About::Session(_, SessionStep::Alive(_)));
+    fn beat(&mut self) -> Sent<Recipient> {
+        let is_beat = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Alive(_)));
         self.find(is_beat).expect("a keep-alive")
     }
 
     /// The look at the marker that is in flight.
-    fn look(&mut self) -> Option<Sent<About>> {
-        self.find(|it| matches!(it, About::Session(_, SessionStep::Look { .. })))
+    fn look(&mut self) -> Option<Sent<Recipient>> {
+        self.find(|it| matches!(it, Recipient::Session(_, SessionStep::Look { .. })))
     }
 }
 
@@ -230,7 +230,7 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
     KeyValue {
-        key: keys.entry(&LockKey::from("k"), kind, token),
+        key: keys.entry(&LockKey::of("k"), kind, token),
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),

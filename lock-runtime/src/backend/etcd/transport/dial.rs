@@ -2,9 +2,7 @@
 //! cluster.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,20 +16,15 @@ use crate::backend::etcd::protocol::messages::{
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::etcd::queue::Quorum;
 use crate::backend::setup::Setup;
-use crate::backend::transport::stream::{Stream, tcp};
-#[cfg(feature = "tls")]
-use crate::backend::transport::tls::{Distrust, Encryption};
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::endpoint::{Route, StreamOptions};
+use crate::backend::transport::logins::Logins;
 use crate::types::authority::Host;
-use crate::types::credentials::{Credentials, Provider};
+use crate::types::credentials::Credentials;
 use crate::types::error::Cause;
-#[cfg(feature = "tls")]
-use crate::types::tls::Tls;
 
 pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
 const STATUS: &str = "/etcdserverpb.Maintenance/Status";
-
-/// How long new credentials may take: they may come from far away.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a member says, or why the user may not ask for it.
 pub(crate) type Told<T> = Result<T, Cause>;
@@ -128,63 +121,37 @@ pub(crate) struct Version(pub(crate) [u32; 3]);
 /// The way to one member.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    host: Host,
-    #[cfg(feature = "tls")]
-    tls: Option<Tls>,
-    login: Option<Credentials>,
-    provider: Option<Provider>,
-    timeout: Duration,
-    longest: Duration,
+    pub(crate) route: Route,
+    logins: Logins,
+    pub(crate) connect_timeout: Duration,
 }
 
 impl Dialer {
     pub(crate) fn new(address: &Address, host: &Host, setup: &Setup) -> Self {
         Self {
-            host: host.clone(),
-            #[cfg(feature = "tls")]
-            tls: address
-                .encrypted
-                .then(|| setup.tls.clone().unwrap_or_default()),
-            login: address.login.clone(),
-            provider: setup.credentials.clone(),
-            // The time allows several attempts.
-            timeout: setup.connect_timeout / 5,
-            longest: setup.connect_timeout,
+            route: Route::tcp(host, address.encrypted, setup),
+            logins: Logins::new(address.login.clone(), setup),
+            connect_timeout: setup.connect_timeout,
         }
     }
 
-    pub(crate) fn host(&self) -> &Host {
-        &self.host
-    }
-
-    /// Gives the next attempt more time, the more of them have `failed` in turn: a member
-    /// that is busy with logins that are given up too soon would be busy for ever.
-    pub(crate) fn more_patient(mut self, failed: u32) -> Self {
-        let timeout = self.timeout.saturating_mul(1 << failed.min(8));
-        self.timeout = timeout.min(self.longest);
-        self
-    }
-
-    pub(crate) async fn open(self) -> Result<Opened, Trouble> {
-        let login = match &self.provider {
-            Some(provider) => Some(
-                in_time(
-                    PROVIDER_TIMEOUT,
-                    "the provider of credentials",
-                    provider.ask(),
-                )
-                .await?
-                .map_err(Trouble::NotNow)?,
-            ),
-            None => self.login.clone(),
-        };
-        in_time(self.timeout, "the member", self.open_unbounded(login)).await?
+    /// Opens a connection; the handshake may take so long.
+    pub(crate) async fn open(self, timeout: Duration) -> Result<Opened, Trouble> {
+        let login = self.logins.latest().await.map_err(Trouble::NotNow)?;
+        let opened = tokio::time::timeout(timeout, self.open_unbounded(login)).await;
+        opened.unwrap_or_else(|_| Err(Trouble::said(self.route.silence())))
     }
 
     async fn open_unbounded(&self, login: Option<Credentials>) -> Result<Opened, Trouble> {
-        let stream = self.stream().await.map_err(|error| trouble(&error))?;
+        let options = StreamOptions {
+            alpn: Some("h2"),
+            ..StreamOptions::default()
+        };
+        let opening = self.route.open(options);
+        let stream = opening.await.map_err(|error| trouble(&error))?;
         let failed = |error: h2::Error| Trouble::unknown(error.to_string());
-        let uri = format!("{}://{}", self.scheme(), self.host);
+        let encrypted = if self.route.is_encrypted() { "s" } else { "" };
+        let uri = format!("http{encrypted}://{}", self.route.endpoint);
         let mut channel = Channel::open(stream, uri).await.map_err(failed)?;
         if let Some(login) = login {
             channel.token = authenticate(&mut channel, login).await?;
@@ -196,24 +163,6 @@ impl Dialer {
             members: members.map(|it: MemberListResponse| it.members),
             status,
         })
-    }
-
-    async fn stream(&self) -> io::Result<Box<dyn Stream>> {
-        let socket = tcp(&self.host.name, self.host.port).await?;
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            let encryption = Encryption::read(tls, &self.host.name).await?.for_http2();
-            return Ok(Box::new(encryption.over(socket).await?));
-        }
-        Ok(Box::new(socket))
-    }
-
-    fn scheme(&self) -> &'static str {
-        #[cfg(feature = "tls")]
-        if self.tls.is_some() {
-            return "https";
-        }
-        "http"
     }
 }
 
@@ -278,17 +227,7 @@ fn told<T>(answer: Result<T, Trouble>) -> Result<Told<T>, Trouble> {
     }
 }
 
-pub(crate) async fn in_time<T>(
-    limit: Duration,
-    who: &str,
-    does: impl Future<Output = T>,
-) -> Result<T, Trouble> {
-    let done = tokio::time::timeout(limit, does).await;
-    done.map_err(|_| Trouble::said(format!("{who} did not answer in time")))
-}
-
 fn trouble(error: &io::Error) -> Trouble {
-    #[cfg(feature = "tls")]
     if let Some(distrust) = Distrust::find(error) {
         return Trouble::Never(Arc::new(distrust));
     }

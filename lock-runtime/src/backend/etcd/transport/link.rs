@@ -3,10 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use h2::SendStream;
 use prost::bytes::Bytes;
@@ -18,46 +15,27 @@ use crate::backend::etcd::protocol::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
 };
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::etcd::queue::{About, Order, Seen, Watch};
+use crate::backend::etcd::queue::{Order, Recipient, Seen, Watch};
+use crate::backend::transport::connection::Connection;
 use crate::base::clock::Moment;
-use crate::telemetry::events;
+use crate::types::health::LastError;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// A last chance for an answer that has arrived but has not been read: the whole process
-/// may have been stopped.
-const GRACE: Duration = Duration::from_millis(20);
 /// The filter that leaves out what is written.
 const NO_PUT: i32 = 0;
 
-type Dialling = Pin<Box<dyn Future<Output = Result<Opened, Trouble>> + Send>>;
-
 pub(crate) struct Link {
-    number: usize,
+    connection: Connection<Result<Opened, Trouble>, Channel>,
     dialer: Dialer,
-    state: State,
-    /// How many attempts to connect have failed in turn.
-    failed: u32,
-    pause: Duration,
     /// What waits for room on the connection.
-    unsent: VecDeque<Sent<About>>,
+    unsent: VecDeque<Sent<Recipient>>,
     in_flight: Vec<InFlight>,
-    grace: Option<Moment>,
-    /// When something was answered last.
-    heard: Moment,
     /// What waits for the stream of all watches.
     unset: VecDeque<WatchOp>,
     watching: Option<Watching>,
 }
 
-enum State {
-    Down { until: Moment },
-    Dialling(Dialling),
-    Up(Box<Channel>),
-}
-
 struct InFlight {
-    sent: Sent<About>,
+    sent: Sent<Recipient>,
     /// From when on the member is silent.
     silent: Moment,
     incoming: Incoming,
@@ -75,22 +53,17 @@ struct Watching {
 pub(crate) enum Report {
     Up(Cluster),
     Down(Trouble),
-    Answer(Sent<About>, Result<Reply, Trouble>),
+    Answer(Sent<Recipient>, Result<Reply, Trouble>),
     Seen(u64, Seen),
 }
 
 impl Link {
     pub(crate) fn new(number: usize, dialer: Dialer, now: Moment) -> Self {
         Self {
-            number,
+            connection: Connection::new(number, 1, now),
             dialer,
-            state: State::Down { until: now },
-            failed: 0,
-            pause: FIRST_PAUSE,
             unsent: VecDeque::new(),
             in_flight: Vec::new(),
-            grace: None,
-            heard: now,
             unset: VecDeque::new(),
             watching: None,
         }
@@ -102,49 +75,46 @@ impl Link {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        self.connection.is_up()
+    }
+
+    pub(crate) fn last_error(&self) -> Option<&LastError> {
+        self.connection.last_error.as_ref()
     }
 
     /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        match self.state {
-            State::Down { until } => Some(until),
-            _ => self.silent_at(),
-        }
+        self.connection.next_wakeup(self.answer_by())
     }
 
     /// Writes, reads and connects; says what has come of it.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment, reports: &mut Vec<Report>) {
-        if matches!(self.state, State::Down { until } if until <= now) {
-            let dialer = self.dialer.clone().more_patient(self.failed);
-            self.state = State::Dialling(Box::pin(dialer.open()));
-        }
-        if let State::Dialling(dialling) = &mut self.state
-            && let Poll::Ready(result) = dialling.as_mut().poll(cx)
-        {
-            match result {
-                Ok(opened) => {
-                    events::connected(self.number);
-                    self.failed = 0;
-                    reports.push(Report::Up(opened.cluster()));
-                    self.state = State::Up(Box::new(opened.channel));
-                }
-                Err(trouble) => {
-                    self.failed = self.failed.saturating_add(1);
-                    self.rest(now);
-                    reports.push(Report::Down(trouble));
-                }
+        let opened = self.connection.poll_attempt(cx, now, |backoff| {
+            let dialer = self.dialer.clone();
+            let timeout = backoff.attempt(dialer.connect_timeout);
+            dialer.open(timeout)
+        });
+        match opened {
+            Some(Ok(opened)) => {
+                reports.push(Report::Up(opened.cluster()));
+                self.connection.opened(now, opened.channel);
             }
+            Some(Err(trouble)) => {
+                self.connection.failed(now, &trouble.cause());
+                reports.push(Report::Down(trouble));
+            }
+            None => {}
         }
         let Some(ended) = self.exchange(cx, now) else {
             return;
         };
         let broken = self.read(now, reports);
+        let answer_by = self.answer_by();
         if let Poll::Ready(trouble) = ended {
             self.broken(now, &trouble, reports);
         } else if let Some(trouble) = broken {
             self.broken(now, &trouble, reports);
-        } else if self.silent_at().is_some_and(|at| at <= now) && !self.grant_grace(now) {
+        } else if self.connection.silence.is_over(now, answer_by) {
             let trouble = Trouble::unknown("the member does not answer");
             self.broken(now, &trouble, reports);
         }
@@ -154,9 +124,7 @@ impl Link {
     fn exchange(&mut self, cx: &mut Context<'_>, now: Moment) -> Option<Poll<Trouble>> {
         loop {
             let any = self.write(cx, now);
-            let State::Up(channel) = &mut self.state else {
-                return None;
-            };
+            let channel = self.connection.up_mut()?;
             let ended = channel.poll(cx);
             if !any || ended.is_ready() {
                 return Some(ended);
@@ -166,7 +134,7 @@ impl Link {
 
     /// Opens as many requests as there is room for; `false` if it was none.
     fn write(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
-        let State::Up(channel) = &mut self.state else {
+        let Some(channel) = self.connection.up_mut() else {
             return false;
         };
         let mut any = false;
@@ -186,7 +154,7 @@ impl Link {
                 }
             } else if let Some(sent) = self.unsent.pop_front() {
                 let incoming = call(channel, &sent.call);
-                let silent = now.after(sent.patience);
+                let silent = now.after(sent.call_timeout);
                 self.in_flight.push(InFlight {
                     sent,
                     silent,
@@ -212,11 +180,10 @@ impl Link {
                 Err(trouble @ (Trouble::Unknown(_) | Trouble::LoggedOut(_))) => {
                     broken = Some(trouble.clone());
                 }
-                _ => self.pause = FIRST_PAUSE,
+                _ => self.connection.backoff.worked(),
             }
             let sent = self.in_flight.remove(at).sent;
-            self.grace = None;
-            self.heard = now;
+            self.connection.silence.heard(now);
             reports.push(Report::Answer(sent, result));
         }
         while let Some(watching) = &mut self.watching {
@@ -231,11 +198,11 @@ impl Link {
 
     /// Sends a call once there is room, where there is a connection. What keeps leases
     /// alive goes first.
-    pub(crate) fn call(&mut self, sent: Sent<About>) {
+    pub(crate) fn call(&mut self, sent: Sent<Recipient>) {
         if !self.is_up() {
             return;
         }
-        if let About::Session(..) = sent.about {
+        if let Recipient::Session(..) = sent.to {
             self.unsent.push_front(sent);
         } else {
             self.unsent.push_back(sent);
@@ -257,11 +224,9 @@ impl Link {
     }
 
     fn broken(&mut self, now: Moment, trouble: &Trouble, reports: &mut Vec<Report>) {
-        events::disconnected(self.number, &trouble.cause());
+        self.connection.broken(now, &trouble.cause());
         self.watching = None;
         self.unset.clear();
-        self.grace = None;
-        self.rest(now);
         for flight in self.in_flight.drain(..) {
             let result = Err(Trouble::Unknown(trouble.cause()));
             reports.push(Report::Answer(flight.sent, result));
@@ -273,27 +238,15 @@ impl Link {
         reports.push(Report::Down(Trouble::Unknown(trouble.cause())));
     }
 
-    /// Connects again after a pause, which grows until a call is answered.
-    fn rest(&mut self, now: Moment) {
-        let until = now.after(self.pause.mul_f64(fastrand::f64()));
-        self.state = State::Down { until };
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-    }
-
-    /// When the member counts as silent if nothing arrives until then.
-    fn silent_at(&self) -> Option<Moment> {
+    /// Until when an answer must come in. Each has a stream of its own, so that others do not
+    /// hold it up.
+    fn answer_by(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
         // While there is no room at all, nothing is in flight.
-        let since = |sent: &Sent<About>| sent.at.max(self.heard).after(sent.patience);
+        let since =
+            |sent: &Sent<Recipient>| self.connection.silence.limit(sent.at, sent.call_timeout);
         let unsent = self.unsent.iter().map(since);
-        let first = in_flight.min().or_else(|| unsent.min())?;
-        Some(self.grace.unwrap_or(first))
-    }
-
-    fn grant_grace(&mut self, now: Moment) -> bool {
-        let first = self.grace.is_none();
-        self.grace = Some(now.after(GRACE));
-        first
+        in_flight.min().or_else(|| unsent.min())
     }
 }
 
@@ -386,7 +339,7 @@ fn watch(number: i64) -> u64 {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("number", &self.number)
+            .field("number", &self.connection.number)
             .field("up", &self.is_up())
             .field("in_flight", &self.in_flight.len())
             .finish_non_exhaustive()

@@ -7,7 +7,7 @@ use super::link::{Link, Report};
 use crate::backend::etcd::address::Address;
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::trouble::Trouble;
-use crate::backend::etcd::queue::{About, Order, Queue};
+use crate::backend::etcd::queue::{Order, Queue, Recipient};
 use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
 use crate::types::health::LastError;
@@ -21,7 +21,6 @@ pub(crate) struct Links {
     pub(crate) cluster: Option<Cluster>,
     /// Why the last connection broke or could not be opened.
     pub(crate) trouble: Option<Trouble>,
-    pub(crate) last_error: Option<LastError>,
     /// Whether the queue has not heard of the last trouble.
     is_news: bool,
 }
@@ -36,7 +35,6 @@ impl Links {
             is_up: false,
             cluster: None,
             trouble: None,
-            last_error: None,
             is_news: false,
         }
     }
@@ -60,17 +58,16 @@ impl Links {
             match report {
                 Report::Up(cluster) => self.learn(cluster, queue),
                 Report::Down(trouble) => {
-                    self.last_error = Some(LastError::now(&trouble.cause()));
                     self.trouble = Some(trouble);
                     self.is_news = true;
                 }
-                Report::Answer(sent, result) => match (&sent.about, result) {
-                    (About::Cluster, Ok(Reply::Members(list))) => {
+                Report::Answer(sent, result) => match (&sent.to, result) {
+                    (Recipient::Cluster, Ok(Reply::Members(list))) => {
                         let version = self.cluster.as_ref().and_then(|it| it.version);
                         let voters = Some(voters(&list.members));
                         self.learn(Cluster { voters, version }, queue);
                     }
-                    (About::Cluster, _) => {}
+                    (Recipient::Cluster, _) => {}
                     (_, result) => queue.answered(now, &sent, result),
                 },
                 Report::Seen(watch, seen) => queue.seen(now, watch, &seen),
@@ -115,7 +112,7 @@ impl Links {
         any
     }
 
-    fn call(&mut self, now: Moment, sent: Sent<About>, queue: &mut Queue) {
+    fn call(&mut self, now: Moment, sent: Sent<Recipient>, queue: &mut Queue) {
         if !self.members[self.current].is_up() {
             let none = || Trouble::said("there is no connection");
             let trouble = self.trouble.clone().unwrap_or_else(none);
@@ -132,16 +129,22 @@ impl Links {
 
     /// Looks who votes, together with a keep-alive: members may come and go while the
     /// connections stay.
-    fn ask_for_members(&mut self, keep_alive: &Sent<About>) {
+    fn ask_for_members(&mut self, keep_alive: &Sent<Recipient>) {
         let may_ask = |it: &Cluster| it.voters.is_some();
         if self.cluster.as_ref().is_some_and(may_ask) {
             self.members[self.current].call(Sent {
-                about: About::Cluster,
+                to: Recipient::Cluster,
                 call: Call::members(),
                 at: keep_alive.at,
-                patience: keep_alive.patience,
+                call_timeout: keep_alive.call_timeout,
             });
         }
+    }
+
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        let errors = self.members.iter().filter_map(Link::last_error);
+        errors.max_by_key(|it| it.at).cloned()
     }
 
     /// The ways to all members that are named.

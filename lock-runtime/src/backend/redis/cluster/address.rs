@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::redis::address::{Login, Place};
+use crate::backend::redis::address::Login;
 use crate::types::authority::{Authority, Host};
 use crate::types::error::LockError;
 use crate::types::url::Url;
@@ -33,11 +33,6 @@ impl ClusterAddress {
             },
         })
     }
-
-    /// Where one node is.
-    pub(crate) fn place(&self, host: Host) -> Place {
-        Place::at(host, self.encrypted)
-    }
 }
 
 /// Names the hosts and never the password.
@@ -67,8 +62,7 @@ mod tests {
         let url = Url::parse("redis+cluster://me:p%40@a,b:1/0").expect("a URL");
         let address = ClusterAddress::parse(&url, false).expect("an address");
         assert_eq!(address.to_string(), "Redis Cluster at a:6379,b:1");
-        let node = address.place(address.seeds[1].clone());
-        assert_eq!(node.to_string(), "b:1");
+        assert_eq!(address.seeds[1].to_string(), "b:1");
         assert_eq!(address.login.user.as_deref(), Some("me"));
         assert_eq!(address.login.password.as_deref(), Some("p@"));
     }

@@ -13,14 +13,15 @@ use super::mail::Mail;
 use super::routes::Routes;
 use super::{Cluster, ClusterAddress, ConnectionId};
 use crate::backend::queries::Queries;
-use crate::backend::redis::connected::{self, in_time, late};
+use crate::backend::redis::connected;
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::link::Link;
-use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
+use crate::backend::transport::endpoint::Route;
+use crate::backend::transport::ready::{in_time, late};
 use crate::base::clock::{Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::types::authority::Host;
@@ -61,15 +62,12 @@ impl Cluster {
             sleep: Sleep::default(),
         };
         this.meet(now);
-        if setup.lazy {
-            return Ok(this);
-        }
         let all_up = poll_fn(|cx| this.poll_all_up(cx));
         match in_time(setup, all_up).await {
             Ok(()) => Ok(this),
             Err(failed) => {
                 let trouble = failed.or_else(|| this.latest_trouble());
-                let trouble = trouble.unwrap_or_else(|| late(setup));
+                let trouble = trouble.unwrap_or_else(|| Trouble::said(&late(setup)));
                 Err(connect_failed(&trouble, &server))
             }
         }
@@ -104,7 +102,7 @@ impl Cluster {
     }
 
     fn dialer(&self, host: &Host) -> Dialer {
-        let route = Route::new(&self.address.place(host.clone()), &self.setup);
+        let route = Route::tcp(host, self.address.encrypted, &self.setup);
         let login = self.address.login.to(0);
         let sender = self.sender.clone();
         Dialer::new(Way::Known(route), login, &self.setup, sender).in_cluster()

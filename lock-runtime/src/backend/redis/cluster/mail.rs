@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::{Grant, Message};
 use crate::backend::redis::protocol::reply::{Reply, Trouble};
-use crate::backend::redis::transport::desk::Desk;
+use crate::backend::redis::transport::call_source::CallSource;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
@@ -112,7 +112,7 @@ impl Mail {
     }
 }
 
-impl Desk for Mail {
+impl CallSource for Mail {
     fn calls(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.outbox)
     }

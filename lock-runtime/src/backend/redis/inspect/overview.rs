@@ -82,7 +82,7 @@ fn facts_about(keys: &[LockKey], value: &Value) -> Option<(Count, Vec<Summary>)>
     let summaries = keys.iter().zip(facts).map(|(key, it)| summary(key, it));
     let mut summaries = summaries.collect::<Option<Vec<_>>>()?;
     // One may have been released since it was found.
-    summaries.retain(|it| it.held_by > 0 || it.waiters > 0);
+    summaries.retain(|it| it.held_by > 0 || it.waiting > 0);
     Some((count, summaries))
 }
 
@@ -90,7 +90,7 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let Value::Array(facts) = facts else {
         return None;
     };
-    let [value, left, sharing, waiters, waited, names @ ..] = &facts[..] else {
+    let [value, left, sharing, waiting, waited, names @ ..] = &facts[..] else {
         return None;
     };
     let value = text(value)?;
@@ -108,13 +108,13 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
         Some(code) if sharing > 0 => kind::parse(code),
         _ => Some(Kind::Exclusive),
     };
-    let waiters = usize::try_from(number(waiters)?).ok()?;
+    let waiting = usize::try_from(number(waiting)?).ok()?;
     Some(Summary {
         key: key.clone(),
         kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.resting)),
         held_by: sharing.max(holders.len()),
         holders,
-        waiters,
-        longest_wait: (waiters > 0).then_some(Duration::from_micros(number(waited)?)),
+        waiting,
+        longest_wait: (waiting > 0).then_some(Duration::from_micros(number(waited)?)),
     })
 }

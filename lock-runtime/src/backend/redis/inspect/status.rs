@@ -50,7 +50,7 @@ async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Troubl
     while let Some(report) = reports.recv().await {
         note(status, &report?);
         let mut holders = status.holders.iter();
-        if holders.all(|it| it.resting || it.fence.is_some()) {
+        if holders.all(|it| it.resting || it.fencing_token.is_some()) {
             break;
         }
     }
@@ -61,9 +61,9 @@ fn note(status: &mut Status, report: &Report) {
     for holder in &mut status.holders {
         if Token::parse(&holder.id) == Some(report.token) {
             // They are out of the queue that the server keeps.
-            status.waiters += report.followers;
+            status.waiting += report.followers;
             holder.since = SystemTime::now().checked_sub(report.held);
-            holder.fence = Some(FencingToken::new(report.fence));
+            holder.fencing_token = Some(FencingToken::new(report.fence));
         }
     }
 }
@@ -73,13 +73,13 @@ fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let Value::Array(items) = known else {
         return None;
     };
-    let [waiters, Value::Array(queue), holders @ ..] = &items[..] else {
+    let [waiting, Value::Array(waiters), holders @ ..] = &items[..] else {
         return None;
     };
     let mut status = Status::free(key);
-    status.waiters = usize::try_from(number(waiters)?).ok()?;
-    let queue = queue.chunks_exact(3).map(read_waiter);
-    status.line = queue.collect::<Option<_>>()?;
+    status.waiting = usize::try_from(number(waiting)?).ok()?;
+    let waiters = waiters.chunks_exact(3).map(read_waiter);
+    status.waiters = waiters.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
     for pair in holders.chunks_exact(2) {
         let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
@@ -192,7 +192,7 @@ mod tests {
         peer.queue.heard(Moment::from_nanos(2), report);
         assert!(peer.next_step().is_none());
         let status = first.try_recv().expect("an answer").expect("a status");
-        assert_eq!(status.holders[0].fence, Some(FencingToken::new(9)));
+        assert_eq!(status.holders[0].fencing_token, Some(FencingToken::new(9)));
 
         reply(other, held());
         let _step = peer.next_step().expect("the holders are asked");

@@ -29,8 +29,11 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
     return {name, 'differs', permits}
   end
   if channel ~= '' then
-    member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
-    place = enqueue(member, tonumber(ARGV[5]), channel, more, alone)
+    local now = time()
+    place = tonumber(ARGV[5]) or next_place(now)
+    member = enqueue(QUEUE, digits(place), alone, kind, ttl, channel, name)
+    redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
+    note(channel, now, more)
   end
   local granted
   owner, granted = dispatch(owner)

@@ -1,18 +1,19 @@
--- What is published to those who get the lock, with each field on a line. The key of an
+-- Pushes a grant, with each field on a line; whether its connection listens. The key of an
 -- owner that has line feeds has them there too: their number stands behind the fence.
-local function grant(fence, owner, name, tokens)
+local function push(channel, fence, owner, name, tokens)
   if string.find(owner, '\n', 1, true) then
     local _, feeds = string.gsub(owner, '\n', '')
     fence = fence .. ' ' .. feeds
   end
-  return fence .. '\n' .. owner .. '\n' .. name .. tokens
+  return redis.call('PUBLISH', channel .. AT, fence .. '\n' .. owner .. '\n' .. name .. tokens) > 0
 end
 
 -- Those who get the lock together with `head`, which has been taken out of the line
 -- under `name`: who differs from it by nothing but the token, wants others to follow, and
--- joined at most WINDOW after the first in line who is left out. Takes them out too.
--- Returns how many they are, and their tokens in their order, each behind a new line.
--- Their connection passes the lock on among them by itself.
+-- joined at most WINDOW after the first waiter who is left out. Takes them out too, and
+-- sets a number aside for each, behind that of the head. Returns their tokens in their
+-- order, each behind a new line, and how many they are. Their connection hands the lock
+-- over among them by itself.
 local function followers(queue, head, name)
   local from = #head - #name
   local before, behind = string.sub(head, 1, from), string.sub(name, 33)
@@ -30,7 +31,7 @@ local function followers(queue, head, name)
         most = CHAIN
         break
       elseif #member == #head and string.sub(member, 1, from) == before
-        and string.sub(member, from + 33) == behind and place % 1 == 0 then
+        and string.sub(member, from + 33) == behind and not is_marked(place) then
         members[#members + 1] = member
         tokens[#tokens + 1] = string.sub(member, from + 1, from + 32)
       else
@@ -39,8 +40,9 @@ local function followers(queue, head, name)
     end
     if looked < most then break end
   end
-  if #members == 0 then return 0, '' end
+  if #members == 0 then return '', 0 end
   redis.call('ZREM', queue, unpack(members))
-  return #members, '\n' .. table.concat(tokens, '\n')
+  redis.call('INCRBY', KEYS[2], #members)
+  return '\n' .. table.concat(tokens, '\n'), #members
 end
 

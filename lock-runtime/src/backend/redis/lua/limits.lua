@@ -3,8 +3,6 @@ local SILENCE = 3000000      -- us after which a connection counts as gone
 local HOUSEKEEPING = 60000   -- ms that the queue outlives its last question
 local LEAST_FENCE = 1000000000000000 -- a counter below has lost its data
 local MOST = 1000            -- members of a queue that one call looks at
--- Half a microsecond, which no clock here tells, is a mark behind a time:
-local ALONE = '.5'           -- behind a place: is granted alone
-local MORE = '.5'            -- behind when a connection was seen: more of it wait
 local CHAIN = 64             -- acquisitions of one connection that get a lock at once
 local WINDOW = 1000          -- us by which they may have joined after one whom they overtake
+

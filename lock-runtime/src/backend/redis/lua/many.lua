@@ -32,16 +32,15 @@ end
 
 -- Joins a line behind the last call, which has found the lock held and joined it too:
 -- neither can have changed since.
-local function join(line, owner, name, ttl, mark)
+local function join(line, owner, name, ttl, sign)
   line.place, line.others = line.place + 1, line.others + 1
   local place = string.format('%.0f', line.place)
-  local more = mark == '+'
+  local more = sign == '+'
   if more ~= line.more then
-    call('ZADD', owner .. ':s', 'INCR', more and MORE or '-' .. MORE, CHANNEL)
+    call('ZADD', owner .. ':s', 'INCR', mark(more and '' or '-', true), CHANNEL)
     line.more = more
   end
-  local member = 'x:' .. ttl .. ':' .. CHANNEL .. '\n' .. name
-  call('ZADD', owner .. ':q', 'NX', mark == '-' and place .. ALONE or place, member)
+  enqueue(owner .. ':q', place, sign == '-', 'x', ttl, CHANNEL, name)
   return {name, 'waiting', place, line.left, line.holder, line.others}
 end
 
@@ -57,10 +56,10 @@ local function one(owner, name, what)
     if call('GET', owner) ~= name then return 0 end
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
-  local mark, ttl = string.match(what, '^([+-]?)(.*)$')
+  local sign, ttl = string.match(what, '^([+-]?)(.*)$')
   if line and line.holder ~= name then
     joined[owner] = line
-    return join(line, owner, name, ttl, mark)
+    return join(line, owner, name, ttl, sign)
   end
   if not ahead[owner] and call('EXISTS', owner, owner .. ':q') == 0 then
     fence = count and count() or (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
@@ -69,11 +68,11 @@ local function one(owner, name, what)
       return fence
     end
   end
-  local reply = by_script(acquire, owner, name, ttl, CHANNEL, mark ~= '' and 'x' .. mark or nil)
+  local reply = by_script(acquire, owner, name, ttl, CHANNEL, sign ~= '' and 'x' .. sign or nil)
   -- A reply of the fast path: nothing was handed over, and nobody else can enter.
   if type(reply) == 'table' and reply[2] == 'waiting' and #reply == 6 then
     joined[owner] = {
-      place = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = mark == '+',
+      place = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = sign == '+',
     }
   end
   return reply

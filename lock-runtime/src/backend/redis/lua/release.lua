@@ -5,10 +5,7 @@
 --
 -- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, at least
 --         one; what says nothing at the end is left out
--- ...     the lock's owner, a member that was taken out of the line and its place, and a
---         channel that proved deaf, if there are such
 -- reply   name, behind a '-' where the lock was not ours
-local owner, popped, place, deaf = ...
 local name, member, rest = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
 -- With less, or with nan, the lock would get no ttl.
 if rest and not (rest >= 1) then rest = nil end
@@ -42,5 +39,5 @@ elseif shared(owner) then
 else
   return reply
 end
-dispatch(owner, popped, place, deaf)
+dispatch(owner, head, place, deaf)
 return reply

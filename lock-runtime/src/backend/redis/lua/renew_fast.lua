@@ -1,6 +1,7 @@
--- The common case, before anything is made that it does not need: a lock that
--- nobody else holds.
+-- The common case, before any function is made: a lock that nobody else holds.
 local owner = redis.call('GET', KEYS[1])
-if owner ~= ARGV[1] then return general(owner) end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return owner
+if owner == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return owner
+end
+

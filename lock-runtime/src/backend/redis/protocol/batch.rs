@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use crate::backend::token::Token;
     use crate::base::clock::Moment;
+    use crate::types::key::LockKey;
     use crate::types::terms::{LeaseId, Terms, Wait};
 
     fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
@@ -231,7 +232,7 @@ mod tests {
         let calls = [
             common(),
             common(),
-            acquire(ticket(1, |it| it.key = "other".into()), None),
+            acquire(ticket(1, |it| it.key = LockKey::of("other")), None),
             common(),
             renewal(1),
             common(),
@@ -289,14 +290,14 @@ mod tests {
             let line = [text("7"), Value::Int(9), text("holder")];
             let waiting = [&[name.clone(), text("waiting")], &line[..], &crowd[..end]].concat();
             match decode(&calls, Value::Array(waiting)).as_deref() {
-                Some([Ok(Reply::Waiting { line, .. })]) => assert_eq!(line.crowd.waiters, waiters),
+                Some([Ok(Reply::Waiting { line, .. })]) => assert_eq!(line.crowd.waiting, waiters),
                 other => panic!("{other:?}"),
             }
             let answer = Value::Array(vec![name.clone(), text("waiting")]);
             let asked = [&line[1..], &[answer], &crowd[..end]].concat();
             match decode(&asks, Value::Array(asked)).as_deref() {
                 Some([Ok(Reply::Asked { line, standings })]) => {
-                    assert_eq!((line.crowd.waiters, standings.len()), (waiters, 1));
+                    assert_eq!((line.crowd.waiting, standings.len()), (waiters, 1));
                 }
                 other => panic!("{other:?}"),
             }

@@ -215,8 +215,8 @@ impl Call {
             Layout::Declared if !self.needs_owner_alone() => {
                 cmd.arg(&*names.at);
             }
-            Layout::Stamps(stamps) => {
-                let (unit, offset) = stamps.arguments();
+            Layout::Setnx(setnx) => {
+                let (unit, offset) = setnx.arguments();
                 cmd.arg(unit).arg(Text(offset));
             }
             Layout::Shared | Layout::Plain | Layout::Declared => {}

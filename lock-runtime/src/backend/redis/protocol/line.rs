@@ -55,7 +55,7 @@ fn crowd(items: &[Value]) -> Crowd {
         _ => 0,
     };
     Crowd {
-        waiters: u32::try_from(number(0)).unwrap_or(0),
+        waiting: u32::try_from(number(0)).unwrap_or(0),
         longest: millis(number(1)),
     }
 }

@@ -10,6 +10,6 @@ pub(crate) mod names;
 pub(crate) mod redirect;
 pub(crate) mod reply;
 pub(crate) mod scripts;
+pub(crate) mod setnx;
 pub(crate) mod slot;
-pub(crate) mod stamps;
 pub(crate) mod trouble;

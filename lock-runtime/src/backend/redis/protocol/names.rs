@@ -6,8 +6,8 @@ use std::fmt::{self, Display};
 use redis::{Cmd, RedisWrite, ToRedisArgs};
 
 use super::scripts::{self, Script};
+use super::setnx::Setnx;
 use super::slot::tag_in;
-use super::stamps::Stamps;
 use crate::backend::setup::Setup;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
@@ -23,7 +23,7 @@ pub(crate) enum Layout {
     Declared,
     /// Not the owner, but the time at which the lock ends, under the name of the lock, and
     /// a note about a holder of ours.
-    Stamps(Stamps),
+    Setnx(Setnx),
 }
 
 /// Which neighbouring calls go as one.
@@ -38,7 +38,7 @@ pub(crate) enum Together {
 impl Layout {
     /// Whether nobody tells waiters that a lock is free.
     pub(crate) fn is_polled(self) -> bool {
-        matches!(self, Self::Stamps(_))
+        matches!(self, Self::Setnx(_))
     }
 
     /// Whether there is a counter of all acquisitions.
@@ -49,7 +49,7 @@ impl Layout {
     /// What it calls where others call this script.
     pub(crate) fn script(self, script: &'static Script) -> &'static Script {
         match self {
-            Self::Stamps(_) => script.in_stamps(),
+            Self::Setnx(_) => script.in_setnx(),
             Self::Declared if std::ptr::eq(script, &raw const scripts::MANY) => {
                 &scripts::MANY_DECLARED
             }
@@ -138,7 +138,7 @@ impl KeyNames {
         match self.layout {
             Layout::Shared | Layout::Plain => Together::All,
             Layout::Declared => Together::OfOneLock,
-            Layout::Stamps(_) => Together::None,
+            Layout::Setnx(_) => Together::None,
         }
     }
 
@@ -180,7 +180,7 @@ impl KeyNames {
     ) -> Cmd {
         let mut cmd = self.layout.script(script).call(by_text);
         match self.layout {
-            Layout::Stamps(_) => {
+            Layout::Setnx(_) => {
                 let note = Text(format_args!("{}:{{{owner}}}:note", self.prefix));
                 cmd.arg("2").arg(Text(owner)).arg(note);
             }
@@ -202,7 +202,7 @@ impl KeyNames {
     pub(crate) fn mark(&self, key: &LockKey) -> String {
         let (prefix, key) = (&*self.prefix, key.as_str());
         match self.layout {
-            Layout::Shared | Layout::Plain | Layout::Stamps(_) => format!("{prefix}:replicas"),
+            Layout::Shared | Layout::Plain | Layout::Setnx(_) => format!("{prefix}:replicas"),
             Layout::Declared => format!("{prefix}:{{{key}}}:replicas"),
         }
     }
@@ -211,7 +211,7 @@ impl KeyNames {
     pub(super) fn owner_key<'a>(&'a self, key: &'a LockKey) -> impl Display + use<'a> {
         match self.layout {
             Layout::Shared | Layout::Declared => OwnerKey::InBraces(&self.prefix, key.as_str()),
-            Layout::Plain | Layout::Stamps(_) => OwnerKey::Plain(key.text()),
+            Layout::Plain | Layout::Setnx(_) => OwnerKey::Plain(key.text()),
         }
     }
 

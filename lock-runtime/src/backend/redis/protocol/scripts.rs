@@ -35,13 +35,13 @@ scripts!(
     FORCE,
     OPEN,
     QUARANTINE,
-    STAMPS_ACQUIRE,
-    STAMPS_ASK,
-    STAMPS_RELEASE,
-    STAMPS_RENEW,
-    STAMPS_STATUS,
-    STAMPS_FORCE,
-    STAMPS_RIGHTS
+    SETNX_ACQUIRE,
+    SETNX_ASK,
+    SETNX_RELEASE,
+    SETNX_RENEW,
+    SETNX_STATUS,
+    SETNX_FORCE,
+    SETNX_RIGHTS
 );
 
 static ALL: [&Script; 20] = [
@@ -58,33 +58,33 @@ static ALL: [&Script; 20] = [
     &FORCE,
     &OPEN,
     &QUARANTINE,
-    &STAMPS_ACQUIRE,
-    &STAMPS_ASK,
-    &STAMPS_RELEASE,
-    &STAMPS_RENEW,
-    &STAMPS_STATUS,
-    &STAMPS_FORCE,
-    &STAMPS_RIGHTS,
+    &SETNX_ACQUIRE,
+    &SETNX_ASK,
+    &SETNX_RELEASE,
+    &SETNX_RENEW,
+    &SETNX_STATUS,
+    &SETNX_FORCE,
+    &SETNX_RIGHTS,
 ];
 
-/// Those that have another text in the timestamp protocol, and that one.
-static IN_STAMPS: [(&Script, &Script); 7] = [
-    (&ACQUIRE, &STAMPS_ACQUIRE),
-    (&ASK, &STAMPS_ASK),
-    (&RELEASE, &STAMPS_RELEASE),
-    (&RENEW, &STAMPS_RENEW),
-    (&STATUS, &STAMPS_STATUS),
-    (&FORCE, &STAMPS_FORCE),
-    (&RIGHTS, &STAMPS_RIGHTS),
+/// Those that have another text in the setnx protocol, and that one.
+static IN_SETNX: [(&Script, &Script); 7] = [
+    (&ACQUIRE, &SETNX_ACQUIRE),
+    (&ASK, &SETNX_ASK),
+    (&RELEASE, &SETNX_RELEASE),
+    (&RENEW, &SETNX_RENEW),
+    (&STATUS, &SETNX_STATUS),
+    (&FORCE, &SETNX_FORCE),
+    (&RIGHTS, &SETNX_RIGHTS),
 ];
 
 /// Those that are loaded when a connection opens.
 pub(crate) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];
 
 impl Script {
-    /// The script that does the same in the timestamp protocol.
-    pub(crate) fn in_stamps(&'static self) -> &'static Self {
-        let mut pairs = IN_STAMPS.iter();
+    /// The script that does the same in the setnx protocol.
+    pub(crate) fn in_setnx(&'static self) -> &'static Self {
+        let mut pairs = IN_SETNX.iter();
         pairs
             .find(|(usual, _)| std::ptr::eq(*usual, self))
             .map_or(self, |(_, other)| other)

@@ -56,7 +56,7 @@ mod tests {
     fn slots_are_those_of_the_server() {
         // As `CLUSTER KEYSLOT` answers.
         assert_eq!(of_tag("123456789"), 0x31c3);
-        assert_eq!(of_lock(&LockKey::from("foo")), 12182);
+        assert_eq!(of_lock(&LockKey::of("foo")), 12182);
         assert_eq!(of_lock(&LockKey::unchecked("foo}bar")), 12182);
     }
 

@@ -13,7 +13,7 @@ pub(super) struct Claim {
     /// Before the sending of the last command that may have found the token waiting:
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
-    pub(super) place: Option<u64>,
+    pub(super) position: Option<u64>,
     /// The number that was set aside for it in a chain, which it keeps.
     pub(super) fence: Option<u64>,
     /// Since when and for how long the lock is surely ours, while it is held.
@@ -26,8 +26,6 @@ pub(super) struct Claim {
     pub(super) crowded: bool,
     /// If the server forbids the release, until when it is tried again.
     pub(super) forbidden: Option<Moment>,
-    /// Whether the driver knows how it ends, and waits for it no longer.
-    pub(super) told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +41,7 @@ pub(super) enum Stage {
     Chained {
         chain: Token,
     },
-    /// The last answer about it is lost: only the server knows where it stands.
+    /// The last answer about it is lost: only the server knows its position.
     Unsure,
     /// Granted a while ago; a renewal is to show that it is still held.
     Confirming {
@@ -65,8 +63,8 @@ pub(super) enum Stage {
     /// Until the server says so, or its lease has ended by itself.
     Releasing {
         until: Moment,
-        /// Until when the lock rests.
-        rests: Moment,
+        /// Until when the lock cools down.
+        cools_until: Moment,
     },
 }
 
@@ -77,14 +75,13 @@ impl Claim {
             ticket,
             stage: Stage::Unsent,
             since: now,
-            place: None,
+            position: None,
             fence: None,
             lease: (now, Duration::ZERO),
             renewals: 0,
             is_part: false,
             crowded: false,
             forbidden: None,
-            told: false,
         }
     }
 
@@ -92,8 +89,8 @@ impl Claim {
         matches!(self.stage, Stage::Held { .. })
     }
 
-    /// Whether it may stand in the queue, and be handed the lock there.
-    pub(super) fn is_in_line(&self) -> bool {
+    /// Whether it may be in the queue, and be handed the lock there.
+    pub(super) fn is_in_queue(&self) -> bool {
         let stage = self.stage;
         matches!(stage, Stage::Acquiring | Stage::Waiting | Stage::Unsure)
     }
@@ -106,13 +103,13 @@ impl Claim {
 
     /// The stage of a release that begins now.
     pub(super) fn releasing(&self, now: Moment) -> Stage {
-        let rest = match self.stage {
+        let cooldown = match self.stage {
             Stage::Held { granted, .. } => self.ticket.terms.rest(granted, now),
             _ => Duration::ZERO,
         };
         Stage::Releasing {
             until: now.after(self.ticket.terms.ttl),
-            rests: now.after(rest),
+            cools_until: now.after(cooldown),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod chains;
 mod claim;
+mod key_waiters;
 mod messages;
 pub(crate) mod order;
 mod pace;
@@ -13,21 +14,20 @@ mod replicated;
 mod replies;
 pub(crate) mod reports;
 mod requests;
-mod room;
 #[cfg(test)]
 mod tests;
 mod unconfirmed;
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Outcome;
+use crate::backend::claims::{Claims, UNCONFIRMED};
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
 use crate::backend::redis::protocol::line::Line;
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::Trouble;
-use crate::backend::token::{Token, Tokens};
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::types::deadline::deadline;
@@ -37,9 +37,9 @@ use crate::types::terms::LeaseId;
 
 use chains::Chains;
 use claim::{Claim, Stage};
+use key_waiters::Waiters;
 use quarantine::Quarantines;
 use reports::Listeners;
-use room::Rooms;
 use unconfirmed::Unconfirmed;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
@@ -52,19 +52,17 @@ const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Everything that goes over one connection of the pool.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    claims: Numbered<LeaseId, Claim>,
+    claims: Claims<Claim>,
+    /// Which claim has a token: by that replies and messages find it, since in a chain the
+    /// token passes to another claim with the lock.
     ids: Numbered<Token, LeaseId>,
-    rooms: Rooms,
+    waiters: Waiters,
     chains: Chains,
     /// Whose acquire was sent last.
     last_joined: Option<LeaseId>,
-    /// When to send refused calls again.
-    retries: BTreeSet<(Moment, LeaseId)>,
     /// Who wants to know what holders report.
     listeners: Listeners,
-    tokens: Tokens,
     calls: Vec<Sent>,
-    outcomes: VecDeque<Outcome>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
@@ -80,16 +78,13 @@ impl Queue {
     /// [replicas](Self::ask_replicas) have them.
     pub(crate) fn new(replicated: bool, layout: Layout) -> Self {
         Self {
-            claims: Numbered::default(),
+            claims: Claims::default(),
             ids: Numbered::default(),
-            rooms: Rooms::new(layout.is_polled()),
+            waiters: Waiters::new(layout.is_polled()),
             chains: Chains::default(),
             last_joined: None,
-            retries: BTreeSet::new(),
             listeners: Listeners::default(),
-            tokens: Tokens::default(),
             calls: Vec::new(),
-            outcomes: VecDeque::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
             pushes_are_hints: false,
@@ -116,13 +111,13 @@ impl Queue {
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        self.outcomes.pop_front()
+        self.claims.next_outcome()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        let retry = self.retries.first().map(|(at, _)| *at);
-        let ask = self.rooms.next_ask().filter(|_| self.down.is_none());
+        let retry = self.claims.next_wakeup();
+        let ask = self.waiters.next_ask().filter(|_| self.down.is_none());
         let quarantine = self.quarantines.next_end();
         [retry, ask, quarantine].into_iter().flatten().min()
     }
@@ -130,21 +125,20 @@ impl Queue {
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
         self.end_quarantine(now);
-        while let Some(&(at, id)) = self.retries.first().filter(|(at, _)| *at <= now) {
-            self.retries.remove(&(at, id));
+        while let Some(id) = self.claims.due(now) {
             self.retry(now, id);
         }
         if self.down.is_none() {
-            while let Some(tickets) = self.rooms.due(now) {
+            while let Some(tickets) = self.waiters.due(now) {
                 self.ask(now, tickets);
             }
         }
     }
 
-    /// Asks where they stand, unless nothing may come of that yet.
+    /// Asks for their positions, unless nothing may come of that yet.
     fn ask(&mut self, now: Moment, tickets: Vec<Ticket>) {
         match self.quarantines.of(&tickets[0].terms.key) {
-            Some(quarantine) => self.rooms.answered(&tickets, quarantine.ends),
+            Some(quarantine) => self.waiters.answered(&tickets, quarantine.ends),
             None => self.send(now, Call::Ask(tickets)),
         }
     }
@@ -152,15 +146,15 @@ impl Queue {
     /// The connection is open and subscribed: unsure claims ask at once.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
-        self.tokens.forget();
+        self.claims.tokens.forget();
         self.resume(now, |_| true);
         self.tell_of_quarantine();
     }
 
     /// The server of these locks can be reached again, or another one has them now.
     pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
-        self.rooms.ask_all(now, &concerns);
-        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
+        self.waiters.ask_all(now, &concerns);
+        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
             self.retry(now, id);
         }
     }
@@ -184,7 +178,7 @@ impl Queue {
                 self.break_up(at, chain);
             }
         }
-        for id in self.ids_of(|claim| concerns(&claim.ticket.terms.key)) {
+        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
@@ -199,82 +193,67 @@ impl Queue {
         }
     }
 
-    /// These claims, in the order in which they were asked for.
-    fn ids_of(&self, concerns: impl Fn(&Claim) -> bool) -> Vec<LeaseId> {
-        let claims = self.claims.iter();
-        let mut ids: Vec<_> = claims
-            .filter(|(_, claim)| concerns(claim))
-            .map(|(id, _)| *id)
-            .collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// Sends what the stage of a claim asks for.
     fn retry(&mut self, now: Moment, id: LeaseId) {
         let company = self.company(id);
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        if let Some(until) = claim.forbidden {
-            if now >= until {
-                self.forget(id);
-                return;
-            }
-            if self.down.is_some() {
-                self.retries.insert((until, id));
-            }
+        let forbidden = claim.forbidden;
+        if forbidden.is_some_and(|until| now >= until) {
+            return self.forget(id);
         }
         let quarantine = self.quarantines.of(&claim.ticket.terms.key);
-        let call = match claim.stage {
+        let (call, until) = match claim.stage {
             Stage::Unsent if self.down.is_none() && quarantine.is_none() => {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
                 self.last_joined = Some(id);
-                Call::Acquire {
+                let call = Call::Acquire {
                     ticket: claim.ticket.clone(),
-                    place: claim.place,
+                    place: claim.position,
                     company,
-                }
-            }
-            Stage::Leaving { .. } if quarantine.is_some() => {
-                self.retries.extend(quarantine.map(|it| (it.ends, id)));
-                self.tell(id, Ok(false));
-                return;
+                };
+                (call, None)
             }
             Stage::Leaving { until } => {
+                if let Some(quarantine) = quarantine {
+                    self.claims.schedule(quarantine.ends, id);
+                    let result = Ok(false);
+                    return self.claims.report(Outcome::Released { id, result });
+                }
                 let call = Call::Leave(claim.ticket.clone());
                 if now >= until {
-                    let cause = self.unconfirmed();
-                    self.tell(id, Err(cause));
-                } else if self.down.is_some() {
-                    self.retries.insert((until, id));
+                    let result = Err(self.unconfirmed());
+                    self.claims.report(Outcome::Released { id, result });
                 }
-                call
+                (call, Some(until))
             }
             Stage::Releasing { until, .. } if now >= until => {
                 let cause = self.unconfirmed();
-                self.retire(id, Err(cause));
-                return;
+                return self.released(id, Err(cause));
             }
-            Stage::Releasing { until, rests } => {
-                if self.down.is_some() {
-                    self.retries.insert((until, id));
-                }
-                let (ticket, rest) = (claim.ticket.clone(), rests.since(now));
-                match quarantine {
+            Stage::Releasing { until, cools_until } => {
+                let (ticket, rest) = (claim.ticket.clone(), cools_until.since(now));
+                let call = match quarantine {
                     Some(_) => Call::Shorten { ticket, left: rest },
                     None => Call::Release {
                         ticket,
                         rest,
                         crowded: claim.crowded,
                     },
-                }
+                };
+                (call, Some(until))
             }
             _ => return,
         };
         if self.down.is_none() {
-            self.send(now, call);
+            return self.send(now, call);
+        }
+        for end in [until, forbidden].into_iter().flatten() {
+            if now < end {
+                self.claims.schedule(end, id);
+            }
         }
     }
 
@@ -283,7 +262,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        self.rooms.leave(&claim.ticket.terms.key, id);
+        self.waiters.leave(&claim.ticket.terms.key, id);
         if deadline(since, ttl).since(now) >= ttl / 2 {
             self.granted(now, id, fence, since, ttl);
         } else {
@@ -294,7 +273,7 @@ impl Queue {
     /// A renewal is to show that the lock is ours.
     fn confirm(&mut self, now: Moment, id: LeaseId, fence: u64) {
         if let Some(claim) = self.claims.get_mut(&id) {
-            self.rooms.leave(&claim.ticket.terms.key, id);
+            self.waiters.leave(&claim.ticket.terms.key, id);
             claim.stage = Stage::Confirming { fence };
             self.renew_for_now(now, id);
         }
@@ -318,7 +297,7 @@ impl Queue {
             let granted = now;
             claim.stage = Stage::Held { fence, granted };
             claim.lease = (since, ttl);
-            self.outcomes.push_back(Outcome::Granted {
+            self.claims.report(Outcome::Granted {
                 id,
                 fence,
                 since,
@@ -332,38 +311,41 @@ impl Queue {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.lease = (since, ttl);
         }
-        self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+        self.claims.report(Outcome::Renewed { id, since, ttl });
     }
 
     /// It was held, and is not ours any more.
     fn lost(&mut self, now: Moment, id: LeaseId) {
-        self.outcomes.push_back(Outcome::NotHeld { id });
+        self.claims.report(Outcome::NotHeld { id });
         if let Some(claim) = self.claims.get(&id) {
             self.lose_chain(now, claim.ticket.token);
         }
     }
 
-    /// The token is of no use any more. A fresh one takes its place in the queue.
+    /// The token is of no use any more. A fresh one takes its position in the queue.
     fn start_over(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let (old, is_part) = (claim.ticket.token, claim.is_part);
+        let token = if is_part {
+            Ok(old.sibling())
+        } else {
+            self.claims.tokens.next()
+        };
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let token = if claim.is_part {
-            Ok(claim.ticket.token.sibling())
-        } else {
-            self.tokens.next()
-        };
         let Ok(token) = token else {
             if matches!(claim.stage, Stage::Chained { .. }) {
-                // It is told that it is gone when it asks.
+                // It learns that it is gone when it asks.
                 let ticket = claim.ticket.clone();
                 self.unsure(&ticket, now.after(PAUSE));
             }
-            self.retries.insert((now.after(PAUSE), id));
+            self.claims.schedule(now.after(PAUSE), id);
             return;
         };
-        self.rooms.leave(&claim.ticket.terms.key, id);
-        let old = claim.ticket.token;
+        self.waiters.leave(&claim.ticket.terms.key, id);
         self.ids.remove(&old);
         self.ids.insert(token, id);
         claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
@@ -379,31 +361,31 @@ impl Queue {
         if !matches!(trouble, Trouble::Never(_)) {
             let soon = matches!(trouble, Trouble::Unknown(_));
             let outcome = Outcome::Trouble { id, cause, soon };
-            self.outcomes.push_back(outcome);
+            self.claims.report(outcome);
             return;
         }
-        self.outcomes.push_back(Outcome::Failed { id, cause });
+        let failed = Outcome::Failed { id, cause };
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         if claim.stage == Stage::Unsent {
-            self.forget(id);
-        } else {
-            // It may be in the queue all the same.
-            self.rooms.leave(&claim.ticket.terms.key, id);
-            let (chain, at) = (claim.ticket.token, claim.since);
-            claim.leave(at);
-            let call = Call::Leave(claim.ticket.clone());
-            if self.down.is_none() {
-                self.calls.push(Sent::new(call, at));
-            }
-            self.lose_chain(at, chain);
+            return self.retire(failed);
         }
+        // It may be in the queue all the same.
+        self.waiters.leave(&claim.ticket.terms.key, id);
+        let (chain, at) = (claim.ticket.token, claim.since);
+        claim.leave(at);
+        let call = Call::Leave(claim.ticket.clone());
+        if self.down.is_none() {
+            self.calls.push(Sent::new(call, at));
+        }
+        self.claims.report(failed);
+        self.lose_chain(at, chain);
     }
 
     fn waits(&mut self, id: LeaseId, line: &Line) {
         let holder = Some(Box::new(line.holder()));
-        self.outcomes.push_back(Outcome::Waiting { id, holder });
+        self.claims.report(Outcome::Waiting { id, holder });
     }
 
     fn send_renewal(&mut self, at: Moment, ticket: Ticket) {
@@ -417,13 +399,13 @@ impl Queue {
         self.calls.push(Sent::new(call, at));
     }
 
-    /// The claim that has the token of a ticket, which in a chain is passed on with the lock.
+    /// The claim that has the token of a ticket.
     fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
         let id = self.ids.get(&ticket.token)?;
         self.claims.get_mut(id)
     }
 
-    /// The claim, if it still wants to know where it stands.
+    /// The claim, if it still wants to know its position.
     fn asks(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
         let claim = self.claim(ticket);
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
@@ -431,28 +413,30 @@ impl Queue {
 
     /// Why a release has no answer.
     fn unconfirmed(&self) -> Cause {
-        let said = || Trouble::said("the release was not confirmed before the lease ended");
+        let said = || Trouble::said(UNCONFIRMED);
         self.down.clone().unwrap_or_else(said).cause()
     }
 
-    /// Tells the driver, once, how a release ends.
-    fn tell(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        let claim = self.claims.get_mut(&id);
-        let told = claim.is_some_and(|claim| std::mem::replace(&mut claim.told, true));
-        if !told {
-            self.outcomes.push_back(Outcome::Released { id, result });
-        }
+    /// It is not ours any more, or never was; whether it was until now.
+    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.retire(Outcome::Released { id, result });
     }
 
-    fn retire(&mut self, id: LeaseId, result: Result<bool, Cause>) {
-        self.tell(id, result);
-        self.forget(id);
+    /// Forgets a claim that ends with this outcome.
+    fn retire(&mut self, outcome: Outcome) {
+        if let Some(claim) = self.claims.retire(outcome) {
+            self.forget_token(&claim.ticket);
+        }
     }
 
     fn forget(&mut self, id: LeaseId) {
         if let Some(claim) = self.claims.remove(&id) {
-            self.rooms.leave(&claim.ticket.terms.key, id);
-            self.ids.remove(&claim.ticket.token);
+            self.forget_token(&claim.ticket);
         }
+    }
+
+    fn forget_token(&mut self, ticket: &Ticket) {
+        self.waiters.leave(&ticket.terms.key, ticket.terms.id);
+        self.ids.remove(&ticket.token);
     }
 }

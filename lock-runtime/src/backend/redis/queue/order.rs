@@ -14,23 +14,23 @@ use crate::types::terms::{LeaseId, Terms};
 /// One server's part of something that several of them decide.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Take the lock, or stand in the line at this place. The tokens of all parts of an
+    /// Take the lock, or wait in the queue at this position. The tokens of all parts of an
     /// acquisition are siblings.
     Acquire {
         terms: Arc<Terms>,
         token: Token,
-        place: u64,
+        position: u64,
     },
-    /// Let go of what was granted, and stand in the line at this place. It may be granted
-    /// again, or else it goes to who stands before.
-    Yield { id: LeaseId, place: u64 },
+    /// Let go of what was granted, and wait in the queue at this position. It may be granted
+    /// again, or else it goes to the first waiter.
+    Yield { id: LeaseId, position: u64 },
     /// Extend the lease, and let the counter of acquisitions be no smaller than this.
     /// Answered with [`Outcome::Renewed`], as a renewal is.
     Raise { id: LeaseId, fence: u64 },
-    /// It is held under this fence, of which whoever asks is told.
+    /// It is held under this fence, which answers name.
     Number { id: LeaseId, fence: u64 },
-    /// Release the lock, which rests until then.
-    Release { id: LeaseId, rests: Moment },
+    /// Release the lock, which cools down until then.
+    Release { id: LeaseId, cools_until: Moment },
     /// What the driver asks.
     Plain(Request),
 }
@@ -41,14 +41,14 @@ impl Queue {
             Order::Acquire {
                 terms,
                 token,
-                place,
+                position,
             } => {
                 let mut claim = Claim::new(Ticket::new(token, terms), now);
                 claim.is_part = true;
-                claim.place = Some(place);
+                claim.position = Some(position);
                 self.begin(now, claim);
             }
-            Order::Yield { id, place } => self.give_way(now, id, place),
+            Order::Yield { id, position } => self.give_way(now, id, position),
             Order::Raise { id, fence } => self.raise(now, id, fence),
             Order::Number { id, fence: ours } => {
                 if let Some(claim) = self.claims.get_mut(&id)
@@ -57,10 +57,10 @@ impl Queue {
                     *fence = ours;
                 }
             }
-            Order::Release { id, rests } => {
+            Order::Release { id, cools_until } => {
                 if let Some(claim) = self.claims.get_mut(&id) {
                     let until = now.after(claim.ticket.terms.ttl);
-                    claim.stage = Stage::Releasing { until, rests };
+                    claim.stage = Stage::Releasing { until, cools_until };
                 }
                 self.retry(now, id);
             }
@@ -68,12 +68,12 @@ impl Queue {
         }
     }
 
-    /// Both calls go in one pipeline, so that it stands in the line when it lets go.
-    fn give_way(&mut self, now: Moment, id: LeaseId, place: u64) {
+    /// Both calls go in one pipeline, so that it is in the queue when it lets go.
+    fn give_way(&mut self, now: Moment, id: LeaseId, position: u64) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        claim.place = Some(place);
+        claim.position = Some(position);
         let ticket = claim.ticket.clone();
         self.start_over(now, id);
         if let Some(trouble) = self.obstacle(&ticket.terms.key).cloned() {
@@ -101,7 +101,7 @@ impl Queue {
             None => self.send(now, Call::Raise { ticket, fence }),
             Some(trouble) => {
                 let cause = trouble.cause();
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+                self.claims.report(Outcome::RenewFailed { id, cause });
             }
         }
     }

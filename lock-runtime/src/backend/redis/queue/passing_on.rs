@@ -40,19 +40,19 @@ impl Queue {
             let Some(&id) = self.ids.get(token) else {
                 continue;
             };
-            let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_in_line()) else {
+            let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_in_queue()) else {
                 continue;
             };
-            // It waits, whatever the driver has heard of it before.
-            if claim.stage != Stage::Waiting {
-                let holder = Some(Box::new(name::holder(&name, None)));
-                self.outcomes.push_back(Outcome::Waiting { id, holder });
-            }
-            claim.stage = Stage::Chained { chain };
+            let stage = std::mem::replace(&mut claim.stage, Stage::Chained { chain });
             claim.fence = Some(fence);
             claim.crowded = true;
             latest = latest.max(Some(claim.since));
-            self.rooms.leave(&key, id);
+            // It waits, whatever the driver has heard of it before.
+            if stage != Stage::Waiting {
+                let holder = Some(Box::new(name::holder(&name, None)));
+                self.claims.report(Outcome::Waiting { id, holder });
+            }
+            self.waiters.leave(&key, id);
             ids.push_back(id);
         }
         if !ids.is_empty() {
@@ -67,10 +67,10 @@ impl Queue {
             let id = self.ids.get(token).copied();
             let claim = id.and_then(|id| self.claims.get(&id));
             if let (Some(id), Some(claim)) = (id, claim)
-                && claim.is_in_line()
+                && claim.is_in_queue()
             {
                 self.start_over(now, id);
-                self.retries.insert((now, id));
+                self.claims.schedule(now, id);
             }
         }
     }
@@ -99,7 +99,7 @@ impl Queue {
             return false;
         };
         let left = deadline(since, ttl).since(now);
-        self.retire(id, Ok(held && !left.is_zero()));
+        self.released(id, Ok(held && !left.is_zero()));
         let Some(claim) = self.claims.get_mut(&next) else {
             return false;
         };
@@ -160,7 +160,9 @@ impl Queue {
     /// behind what is sent before.
     pub(super) fn lose_chain(&mut self, now: Moment, chain: Token) {
         let ids = self.break_up(now, chain);
-        self.retries.extend(ids.into_iter().map(|id| (now, id)));
+        for id in ids {
+            self.claims.schedule(now, id);
+        }
     }
 
     /// How many follow the one that has this token.
@@ -172,11 +174,12 @@ impl Queue {
 
     /// What an acquire says of others here that want the same lock.
     pub(super) fn company(&self, id: LeaseId) -> Company {
-        let Some(claim) = self.claims.get(&id) else {
+        let claim = self.claims.get(&id);
+        let Some(claim) = claim.filter(|it| it.stage == Stage::Unsent) else {
             return Company::Unsaid;
         };
         let terms = &claim.ticket.terms;
-        let never = terms.wait.is_try() || claim.is_part || self.rooms.are_polled();
+        let never = terms.wait.is_try() || claim.is_part || self.waiters.are_polled();
         if terms.kind != Kind::Exclusive || never {
             return Company::Unsaid;
         }
@@ -188,7 +191,7 @@ impl Queue {
             let other = self.claims.get(id);
             other.is_some_and(|it| it.stage == Stage::Acquiring && it.ticket.terms.key == *key)
         };
-        if self.rooms.has(key) || self.last_joined.iter().any(joins) || self.chains.has(key) {
+        if self.waiters.has(key) || self.last_joined.iter().any(joins) || self.chains.has(key) {
             Company::More
         } else {
             Company::Unsaid

@@ -35,10 +35,10 @@ impl Queue {
         self.down.as_ref().or_else(quarantine)
     }
 
-    /// Those who want a lock are told that they have to wait.
+    /// Those who want a lock hear that they have to wait.
     pub(super) fn tell_of_quarantine(&mut self) {
         let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
-        for id in self.ids_of(wants) {
+        for id in self.claims.ids(wants) {
             let claim = self.claims.get(&id);
             let quarantine = claim.and_then(|it| self.quarantines.of(&it.ticket.terms.key));
             if let Some(trouble) = quarantine.map(|it| it.trouble.clone()) {
@@ -55,8 +55,8 @@ impl Queue {
     /// Grants again once its time has come.
     pub(super) fn end_quarantine(&mut self, now: Moment) {
         if self.quarantines.has_ended(now) {
-            self.rooms.ask_all(now, |_| true);
-            for id in self.ids_of(|claim| claim.stage == Stage::Unsent) {
+            self.waiters.ask_all(now, |_| true);
+            for id in self.claims.ids(|claim| claim.stage == Stage::Unsent) {
                 self.retry(now, id);
             }
         }

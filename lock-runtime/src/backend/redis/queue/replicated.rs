@@ -41,7 +41,7 @@ impl Queue {
         all.asked = std::mem::take(&mut all.said);
         let first = all.asked.first()?.ticket.terms.key.clone();
         let timeouts = all.asked.iter().map(|it| it.ticket.terms.call_timeout());
-        // The caller is to hear why before it loses patience.
+        // The caller is to hear why before its call times out.
         timeouts.min().map(|timeout| (timeout / 2, first))
     }
 
@@ -92,7 +92,7 @@ impl Queue {
         match claim.stage {
             Stage::Held { .. } => {
                 let cause = trouble.cause();
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+                self.claims.report(Outcome::RenewFailed { id, cause });
             }
             Stage::Replicating { .. } => {
                 self.unsure(&said.ticket, now.after(PAUSE));
@@ -102,12 +102,12 @@ impl Queue {
         }
     }
 
-    /// Only the server knows where it stands; it is asked `at` that moment.
+    /// Only the server knows its position; it is asked `at` that moment.
     pub(super) fn unsure(&mut self, ticket: &Ticket, at: Moment) {
         if let Some(claim) = self.claim(ticket) {
             claim.stage = Stage::Unsure;
             let ticket = claim.ticket.clone();
-            self.rooms.join_later(&ticket, at);
+            self.waiters.join_later(&ticket, at);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Queue {
         if let Ok(Reply::Waiting { place, .. }) = &result
             && let Some(claim) = self.claims.get_mut(&ticket.terms.id)
         {
-            claim.place.get_or_insert(*place);
+            claim.position.get_or_insert(*place);
         }
         let Some(claim) = self.claim(ticket) else {
             return;
@@ -53,22 +53,19 @@ impl Queue {
             Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
             Ok(Reply::Waiting { line, .. }) => {
                 claim.stage = Stage::Waiting;
-                self.rooms.join(ticket, now, &line);
+                self.waiters.join(ticket, now, &line);
                 self.waits(id, &line);
             }
             Ok(Reply::Busy { line }) => {
-                self.forget(id);
                 let holder = Some(Box::new(line.holder()));
-                self.outcomes.push_back(Outcome::Busy { id, holder });
+                self.retire(Outcome::Busy { id, holder });
             }
             Ok(Reply::Differs { permits }) => {
-                self.forget(id);
-                let refused = Outcome::other_permits(id, ticket.terms.kind, permits);
-                self.outcomes.push_back(refused);
+                self.retire(Outcome::other_permits(id, ticket.terms.kind, permits));
             }
             Ok(_) => {
                 self.start_over(now, id);
-                self.retries.insert((now.after(PAUSE), id));
+                self.claims.schedule(now.after(PAUSE), id);
             }
             Err(Trouble::NotRun) => {
                 claim.stage = Stage::Unsent;
@@ -91,11 +88,11 @@ impl Queue {
         let (line, standings) = match result {
             Ok(Reply::Asked { line, standings }) => (line, standings),
             Ok(_) | Err(Trouble::NotRun) => {
-                self.rooms.answered(&tickets, now);
+                self.waiters.answered(&tickets, now);
                 return;
             }
             Err(trouble) => {
-                self.rooms.answered(&tickets, now.after(PAUSE));
+                self.waiters.answered(&tickets, now.after(PAUSE));
                 for ticket in tickets {
                     if let Some(claim) = self.asks(&ticket) {
                         claim.stage = Stage::Unsure;
@@ -107,8 +104,8 @@ impl Queue {
             }
         };
         if let Some(first) = tickets.first() {
-            let at = self.rooms.next(&first.terms.key, now, &line);
-            self.rooms.answered(&tickets, at);
+            let at = self.waiters.next(&first.terms.key, now, &line);
+            self.waiters.answered(&tickets, at);
         }
         for (ticket, standing) in tickets.into_iter().zip(standings) {
             let Some(claim) = self.asks(&ticket) else {
@@ -155,7 +152,7 @@ impl Queue {
             }
             (Stage::Held { .. }, Ok(Reply::Ours(true))) => self.renewed(id, at, ttl),
             (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
-            (Stage::Held { .. }, Err(trouble)) => self.outcomes.push_back(Outcome::RenewFailed {
+            (Stage::Held { .. }, Err(trouble)) => self.claims.report(Outcome::RenewFailed {
                 id,
                 cause: trouble.cause(),
             }),
@@ -199,7 +196,7 @@ impl Queue {
         }
         let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
         match result {
-            Ok(reply) => self.retire(id, Ok(matches!(reply, Reply::Ours(true)))),
+            Ok(reply) => self.released(id, Ok(matches!(reply, Reply::Ours(true)))),
             Err(Trouble::Never(cause)) => {
                 // The driver need not wait until somebody gives the right back.
                 let forbidden = match claim.stage {
@@ -207,13 +204,14 @@ impl Queue {
                     _ => now.after(ttl),
                 };
                 claim.forbidden.get_or_insert(forbidden);
-                self.tell(id, Err(cause));
+                let result = Err(cause);
+                self.claims.report(Outcome::Released { id, result });
                 let pause = LONG_PAUSE.min(ttl / 10);
-                self.retries.insert((now.after(pause), id));
+                self.claims.schedule(now.after(pause), id);
             }
             Err(Trouble::NotRun) => self.retry(now, id),
             Err(_) => {
-                self.retries.insert((now.after(PAUSE), id));
+                self.claims.schedule(now.after(PAUSE), id);
             }
         }
     }

@@ -7,7 +7,6 @@ use super::reports::Reports;
 use super::{Queue, Stage};
 use crate::backend::redis::protocol::call::{Sent, Ticket};
 use crate::backend::redis::protocol::inspection::{AskedBy, Inspect};
-use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
@@ -26,15 +25,9 @@ impl Queue {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let ticket = match self.tokens.next() {
-            Ok(token) => Ticket::new(token, terms),
-            Err(error) => {
-                let cause = Trouble::said(&format!("no random numbers: {error}")).cause();
-                self.outcomes.push_back(Outcome::Failed { id, cause });
-                return;
-            }
-        };
-        self.begin(now, Claim::new(ticket, now));
+        if let Some(token) = self.claims.fresh_token(id) {
+            self.begin(now, Claim::new(Ticket::new(token, terms), now));
+        }
     }
 
     pub(super) fn begin(&mut self, now: Moment, claim: Claim) {
@@ -54,14 +47,14 @@ impl Queue {
         }
         match self.claims.get_mut(&id) {
             Some(claim) if matches!(claim.stage, Stage::Chained { .. }) => {
-                self.retire(id, Ok(false));
+                self.released(id, Ok(false));
             }
             Some(claim) if claim.stage != Stage::Unsent => {
                 claim.leave(now);
-                self.rooms.leave(&claim.ticket.terms.key, id);
+                self.waiters.leave(&claim.ticket.terms.key, id);
                 self.retry(now, id);
             }
-            _ => self.retire(id, Ok(false)),
+            _ => self.released(id, Ok(false)),
         }
     }
 
@@ -74,7 +67,7 @@ impl Queue {
             None => self.send_renewal(now, ticket),
             Some(trouble) => {
                 let cause = trouble.cause();
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+                self.claims.report(Outcome::RenewFailed { id, cause });
             }
         }
     }
@@ -88,7 +81,7 @@ impl Queue {
                 claim.stage = claim.releasing(now);
                 self.retry(now, id);
             }
-            None => self.retire(id, Ok(false)),
+            None => self.released(id, Ok(false)),
         }
     }
 

@@ -22,12 +22,10 @@ pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     /// One of the tokens, which begin alike on all servers.
     token: Token,
-    /// Where it stands in each line.
-    pub(super) place: u64,
+    /// Its position in each queue.
+    pub(super) position: u64,
     pub(super) parts: Vec<Part>,
     pub(super) stage: Stage,
-    /// When it yields what it has, or looks again.
-    pub(super) due: Option<Moment>,
     /// How often it has yielded or looked again.
     pub(super) rounds: u32,
 }
@@ -63,7 +61,7 @@ pub(super) enum Part {
     Lost,
     /// It will never grant it.
     Failed,
-    /// It was told to let go: whether it was ours, or `None` before it has answered.
+    /// It was asked to let go: whether it was ours, or `None` before it has answered.
     Left(Option<Result<bool, Cause>>),
 }
 
@@ -91,16 +89,15 @@ impl Claim {
         now: Moment,
         terms: Arc<Terms>,
         token: Token,
-        place: u64,
+        position: u64,
         servers: usize,
     ) -> Self {
         Self {
             terms,
             token,
-            place,
+            position,
             parts: (0..servers).map(|_| Part::Asked(now)).collect(),
             stage: Stage::Acquiring,
-            due: None,
             rounds: 0,
         }
     }

@@ -1,4 +1,4 @@
-//! The places of newcomers, by a clock that the servers share.
+//! The positions of newcomers, by a clock that the servers share.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ pub(crate) fn ahead(shows: Duration, now: Moment) -> i64 {
     shows.saturating_sub_unsigned(now.as_nanos() / 1000)
 }
 
-/// What is known of the servers' clocks. The places of different processes follow the order
+/// What is known of the servers' clocks. The positions of different processes follow the order
 /// in which they came as long as a majority of these clocks agree.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// By how many µs each is ahead of ours.
     ahead: Vec<Option<i64>>,
-    /// The same of the machine's clock, which counts before any server has told.
+    /// The same of the machine's clock, which counts before any server has answered.
     machine: i64,
     last: u64,
 }
@@ -41,8 +41,8 @@ impl Clocks {
         }
     }
 
-    /// The place of somebody who comes now: in µs, and behind those who came before.
-    pub(super) fn place(&mut self, now: Moment) -> u64 {
+    /// The position of somebody who comes now: in µs, and behind those who came before.
+    pub(super) fn position(&mut self, now: Moment) -> u64 {
         let mut known: Vec<_> = self.ahead.iter().flatten().copied().collect();
         known.sort_unstable();
         let median = known.get(known.len() / 2).copied();
@@ -61,22 +61,26 @@ mod tests {
     fn one_clock_that_is_wrong_moves_nobody() {
         let mut clocks = Clocks::new(3, 5);
         let now = |micros: u64| Moment::from_nanos(micros * 1000);
-        assert_eq!(clocks.place(now(100)), 105, "nobody has told yet");
+        assert_eq!(clocks.position(now(100)), 105, "nobody has answered yet");
         for (server, ahead) in [1_000, 9_000_000, 1_002].into_iter().enumerate() {
             clocks.learn(server, ahead);
         }
-        assert_eq!(clocks.place(now(200)), 1_202);
-        assert_eq!(clocks.place(now(200)), 1_203, "no two have one place");
+        assert_eq!(clocks.position(now(200)), 1_202);
+        assert_eq!(clocks.position(now(200)), 1_203, "no two have one position");
     }
 
     #[test]
-    fn who_had_a_place_by_a_wrong_clock_gets_a_right_one_later() {
+    fn who_had_a_position_by_a_wrong_clock_gets_a_right_one_later() {
         let mut clocks = Clocks::new(3, 86_400_000_000);
         let now = Moment::from_nanos(100_000);
-        assert_eq!(clocks.place(now), 86_400_000_100, "by the machine's clock");
+        assert_eq!(
+            clocks.position(now),
+            86_400_000_100,
+            "by the machine's clock"
+        );
         for server in 0..2 {
             clocks.learn(server, 1_000);
         }
-        assert_eq!(clocks.place(now), 1_100, "by those of the servers");
+        assert_eq!(clocks.position(now), 1_100, "by those of the servers");
     }
 }

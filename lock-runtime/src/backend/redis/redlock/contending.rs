@@ -35,10 +35,10 @@ impl Coordinator {
             if is_try && named >= majority {
                 return self.busy(id);
             }
-            // One that tries once would be told that it is held.
+            // One that tries once would hear that it is held.
             if !is_try {
                 let holder = holder.cloned().map(Box::new);
-                self.outcomes.push_back(Outcome::Waiting { id, holder });
+                self.claims.report(Outcome::Waiting { id, holder });
             }
         }
         if partial > 0 || (is_try && short) {
@@ -74,24 +74,22 @@ impl Coordinator {
             }
             (false, kept) => kept.unwrap_or(now),
         };
-        if short && claim.due.is_some_and(|due| due <= at) {
-            return;
+        if short {
+            self.claims.schedule(at, id);
+        } else {
+            self.claims.reschedule(Some(at), id);
         }
-        if let Some(due) = claim.due.replace(at) {
-            self.agenda.remove(&(due, id));
-        }
-        self.agenda.insert((at, id));
     }
 
     pub(super) fn yield_all(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let place = claim.place;
+        let position = claim.position;
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Granted(_) = part {
                 *part = Part::Asked(now);
-                self.orders.push((server, Order::Yield { id, place }));
+                self.orders.push((server, Order::Yield { id, position }));
             }
         }
     }
@@ -99,7 +97,7 @@ impl Coordinator {
     /// Brings a majority to the largest of its fences, so that every later majority meets a
     /// server that has gone on from there.
     pub(super) fn number(&mut self, now: Moment, id: LeaseId) {
-        self.no_longer_due(id);
+        self.claims.reschedule(None, id);
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -117,7 +115,7 @@ impl Coordinator {
             let numbered = claim.grants().map(|(server, _)| server);
             let numbered = numbered.map(|server| (server, Order::Number { id, fence }));
             self.orders.extend(numbered);
-            return self.outcomes.push_back(Outcome::Granted {
+            return self.claims.report(Outcome::Granted {
                 id,
                 fence,
                 since,

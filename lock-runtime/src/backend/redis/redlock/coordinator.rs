@@ -1,17 +1,14 @@
 //! Decides by majority: which servers are asked for what, and what their answers mean for
 //! an acquisition. A state machine without I/O.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::claims::Claims;
 use crate::backend::redis::queue::order::Order;
-use crate::backend::token::Tokens;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::base::numbers::Numbered;
 use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms, Wait};
 
@@ -21,12 +18,9 @@ const LOOKS: u32 = 4;
 /// Everything that goes to the servers together.
 #[derive(Debug)]
 pub(crate) struct Coordinator {
-    pub(super) claims: Numbered<LeaseId, Claim>,
+    pub(super) claims: Claims<Claim>,
     pub(super) orders: Vec<(usize, Order)>,
-    pub(super) outcomes: VecDeque<Outcome>,
     pub(super) clocks: Clocks,
-    pub(super) agenda: BTreeSet<(Moment, LeaseId)>,
-    tokens: Tokens,
     pub(super) servers: usize,
 }
 
@@ -34,12 +28,9 @@ impl Coordinator {
     pub(crate) fn new(clocks: Clocks) -> Self {
         let servers = clocks.servers();
         Self {
-            claims: Numbered::default(),
+            claims: Claims::default(),
             orders: Vec::new(),
-            outcomes: VecDeque::new(),
             clocks,
-            agenda: BTreeSet::new(),
-            tokens: Tokens::default(),
             servers,
         }
     }
@@ -50,12 +41,12 @@ impl Coordinator {
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        self.outcomes.pop_front()
+        self.claims.next_outcome()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.agenda.first().map(|(at, _)| *at)
+        self.claims.next_wakeup()
     }
 
     /// The clock of a server is ahead of ours by so many µs.
@@ -104,10 +95,7 @@ impl Coordinator {
                 self.note(now, server, id, Part::Failed);
                 self.obstructed(id, cause, false);
             }
-            Outcome::Invalid { id, .. } => {
-                self.give_up(id);
-                self.outcomes.push_back(outcome);
-            }
+            Outcome::Invalid { .. } => self.give_up(outcome),
             Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
@@ -117,12 +105,10 @@ impl Coordinator {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Moment) {
-        while let Some(&(at, id)) = self.agenda.first().filter(|(at, _)| *at <= now) {
-            self.agenda.remove(&(at, id));
+        while let Some(id) = self.claims.due(now) {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
-            claim.due = None;
             claim.rounds += 1;
             if claim.terms.wait.is_try() && claim.rounds > LOOKS {
                 self.busy(id);
@@ -135,15 +121,11 @@ impl Coordinator {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        let token = match self.tokens.next() {
-            Ok(token) => token,
-            Err(error) => {
-                let cause = Trouble::said(&format!("no random numbers: {error}")).cause();
-                return self.outcomes.push_back(Outcome::Failed { id, cause });
-            }
+        let Some(token) = self.claims.fresh_token(id) else {
+            return;
         };
-        let place = self.clocks.place(now);
-        // One that tries once stands in the lines too, until it is known who has the lock.
+        let position = self.clocks.position(now);
+        // One that tries once waits in the queues too, until it is known who has the lock.
         let waits = if terms.wait.is_try() {
             Arc::new(Terms {
                 wait: Wait::Forever,
@@ -157,15 +139,15 @@ impl Coordinator {
             let order = Order::Acquire {
                 terms,
                 token,
-                place,
+                position,
             };
             self.orders.push((server, order));
         }
-        let claim = Claim::new(now, terms, token, place, self.servers);
+        let claim = Claim::new(now, terms, token, position, self.servers);
         self.claims.insert(id, claim);
     }
 
-    /// Notes where an acquisition stands on a server.
+    /// Notes the position of an acquisition on a server.
     pub(super) fn note(&mut self, now: Moment, server: usize, id: LeaseId, says: Part) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -193,11 +175,9 @@ impl Coordinator {
         let failed = claim.count(|it| matches!(it, Part::Failed));
         let troubled = claim.count(|it| matches!(it, Part::Trouble));
         if failed >= claim.minority() {
-            self.give_up(id);
-            self.outcomes.push_back(Outcome::Failed { id, cause });
+            self.give_up(Outcome::Failed { id, cause });
         } else if failed + troubled >= claim.minority() {
-            let trouble = Outcome::Trouble { id, cause, soon };
-            self.outcomes.push_back(trouble);
+            self.claims.report(Outcome::Trouble { id, cause, soon });
         }
     }
 
@@ -205,20 +185,14 @@ impl Coordinator {
     pub(super) fn busy(&mut self, id: LeaseId) {
         let claim = self.claims.get(&id);
         let holder = claim.and_then(|it| it.holder().0.cloned().map(Box::new));
-        self.give_up(id);
-        self.outcomes.push_back(Outcome::Busy { id, holder });
+        self.give_up(Outcome::Busy { id, holder });
     }
 
-    /// Ends an acquisition of which the driver hears no more.
-    fn give_up(&mut self, id: LeaseId) {
-        self.leave(id, None);
-        self.claims.remove(&id);
-    }
-
-    pub(super) fn no_longer_due(&mut self, id: LeaseId) {
-        let claim = self.claims.get_mut(&id);
-        if let Some(due) = claim.and_then(|claim| claim.due.take()) {
-            self.agenda.remove(&(due, id));
+    /// Ends an acquisition with this outcome; the servers are still to hear of it.
+    fn give_up(&mut self, outcome: Outcome) {
+        if let Some(id) = outcome.ended() {
+            self.leave(id, None);
         }
+        self.claims.retire(outcome);
     }
 }

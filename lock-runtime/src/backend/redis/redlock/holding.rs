@@ -113,7 +113,7 @@ impl Coordinator {
             return;
         };
         if claim.denied() >= claim.minority() {
-            return self.outcomes.push_back(Outcome::NotHeld { id });
+            return self.claims.report(Outcome::NotHeld { id });
         }
         let (majority, last) = (claim.majority(), claim.last_of_majority(now, 0));
         let Stage::Held { renewing, .. } = &mut claim.stage else {
@@ -129,19 +129,19 @@ impl Coordinator {
             Some(last) if renewed => {
                 *renewing = None;
                 let (since, ttl) = (last.since, last.ttl);
-                self.outcomes.push_back(Outcome::Renewed { id, since, ttl });
+                self.claims.report(Outcome::Renewed { id, since, ttl });
                 self.rejoin(now, id);
             }
             _ if !claim.parts.iter().any(asked) => {
                 *renewing = None;
                 let cause = cause.unwrap_or_else(|| Claim::too_few().cause());
-                self.outcomes.push_back(Outcome::RenewFailed { id, cause });
+                self.claims.report(Outcome::RenewFailed { id, cause });
             }
             _ => {}
         }
     }
 
-    /// Stands in line again where the lock was lost, as a server does that was restarted.
+    /// Waits in the queue again where the lock was lost, as a server does that was restarted.
     fn rejoin(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -149,8 +149,8 @@ impl Coordinator {
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Lost = part {
                 *part = Part::Asked(now);
-                let place = self.clocks.place(now);
-                self.orders.push((server, Order::Yield { id, place }));
+                let position = self.clocks.position(now);
+                self.orders.push((server, Order::Yield { id, position }));
             }
         }
     }
@@ -158,35 +158,35 @@ impl Coordinator {
     fn yield_part(&mut self, now: Moment, server: usize, id: LeaseId) {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.parts[server] = Part::Asked(now);
-            let place = claim.place;
-            self.orders.push((server, Order::Yield { id, place }));
+            let position = claim.position;
+            self.orders.push((server, Order::Yield { id, position }));
         }
     }
 
     pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
-        let rests = self.claims.get(&id).map(|claim| match claim.stage {
+        let cools_until = self.claims.get(&id).map(|claim| match claim.stage {
             Stage::Held { granted, .. } => now.after(claim.terms.rest(granted, now)),
             _ => now,
         });
-        self.leave(id, rests);
+        self.leave(id, cools_until);
     }
 
     /// Tells all servers that nobody wants it any more.
-    pub(super) fn leave(&mut self, id: LeaseId, rests: Option<Moment>) {
-        self.no_longer_due(id);
+    pub(super) fn leave(&mut self, id: LeaseId, cools_until: Option<Moment>) {
+        self.claims.reschedule(None, id);
         let Some(claim) = self.claims.get_mut(&id) else {
             let result = Ok(false);
-            return self.outcomes.push_back(Outcome::Released { id, result });
+            return self.claims.report(Outcome::Released { id, result });
         };
         claim.stage = Stage::Leaving;
         for (server, part) in claim.parts.iter_mut().enumerate() {
-            let order = match (&part, rests) {
+            let order = match (&part, cools_until) {
                 // The server's queue has ended it.
                 (Part::Failed, _) => {
                     *part = Part::Left(Some(Ok(false)));
                     continue;
                 }
-                (Part::Granted(_), Some(rests)) => Order::Release { id, rests },
+                (Part::Granted(_), Some(cools_until)) => Order::Release { id, cools_until },
                 _ => Order::Plain(Request::Abandon(id)),
             };
             *part = Part::Left(None);
@@ -202,8 +202,7 @@ impl Coordinator {
             *answer = Some(result);
         }
         if let Some(result) = claim.ending() {
-            self.claims.remove(&id);
-            self.outcomes.push_back(Outcome::Released { id, result });
+            self.claims.retire(Outcome::Released { id, result });
         }
     }
 }

@@ -42,13 +42,13 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
         holders.iter().any(|it| Token::family(&it.id) == family)
     };
     let without_holders = all.into_iter().map(|mut status| {
-        let before = status.line.len();
-        status.line.retain(|waiter| !holds(&waiter.id));
-        status.waiters -= before - status.line.len();
+        let before = status.waiters.len();
+        status.waiters.retain(|waiter| !holds(&waiter.id));
+        status.waiting -= before - status.waiters.len();
         status
     });
     let mut queues: Vec<_> = without_holders.collect();
-    queues.sort_by_key(|it| std::cmp::Reverse(it.waiters));
+    queues.sort_by_key(|it| std::cmp::Reverse(it.waiting));
     let last = queues.len().checked_sub(1)?;
     let queue = queues.swap_remove(last.min(sight.majority - 1));
     Some(Status { holders, ..queue })
@@ -77,7 +77,7 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
     let mut seen: Vec<_> = same.iter().map(|it| &it.holders[..]).collect();
     seen.resize(answered, &[]);
     let holders = holders(&seen, sight);
-    let fullest = same.iter().max_by_key(|it| it.waiters)?;
+    let fullest = same.iter().max_by_key(|it| it.waiting)?;
     let crowded = same.iter().map(|it| it.held_by - it.holders.len()).max()?;
     let summary = Summary {
         kind: same
@@ -88,7 +88,7 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
         holders,
         ..fullest.clone()
     };
-    (summary.held_by > 0 || summary.waiters > 0).then_some(summary)
+    (summary.held_by > 0 || summary.waiting > 0).then_some(summary)
 }
 
 /// Reached when a majority is, as fast as that, and grants when a majority does.
@@ -143,7 +143,7 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
     Holder {
         remaining,
         since: group.iter().filter_map(|it| it.since).max(),
-        fence: group.iter().find_map(|it| it.fence),
+        fencing_token: group.iter().find_map(|it| it.fencing_token),
         servers: Some(group.len()),
         ..group[0].clone()
     }

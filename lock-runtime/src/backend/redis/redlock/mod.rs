@@ -18,11 +18,12 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use super::Redis;
-use super::connected::{connect_failed, in_time, late};
+use super::connected::connect_failed;
 use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
 use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
+use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::error::LockError;
@@ -51,7 +52,7 @@ impl Redlock {
     /// it works.
     pub(super) async fn connect(setup: &Setup, all: &Servers) -> Result<Self, LockError> {
         let name = Arc::from(all.to_string());
-        // One channel on all servers, so that those with the same place stand in the same
+        // One channel on all servers, so that those with the same position are in the same
         // order everywhere.
         let names = KeyNames::of_pool(setup, Layout::Shared)
             .map_err(|error| LockError::unavailable_at(&name, error))?;
@@ -78,7 +79,9 @@ impl Redlock {
         let up = poll_fn(|cx| this.poll_up(cx, majority, &mut last));
         if let Err(failed) = in_time(setup, up).await {
             let last = || last.into_iter().flatten().next();
-            let trouble = failed.or_else(last).unwrap_or_else(|| late(setup));
+            let trouble = failed
+                .or_else(last)
+                .unwrap_or_else(|| Trouble::said(&late(setup)));
             return Err(connect_failed(&trouble, &name, all.database()));
         }
         let all = this.servers.len();
@@ -122,14 +125,14 @@ impl Redlock {
         let mut heard = false;
         for (number, server) in self.servers.iter_mut().enumerate() {
             while let Poll::Ready(outcome) = server.poll_outcome(cx) {
-                if let Some(ahead) = server.clock_ahead() {
-                    self.coordinator.learn(number, ahead);
+                if let Some((shows, at)) = server.clock() {
+                    self.coordinator.learn(number, ahead(shows, at));
                 }
                 self.coordinator.settle(self.clock.now(), number, outcome);
                 heard = true;
             }
-            if let Some(ahead) = server.clock_ahead() {
-                self.coordinator.learn(number, ahead);
+            if let Some((shows, at)) = server.clock() {
+                self.coordinator.learn(number, ahead(shows, at));
             }
         }
         heard

@@ -4,11 +4,11 @@ use std::fmt;
 
 use redis::RedisConnectionInfo;
 
-use crate::backend::redis::address::{Address, DEFAULT_PORT, Login, Place, database};
+use crate::backend::redis::address::{Address, DEFAULT_PORT, Login, database};
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::transport::stream::Route;
 use crate::backend::redis::transport::way::Way;
 use crate::backend::setup::Setup;
+use crate::backend::transport::endpoint::{Endpoint, Route};
 use crate::types::authority::Authority;
 use crate::types::error::LockError;
 use crate::types::url::Url;
@@ -31,7 +31,7 @@ impl Servers {
         let database = database(path).map_err(|wrong| url.broken(wrong))?;
         let hosts = authority.hosts.into_iter();
         let servers = hosts.map(|host| Address {
-            place: Place::at(host, encrypted),
+            endpoint: Endpoint::Tcp { host, encrypted },
             login: login.clone(),
             database,
             layout: Layout::Shared,
@@ -48,18 +48,18 @@ impl Servers {
                  `redis://`"
             ));
         }
-        for (number, Address { place, .. }) in servers.iter().enumerate() {
-            if servers[..number].iter().any(|it| it.place == *place) {
+        for (number, Address { endpoint, .. }) in servers.iter().enumerate() {
+            if servers[..number].iter().any(|it| it.endpoint == *endpoint) {
                 return Err(format!(
-                    "it names {place} twice, but a server has one vote in Redlock"
+                    "it names {endpoint} twice, but a server has one vote in Redlock"
                 ));
             }
         }
         Ok(Self(servers))
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
-        self.0.iter().map(|server| &server.place)
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        self.0.iter().map(|server| &server.endpoint)
     }
 
     /// One of the databases, of which errors speak.
@@ -70,7 +70,7 @@ impl Servers {
     /// The way to each of them, and what a connection begins with.
     pub(super) fn ways(&self, setup: &Setup) -> impl Iterator<Item = (Way, RedisConnectionInfo)> {
         self.0.iter().map(|server| {
-            let way = Way::Known(Route::new(&server.place, setup));
+            let way = Way::Known(Route::new(server.endpoint.clone(), setup));
             (way, server.login.to(server.database))
         })
     }
@@ -80,9 +80,9 @@ impl Servers {
 impl fmt::Display for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Redlock on")?;
-        for (number, place) in self.places().enumerate() {
+        for (number, endpoint) in self.endpoints().enumerate() {
             let comma = if number > 0 { "," } else { "" };
-            write!(f, "{comma} {place}")?;
+            write!(f, "{comma} {endpoint}")?;
         }
         Ok(())
     }
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn a_url_names_servers_user_and_database() {
         let servers = read("redis+redlock://me:p%40@a,b:1,[::1]:2/7").expect("a URL");
-        let places: Vec<_> = servers.places().map(Place::to_string).collect();
-        assert_eq!(places, ["a:6379", "b:1", "[::1]:2"]);
+        let endpoints: Vec<_> = servers.endpoints().map(Endpoint::to_string).collect();
+        assert_eq!(endpoints, ["a:6379", "b:1", "[::1]:2"]);
         for server in &servers.0 {
             assert_eq!(server.login.password.as_deref(), Some("p@"));
             assert_eq!(server.database, 7);

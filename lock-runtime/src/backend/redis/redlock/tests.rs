@@ -115,7 +115,7 @@ fn servers_that_do_not_answer_count_as_against_it() {
 }
 
 #[test]
-fn what_is_too_little_is_yielded_with_the_same_place() {
+fn what_is_too_little_is_yielded_with_the_same_position() {
     let mut coordinator = Coordinator::new(Clocks::new(5, 0));
     let terms = Terms::of(ID, "k", TTL);
     coordinator.submit(at(0), Request::Acquire(terms.into()));
@@ -123,7 +123,7 @@ fn what_is_too_little_is_yielded_with_the_same_place() {
         .orders()
         .into_iter()
         .find_map(|(_, it)| match it {
-            Order::Acquire { place, .. } => Some(place),
+            Order::Acquire { position, .. } => Some(position),
             _ => None,
         });
     for server in 0..2 {
@@ -141,7 +141,7 @@ fn what_is_too_little_is_yielded_with_the_same_place() {
         .orders()
         .into_iter()
         .map(|(server, it)| match it {
-            Order::Yield { place, .. } => (server, Some(place)),
+            Order::Yield { position, .. } => (server, Some(position)),
             other => panic!("{other:?}"),
         });
     assert_eq!(yields.collect::<Vec<_>>(), [(0, first), (1, first)]);

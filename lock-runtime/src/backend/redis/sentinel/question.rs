@@ -1,7 +1,6 @@
 //! What one sentinel is asked, and what it answers.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::io;
 
 use redis::aio::MultiplexedConnection;
@@ -10,7 +9,8 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use crate::backend::redis::transport::stream::Route;
+use crate::backend::redis::opening::{self, Io};
+use crate::backend::transport::endpoint::Route;
 use crate::types::authority::Host;
 
 /// The server that a sentinel names.
@@ -23,7 +23,6 @@ pub(crate) struct Master {
 
 /// One sentinel, and how to reach it.
 pub(super) struct Sentinel {
-    pub(super) host: Host,
     pub(super) route: Route,
     pub(super) login: RedisConnectionInfo,
 }
@@ -34,16 +33,9 @@ impl Sentinel {
     pub(super) async fn open(
         &self,
         pushes: mpsc::UnboundedSender<PushInfo>,
-    ) -> RedisResult<(
-        MultiplexedConnection,
-        impl Future<Output = ()> + Send + 'static,
-    )> {
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_connection_timeout(None)
-            .set_push_sender(pushes);
-        let stream = self.route.open().await?;
-        MultiplexedConnection::new_with_config(&self.login, stream, config).await
+    ) -> RedisResult<(MultiplexedConnection, Io)> {
+        let config = AsyncConnectionConfig::new().set_push_sender(pushes);
+        opening::open(&self.route, &self.login, config).await
     }
 
     /// Connects and asks once.
@@ -83,6 +75,6 @@ pub(super) async fn master(
     }))
 }
 
-pub(super) fn closed() -> redis::RedisError {
+fn closed() -> redis::RedisError {
     io::Error::other("the sentinel closed the connection").into()
 }

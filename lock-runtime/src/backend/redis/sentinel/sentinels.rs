@@ -12,13 +12,11 @@ use tokio::time::{self, timeout_at};
 use super::question::{Master, Sentinel};
 use super::service::Service;
 use super::words::Words;
-use crate::backend::redis::address::Place;
+use crate::backend::redis::opening::distrust;
 use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
-use crate::backend::redis::transport::stream::Route;
-#[cfg(feature = "tls")]
-use crate::backend::redis::transport::stream::distrust;
 use crate::backend::setup::Setup;
-use crate::types::authority::Host;
+use crate::backend::transport::backoff::first_attempt;
+use crate::backend::transport::endpoint::{Endpoint, Route};
 
 /// How long the others have, once one sentinel has named a master: the first may be the
 /// one that has not heard of the latest failover.
@@ -35,9 +33,8 @@ pub(crate) struct Sentinels {
 
 impl Sentinels {
     pub(crate) fn new(service: &Service, setup: &Setup) -> Self {
-        let sentinel = |host: &Host| Sentinel {
-            host: host.clone(),
-            route: Route::new(&Place::at(host.clone(), service.encrypted), setup),
+        let sentinel = |host| Sentinel {
+            route: Route::tcp(host, service.encrypted, setup),
             login: service.sentinel_login.to(0),
         };
         Self {
@@ -45,7 +42,7 @@ impl Sentinels {
             all: service.sentinels.iter().map(sentinel).collect(),
             words: Mutex::new(Words::new(Instant::now(), service.sentinels.len())),
             // The other half is for the master.
-            timeout: setup.connect_timeout / 10,
+            timeout: first_attempt(setup.connect_timeout) / 2,
         }
     }
 
@@ -69,7 +66,7 @@ impl Sentinels {
         let silent = || Trouble::said("no sentinel names a master any more");
         // One that was slow this time may have known better before.
         let master = self.master().ok_or_else(silent)?;
-        let route = self.all[0].route.to(&master.host);
+        let route = self.all[0].route.to(master.host.clone());
         Ok((master, route))
     }
 
@@ -82,14 +79,14 @@ impl Sentinels {
         }
         let mut refusals: Vec<_> = self.all.iter().map(|_| Refusal::Silent).collect();
         let mut is_named = false;
-        let mut patience = time::Instant::now() + self.timeout;
-        while let Ok(Some(answered)) = timeout_at(patience, asked.join_next()).await {
+        let mut answer_by = time::Instant::now() + self.timeout;
+        while let Ok(Some(answered)) = timeout_at(answer_by, asked.join_next()).await {
             let Ok((number, answer)) = answered else {
                 continue;
             };
             match answer {
                 Ok(Some(master)) => {
-                    patience = patience.min(time::Instant::now() + LINGER);
+                    answer_by = answer_by.min(time::Instant::now() + LINGER);
                     self.said(number, Some(master));
                     is_named = true;
                 }
@@ -109,10 +106,10 @@ impl Sentinels {
     fn no_master(&self, refusals: Vec<Refusal>) -> Trouble {
         let for_good = |it: &Refusal| matches!(it, Refusal::Unknown | Refusal::Forbidden(_));
         let for_good = refusals.iter().all(for_good);
-        let hosts = self.all.iter().map(|it| it.host.clone());
+        let endpoints = self.all.iter().map(|it| it.route.endpoint.clone());
         let cause = Arc::new(NoMaster {
             service: self.service.clone(),
-            refusals: hosts.zip(refusals).collect(),
+            refusals: endpoints.zip(refusals).collect(),
         });
         if for_good {
             Trouble::Never(cause)
@@ -133,7 +130,6 @@ enum Refusal {
 
 impl Refusal {
     fn of(error: &RedisError) -> Self {
-        #[cfg(feature = "tls")]
         if let Some(distrust) = distrust(error) {
             return Self::Forbidden(distrust.to_string());
         }
@@ -159,7 +155,7 @@ impl fmt::Display for Refusal {
 #[derive(Debug)]
 pub(crate) struct NoMaster {
     service: String,
-    refusals: Vec<(Host, Refusal)>,
+    refusals: Vec<(Endpoint, Refusal)>,
 }
 
 impl NoMaster {
@@ -173,9 +169,9 @@ impl NoMaster {
 impl fmt::Display for NoMaster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no sentinel names a master of `{}`", self.service)?;
-        for (number, (host, why)) in self.refusals.iter().enumerate() {
+        for (number, (endpoint, why)) in self.refusals.iter().enumerate() {
             let mark = if number == 0 { ":" } else { ";" };
-            write!(f, "{mark} {host}: {why}")?;
+            write!(f, "{mark} {endpoint}: {why}")?;
         }
         Ok(())
     }

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use redis::RedisResult;
+use redis::aio::MultiplexedConnection;
+use redis::{PushInfo, RedisResult};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::question::{Master, closed, master};
+use super::question::{Master, master};
 use super::sentinels::Sentinels;
+use crate::backend::transport::backoff::Backoff;
 
 /// How often a sentinel is asked even if it says nothing: its connection may be dead, or
 /// the user may have no right to listen.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// The pause before a sentinel is connected to again.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// A connection to each sentinel. They end when it is dropped.
 pub(crate) struct Watch {
@@ -41,13 +41,7 @@ impl Watch {
         let mut listeners = JoinSet::new();
         for number in 0..sentinels.all.len() {
             let (sentinels, sender) = (Arc::clone(sentinels), sender.clone());
-            listeners.spawn(async move {
-                loop {
-                    // A sentinel that is gone is asked by nobody until it is back.
-                    let _ = listen(&sentinels, number, &sender).await;
-                    sleep(PAUSE).await;
-                }
-            });
+            listeners.spawn(async move { follow(&sentinels, number, &sender).await });
         }
         Self {
             _listeners: listeners,
@@ -67,30 +61,45 @@ impl Watch {
     }
 }
 
-/// Notes whom a sentinel names as the master, now and after every failover, while the
+/// Listens to a sentinel, and connects again when it is back: it is asked by nobody meanwhile.
+async fn follow(sentinels: &Sentinels, number: usize, sender: &mpsc::Sender<()>) {
+    let mut backoff = Backoff::new(1);
+    loop {
+        let (pushes, messages) = mpsc::unbounded_channel();
+        let opening = sentinels.all[number].open(pushes);
+        let pause = if let Ok((connection, io)) = in_time(sentinels, opening).await {
+            let opened = Instant::now();
+            let said = |master| {
+                sentinels.said(number, master);
+                let _ = sender.try_send(());
+                backoff.worked();
+            };
+            tokio::select! {
+                _ = listen(sentinels, connection, messages, said) => {}
+                () = io => {}
+            }
+            backoff.broken(opened.elapsed())
+        } else {
+            backoff.failed()
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Hears whom a sentinel names as the master, now and after every failover, while the
 /// connection lasts.
 async fn listen(
     sentinels: &Sentinels,
-    number: usize,
-    sender: &mpsc::Sender<()>,
+    mut connection: MultiplexedConnection,
+    mut messages: mpsc::UnboundedReceiver<PushInfo>,
+    mut said: impl FnMut(Option<Master>),
 ) -> RedisResult<()> {
-    let (pushes, mut messages) = mpsc::unbounded_channel();
-    let opening = sentinels.all[number].open(pushes);
-    let (mut connection, io) = in_time(sentinels, opening).await?;
-    let listening = async {
-        // Where that is forbidden, the questions find it out.
-        let _ = in_time(sentinels, connection.subscribe("+switch-master")).await;
-        loop {
-            let asked = master(&mut connection, &sentinels.service);
-            let named = in_time(sentinels, asked).await?;
-            sentinels.said(number, named);
-            let _ = sender.try_send(());
-            let _ = timeout(ASK_EVERY, messages.recv()).await;
-        }
-    };
-    tokio::select! {
-        ended = listening => ended,
-        () = io => Err(closed()),
+    // Where that is forbidden, the questions find it out.
+    let _ = in_time(sentinels, connection.subscribe("+switch-master")).await;
+    loop {
+        let asked = master(&mut connection, &sentinels.service);
+        said(in_time(sentinels, asked).await?);
+        let _ = timeout(ASK_EVERY, messages.recv()).await;
     }
 }
 

@@ -1,6 +1,5 @@
 //! Opens one connection, and prepares it for its first acquire.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,17 +13,15 @@ use tokio::sync::mpsc;
 use super::prepare::{Identity, demand_master, demand_same, node, prepare};
 use super::quarantine::{self, Standing};
 use super::replicas;
-use super::stream::Route;
-#[cfg(feature = "tls")]
-use super::stream::distrust;
 use super::way::Way;
-use super::wire::Io;
+use crate::backend::redis::opening::{self, Io, closed, distrust};
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
+use crate::backend::transport::endpoint::Route;
+use crate::backend::transport::logins::Logins;
 use crate::types::authority::Host;
-use crate::types::credentials::Provider;
 use crate::types::error::Cause;
 
 /// How many pipelines may wait to be written.
@@ -60,6 +57,8 @@ pub(crate) struct Caller {
     pub(crate) old: Option<Identity>,
     /// Whether there was one, and so enough replicas.
     pub(crate) proven: bool,
+    /// How long the attempt may take.
+    pub(crate) timeout: Duration,
 }
 
 /// An event that a connection reports by itself.
@@ -82,8 +81,8 @@ pub(crate) enum PushEvent {
 pub(crate) struct Dialer {
     way: Way,
     login: RedisConnectionInfo,
-    pub(super) provider: Option<Provider>,
-    timeout: Duration,
+    pub(super) logins: Logins,
+    pub(super) connect_timeout: Duration,
     /// How many replicas have to have what counts.
     pub(super) replicas: usize,
     /// The longest lease of a server that may have forgotten some.
@@ -102,9 +101,8 @@ impl Dialer {
         Self {
             way,
             login,
-            provider: setup.credentials.clone(),
-            // The time allows several attempts.
-            timeout: setup.connect_timeout / 5,
+            logins: Logins::new(None, setup),
+            connect_timeout: setup.connect_timeout,
             replicas: setup.replicas,
             quarantine: setup.quarantine,
             pushes,
@@ -142,7 +140,7 @@ impl Dialer {
     pub(crate) async fn open(self, caller: &Caller) -> Result<Opened, Trouble> {
         match self.open_once(caller).await {
             // The password may have changed since it was asked for.
-            Err(Trouble::Never(cause)) if self.provider.is_some() && is_wrong_password(&cause) => {
+            Err(Trouble::Never(cause)) if self.logins.may_change() && is_wrong_password(&cause) => {
                 self.open_once(caller).await
             }
             result => result,
@@ -152,7 +150,7 @@ impl Dialer {
     async fn open_once(&self, caller: &Caller) -> Result<Opened, Trouble> {
         let (login, expires_in) = self.login().await?;
         let opening = self.open_unbounded(&login, caller);
-        match tokio::time::timeout(self.timeout, opening).await {
+        match tokio::time::timeout(caller.timeout, opening).await {
             Ok(Ok(opened)) => Ok(Opened {
                 expires_in,
                 ..opened
@@ -165,10 +163,10 @@ impl Dialer {
     /// Who asks, and for how long that is valid.
     async fn login(&self) -> Result<(RedisConnectionInfo, Option<Duration>), Trouble> {
         let login = self.login.clone();
-        let Some(provider) = &self.provider else {
+        let latest = self.logins.latest().await.map_err(Trouble::NotNow)?;
+        let Some(credentials) = latest else {
             return Ok((login, None));
         };
-        let credentials = provider.ask().await.map_err(Trouble::NotNow)?;
         let login = login.set_password(&credentials.password);
         let login = match &credentials.user {
             Some(user) => login.set_username(user),
@@ -195,7 +193,9 @@ impl Dialer {
             opened.quarantine = left;
         }
         if self.replicas > 0 {
-            let mut replicas = replicas::open(&route, login).await.map_err(trouble)?;
+            let config = AsyncConnectionConfig::new();
+            let opening = opening::open(&route, login, config);
+            let mut replicas = opening.await.map_err(trouble)?;
             if let Some(ours) = &opened.identity {
                 let (connection, io) = &mut replicas;
                 let same = tokio::select! {
@@ -221,8 +221,6 @@ impl Dialer {
         let pushes = self.pushes.clone();
         let (number, generation) = (caller.number, caller.generation);
         let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_connection_timeout(None)
             .set_pipeline_buffer_size(PIPELINES)
             .set_push_sender(move |push: PushInfo| match event(push) {
                 Some(event) => pushes.send(Push {
@@ -232,10 +230,7 @@ impl Dialer {
                 }),
                 None => Ok(()),
             });
-        let stream = route.open().await?;
-        let (mut connection, io) =
-            MultiplexedConnection::new_with_config(login, stream, config).await?;
-        let mut io: Io = Box::pin(io);
+        let (mut connection, mut io) = opening::open(route, login, config).await?;
         let preparing = async {
             if self.way.may_change() {
                 demand_master(&mut connection).await?;
@@ -275,7 +270,6 @@ fn is_wrong_password(cause: &Cause) -> bool {
 }
 
 fn trouble(error: RedisError, names: &KeyNames) -> Trouble {
-    #[cfg(feature = "tls")]
     if let Some(distrust) = distrust(&error) {
         return Trouble::Never(Arc::new(distrust));
     }
@@ -291,9 +285,4 @@ fn event(push: PushInfo) -> Option<PushEvent> {
         PushKind::Disconnection => Some(PushEvent::Disconnected),
         _ => None,
     }
-}
-
-/// For a connection that ended without an error of its own.
-pub(crate) fn closed() -> RedisError {
-    io::Error::other("the server closed the connection").into()
 }

@@ -8,15 +8,13 @@ mod others;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use self::doubts::{Doubts, Question};
+use super::call_source::CallSource;
 use super::connect::{Dialer, Opened};
-use super::desk::Desk;
 use super::login::Login;
 use super::prepare::Identity;
 use super::quarantine::Standing;
@@ -29,6 +27,7 @@ use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::sentinel::Master;
+use crate::backend::transport::connection::Connection;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
 use crate::types::error::Cause;
@@ -36,18 +35,13 @@ use crate::types::health::LastError;
 
 /// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const GRACE: Duration = Duration::from_millis(20);
-
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A connection, or the attempts to open one, and everything that goes over it.
 pub(crate) struct Link<D = Queue> {
     pub(crate) queue: D,
-    number: usize,
+    connection: Connection<Result<Opened, Trouble>, Up>,
     names: Arc<KeyNames>,
     dialer: Dialer,
-    state: State,
     /// How many connections there have been. Pushes of earlier ones are ignored.
     generation: u64,
     /// Whether the last one has ended already.
@@ -57,52 +51,28 @@ pub(crate) struct Link<D = Queue> {
     proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
-    /// By how many µs the server's clock was ahead of ours when it opened.
-    clock_ahead: Option<i64>,
+    /// What the server's clock showed, since 1970, and when.
+    clock: Option<(Duration, Moment)>,
     /// The server of this one, or of the last one, if sentinels have named it.
     master: Option<Master>,
     /// The server that sentinels named last.
     named: Option<Host>,
-    /// When this one, or the last one, was opened.
-    opened: Moment,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
-    last_answer: Moment,
-    /// A last chance for an answer that has arrived but has not been read: the whole
-    /// process may have been stopped.
-    grace: Option<Moment>,
-    /// How long the next attempt waits at the least. Work that succeeds makes it short again:
-    /// a server may accept connections, and refuse all that is asked on them.
-    pause: Duration,
     /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
-    last_error: Option<LastError>,
     /// Whether the next calls are sent one by one, to find the one that is refused.
     apart: bool,
     role: Question,
 }
 
-enum State {
-    Down {
-        until: Moment,
-    },
-    Connecting(Boxed<Result<Opened, Trouble>>),
-    Up {
-        wire: Wire,
-        /// Who confirms what has been said on the wire, if somebody has to.
-        replicas: Option<Box<Replicas>>,
-        /// What the server is, where it has to be the same still when it grants something.
-        standing: Option<Standing>,
-    },
-}
-
-impl State {
-    fn standing(&self) -> Option<&Standing> {
-        match self {
-            Self::Up { standing, .. } => standing.as_ref(),
-            _ => None,
-        }
-    }
+/// What belongs to an open connection.
+struct Up {
+    wire: Wire,
+    /// Who confirms what has been said on the wire, if somebody has to.
+    replicas: Option<Replicas>,
+    /// What the server is, where it has to be the same still when it grants something.
+    standing: Option<Standing>,
 }
 
 /// A pipeline whose answers have not all come in.
@@ -115,7 +85,7 @@ struct InFlight {
     answers: Answers,
 }
 
-impl<D: Desk> Link<D> {
+impl<D: CallSource> Link<D> {
     pub(crate) fn new(
         number: usize,
         queue: D,
@@ -125,36 +95,31 @@ impl<D: Desk> Link<D> {
     ) -> Self {
         Self {
             queue,
-            login: Login::new(None, now, None),
-            number,
+            connection: Connection::new(number, 1, now),
+            login: Login::new(dialer.logins.clone(), now, None),
             names: Arc::new(names),
             role: Question::of_role(&dialer),
             dialer,
-            state: State::Down { until: now },
             generation: 0,
             ended: false,
             proven: false,
             identity: None,
-            clock_ahead: None,
+            clock: None,
             master: None,
             named: None,
-            opened: now,
             in_flight: VecDeque::new(),
-            last_answer: now,
-            grace: None,
-            pause: FIRST_PAUSE,
             forgotten: Vec::new(),
-            last_error: None,
             apart: false,
         }
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up { .. })
+        self.connection.is_up()
     }
 
-    pub(crate) fn clock_ahead(&self) -> Option<i64> {
-        self.clock_ahead
+    /// What the server's clock showed, since 1970, and when.
+    pub(crate) fn clock(&self) -> Option<(Duration, Moment)> {
+        self.clock
     }
 
     /// Whether it is open and few pipelines are in flight.
@@ -169,14 +134,14 @@ impl<D: Desk> Link<D> {
 
     /// What went wrong last.
     pub(crate) fn last_error(&self) -> Option<LastError> {
-        self.last_error.clone()
+        self.connection.last_error.clone()
     }
 
     /// Writes what was sent and reads what has come in.
     pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        if let State::Up { wire, replicas, .. } = &mut self.state {
-            wire.poll(cx);
-            if let Some(replicas) = replicas {
+        if let Some(up) = self.connection.up_mut() {
+            up.wire.poll(cx);
+            if let Some(replicas) = &mut up.replicas {
                 replicas.poll_io(cx);
             }
         }
@@ -185,7 +150,7 @@ impl<D: Desk> Link<D> {
     /// Takes the calls of the queue, which the next [`poll_io`](Self::poll_io) writes;
     /// `false` if there were none.
     pub(crate) fn flush(&mut self, now: Moment) -> bool {
-        let State::Up { wire, standing, .. } = &self.state else {
+        let Some(up) = self.connection.up() else {
             return false;
         };
         let login = self.login.take_sent();
@@ -203,9 +168,9 @@ impl<D: Desk> Link<D> {
             self.names.together()
         };
         let (mut pipeline, aside) = batch::pipeline(&sent, &self.names, &self.forgotten, together);
-        let doubts = Doubts::ask(&sent, standing.as_ref(), self.role, &mut pipeline);
+        let doubts = Doubts::ask(&sent, up.standing.as_ref(), self.role, &mut pipeline);
         self.forgotten.clear();
-        let answers = wire.send(pipeline, aside);
+        let answers = up.wire.send(pipeline, aside);
         self.in_flight.push_back(InFlight {
             sent,
             together,
@@ -219,33 +184,20 @@ impl<D: Desk> Link<D> {
 
     /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        let dial = match self.state {
-            State::Down { until } => Some(until),
-            _ => None,
-        };
+        let connection = self.connection.next_wakeup(self.answer_by());
         let login = self.login.next_wakeup().filter(|_| self.is_up());
-        let all = [dial, login, self.silent_at(), self.queue.next_wakeup()];
+        let all = [connection, login, self.queue.next_wakeup()];
         all.into_iter().flatten().min()
     }
 
-    /// When the connection counts as broken if nothing arrives until then. A server
-    /// that still answers earlier calls is slow, not silent.
-    fn silent_at(&self) -> Option<Moment> {
+    /// Until when an answer must come in.
+    fn answer_by(&self) -> Option<Moment> {
         // Answers come in order: one that is late holds up all that follow.
-        let due = |it: &InFlight| it.at.max(self.last_answer).after(it.timeout);
+        let due = |it: &InFlight| self.connection.silence.limit(it.at, it.timeout);
         let server = self.in_flight.iter().map(due).min();
-        let replicas = match &self.state {
-            State::Up { replicas, .. } => replicas.as_ref().and_then(|it| it.silent_at()),
-            _ => None,
-        };
-        let silent = server.into_iter().chain(replicas).min()?;
-        Some(self.grace.unwrap_or(silent))
-    }
-
-    fn grant_grace(&mut self, now: Moment) -> bool {
-        let first = self.grace.is_none();
-        self.grace = Some(now.after(GRACE));
-        first
+        let replicas = self.connection.up().and_then(|up| up.replicas.as_ref());
+        let replicas = replicas.and_then(Replicas::silent_at);
+        server.into_iter().chain(replicas).min()
     }
 
     fn unknown(&mut self, now: Moment, sent: Vec<Sent>, cause: &Cause) {
@@ -256,10 +208,10 @@ impl<D: Desk> Link<D> {
     }
 }
 
-impl<D: Desk> fmt::Debug for Link<D> {
+impl<D: CallSource> fmt::Debug for Link<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("number", &self.number)
+            .field("number", &self.connection.number)
             .field("generation", &self.generation)
             .field("up", &self.is_up())
             .field("queue", &self.queue)

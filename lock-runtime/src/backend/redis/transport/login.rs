@@ -8,8 +8,9 @@ use redis::{RedisResult, Value};
 
 use super::wire::{Answers, Wire};
 use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::transport::logins::Logins;
 use crate::base::clock::Moment;
-use crate::types::credentials::{Asked, Credentials, Provider};
+use crate::types::credentials::{Asked, Credentials};
 use crate::types::error::Cause;
 
 /// How long after a failure the provider is asked again.
@@ -17,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The login of one connection.
 pub(super) struct Login {
-    provider: Option<Provider>,
+    logins: Logins,
     state: State,
     /// Whether something was sent that the next poll of the wire writes.
     sent: bool,
@@ -32,13 +33,9 @@ enum State {
 }
 
 impl Login {
-    pub(super) fn new(
-        provider: Option<Provider>,
-        now: Moment,
-        expires_in: Option<Duration>,
-    ) -> Self {
+    pub(super) fn new(logins: Logins, now: Moment, expires_in: Option<Duration>) -> Self {
         Self {
-            provider,
+            logins,
             state: State::valid(now, expires_in),
             sent: false,
         }
@@ -58,10 +55,11 @@ impl Login {
         now: Moment,
         wire: &Wire,
     ) -> Result<(), Cause> {
-        if let (State::Until(at), Some(provider)) = (&self.state, &self.provider)
-            && *at <= now
+        if let State::Until(at) = self.state
+            && at <= now
+            && let Some(asked) = self.logins.ask()
         {
-            self.state = State::Asking(provider.ask());
+            self.state = State::Asking(asked);
         }
         if let State::Asking(asked) = &mut self.state
             && let Poll::Ready(answer) = asked.as_mut().poll(cx)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, Value, from_redis_value};
 
-use super::wire::Io;
+use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{Trouble, number, text};
 use crate::backend::redis::protocol::scripts;

@@ -6,10 +6,10 @@ use std::task::Context;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisResult, Value};
+use redis::{Pipeline, Value};
 
-use super::stream::Route;
-use super::wire::{Answers, Io, Wire};
+use super::wire::{Answers, Wire};
+use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::reply::{Trouble, number};
 use crate::base::clock::Moment;
 
@@ -64,19 +64,6 @@ impl Replicas {
     pub(super) fn silent_at(&self) -> Option<Moment> {
         self.asked.as_ref().map(|(_, at)| *at)
     }
-}
-
-/// Opens the connection.
-pub(super) async fn open(
-    route: &Route,
-    login: &RedisConnectionInfo,
-) -> RedisResult<(MultiplexedConnection, Io)> {
-    let config = AsyncConnectionConfig::new()
-        .set_response_timeout(None)
-        .set_connection_timeout(None);
-    let stream = route.open().await?;
-    let (connection, io) = MultiplexedConnection::new_with_config(login, stream, config).await?;
-    Ok((connection, Box::pin(io)))
 }
 
 /// Fails if there are too few replicas, or the user may not ask for them.

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::stream::Route;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::{Master, Sentinels};
+use crate::backend::transport::endpoint::Route;
 
 /// How to find a server.
 #[derive(Clone)]

@@ -9,14 +9,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, Value};
 
+use crate::backend::redis::opening::Io;
 use crate::base::last_waker::LastWaker;
 
 /// The answers to one pipeline. They arrive while the wire is polled, and wake nobody:
 /// the link looks for them afterwards.
 pub(crate) type Answers = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
-
-/// Reads and writes while it is polled; ends with the connection.
-pub(crate) type Io = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(crate) struct Wire {
     connection: MultiplexedConnection,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::reply::Stat;
-use crate::backend::line::Place;
 use crate::backend::name;
+use crate::backend::queue_order::Position;
 use crate::backend::token::Token;
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
@@ -102,7 +102,7 @@ pub(crate) fn holder(data: &[u8]) -> Holder {
 /// How many at the head of a line hold the lock.
 pub(crate) fn holders(line: &[Entry]) -> usize {
     let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
-    let holds = |at: &usize| Place::of(&kinds[..*at], kinds[*at]) == Place::Enter;
+    let holds = |at: &usize| Position::of(&kinds[..*at], kinds[*at]) == Position::Enter;
     (0..kinds.len()).take_while(holds).count()
 }
 

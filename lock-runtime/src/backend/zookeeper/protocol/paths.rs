@@ -146,7 +146,7 @@ mod tests {
             ("\u{e000}\u{ffff}", "%EE%80%80%EF%BF%BF"),
             ("\u{1}\u{80}", "%01%C2%80"),
         ] {
-            let lock = LockKey::from(name);
+            let lock = LockKey::of(name);
             assert_eq!(escaped(lock.as_str()), node);
             assert_eq!(key(node), Some(lock), "{node}");
         }
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn locks_and_sessions_stand_beside_each_other() {
         let paths = Paths::new("/a/b", "lock");
-        assert_eq!(paths.lock(&LockKey::from("k.1")), "/a/b/lock/k%2E1");
-        let made: Vec<_> = paths.above_lock(&LockKey::from("k")).into_iter().collect();
+        assert_eq!(paths.lock(&LockKey::of("k.1")), "/a/b/lock/k%2E1");
+        let made: Vec<_> = paths.above_lock(&LockKey::of("k")).into_iter().collect();
         let path = |op: &Op| match op {
             Op::Create { path, .. } => path.clone(),
             other => format!("{other:?}"),
@@ -171,7 +171,7 @@ mod tests {
 
         let bare = Paths::new("", "");
         assert_eq!((bare.root(), &*bare.sessions), ("/", "/.sessions"));
-        assert_eq!(bare.lock(&LockKey::from("k")), "/k");
-        assert_eq!(bare.above_lock(&LockKey::from("k")).len(), 1);
+        assert_eq!(bare.lock(&LockKey::of("k")), "/k");
+        assert_eq!(bare.above_lock(&LockKey::of("k")).len(), 1);
     }
 }

@@ -2,59 +2,36 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
 use super::connect::{Dialer, Opened};
 use super::wire::Wire;
-use crate::backend::zookeeper::call::{Call, To};
+use crate::backend::transport::connection::Connection;
+use crate::backend::zookeeper::call::{Call, Recipient};
 use crate::backend::zookeeper::protocol::connect::Identity;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{
     Answer, Expected, Message, Packet, Refusal, Reply, read,
 };
 use crate::base::clock::Moment;
-use crate::telemetry::events;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
-
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-
-/// A last chance for an answer that has arrived but has not been read: the whole process
-/// may have been stopped.
-const GRACE: Duration = Duration::from_millis(20);
-
-type Opening = Pin<Box<dyn Future<Output = Result<Opened, Cause>> + Send>>;
 
 /// A connection, and everything that goes over it.
 pub(crate) struct Link {
     dialer: Dialer,
-    state: State,
-    /// The server that is asked.
-    host: usize,
-    /// How many attempts have failed in a row, also those to use a connection.
-    failures: usize,
+    connection: Connection<Result<Opened, Cause>, Wire>,
     /// Whether the server has answered a request over this connection.
     is_of_use: bool,
     /// The last change that a server has told of.
     seen: i64,
     number: i32,
     in_flight: VecDeque<InFlight>,
-    last_answer: Moment,
-    grace: Option<Moment>,
-    patience: Duration,
-    last_error: Option<LastError>,
-}
-
-enum State {
-    Down { until: Moment },
-    Connecting(Opening),
-    Up(Wire),
+    /// How long a server may leave a request unanswered.
+    call_timeout: Duration,
 }
 
 /// A request whose answer has not come in.
@@ -62,7 +39,7 @@ struct InFlight {
     number: i32,
     at: Moment,
     expected: Expected,
-    to: To,
+    to: Recipient,
 }
 
 /// What has happened.
@@ -72,31 +49,26 @@ pub(crate) enum News {
     /// An attempt has failed.
     Failed(Cause),
     /// The connection has ended, and these answers will not come.
-    Broken(Cause, Vec<To>),
-    Reply(To, Result<Reply, Refusal>),
+    Broken(Cause, Vec<Recipient>),
+    Reply(Recipient, Result<Reply, Refusal>),
     Message(Message),
 }
 
 impl Link {
     pub(crate) fn new(dialer: Dialer, now: Moment) -> Self {
         Self {
+            connection: Connection::new(0, dialer.servers(), now),
             dialer,
-            state: State::Down { until: now },
-            host: 0,
-            failures: 0,
             is_of_use: false,
             seen: 0,
             number: 0,
             in_flight: VecDeque::new(),
-            last_answer: now,
-            grace: None,
-            patience: Duration::MAX,
-            last_error: None,
+            call_timeout: Duration::MAX,
         }
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        self.connection.is_up()
     }
 
     /// Whether it is open, and all is answered.
@@ -113,7 +85,7 @@ impl Link {
     }
 
     pub(crate) fn last_error(&self) -> Option<&LastError> {
-        self.last_error.as_ref()
+        self.connection.last_error.as_ref()
     }
 
     /// Connects if there is no connection, asking for `session` to go on; writes what was
@@ -124,21 +96,22 @@ impl Link {
         now: Moment,
         session: Option<&Identity>,
     ) -> Option<News> {
-        if let State::Down { until } = self.state
-            && until <= now
-        {
-            self.dial(session);
+        let opened = self.connection.poll_attempt(cx, now, |backoff| {
+            let dialer = self.dialer.clone();
+            // The session does not wait for longer.
+            let timeout = backoff.stretched(self.call_timeout);
+            let timeout = timeout.min(backoff.attempt(dialer.connect_timeout));
+            dialer.open(backoff.server, session.cloned(), self.seen, timeout)
+        });
+        match opened {
+            Some(Ok(opened)) => return Some(News::Opened(opened)),
+            Some(Err(cause)) => {
+                self.connection.failed(now, &cause);
+                return Some(News::Failed(cause));
+            }
+            None => {}
         }
-        if let State::Connecting(opening) = &mut self.state {
-            return match opening.as_mut().poll(cx) {
-                Poll::Ready(Ok(opened)) => Some(News::Opened(opened)),
-                Poll::Ready(Err(cause)) => Some(self.dial_failed(now, cause)),
-                Poll::Pending => None,
-            };
-        }
-        let State::Up(wire) = &mut self.state else {
-            return None;
-        };
+        let wire = self.connection.up_mut()?;
         // What came in before the connection ended is an answer still.
         let polled = wire.poll(cx);
         let news = match wire.packet() {
@@ -146,9 +119,10 @@ impl Link {
             Ok(None) => polled.map(|()| None),
             Err(error) => Err(error),
         };
+        let answer_by = self.answer_by();
         match news {
             Ok(Some(news)) => Some(news),
-            Ok(None) if self.is_silent(now) => {
+            Ok(None) if self.connection.silence.is_over(now, answer_by) => {
                 let silence = io::Error::other("the server does not answer");
                 Some(self.broken(now, Arc::new(silence)))
             }
@@ -158,19 +132,16 @@ impl Link {
     }
 
     /// The connection belongs to a session. The server may leave requests unanswered for
-    /// `patience` from now on.
-    pub(crate) fn established(&mut self, now: Moment, opened: Opened, patience: Duration) {
-        self.patience = patience;
-        events::connected(0);
-        self.state = State::Up(opened.wire);
+    /// `call_timeout` from now on.
+    pub(crate) fn established(&mut self, now: Moment, opened: Opened, call_timeout: Duration) {
+        self.call_timeout = call_timeout;
         self.is_of_use = false;
-        self.last_answer = now;
-        self.grace = None;
+        self.connection.opened(now, opened.wire);
     }
 
     /// Sends requests with the next poll; `false` if there were none.
     pub(crate) fn send(&mut self, now: Moment, calls: Vec<Call>) -> bool {
-        let State::Up(wire) = &mut self.state else {
+        let Some(wire) = self.connection.up_mut() else {
             return false;
         };
         let any = !calls.is_empty();
@@ -188,25 +159,30 @@ impl Link {
         any
     }
 
-    /// Ends the connection, and tries another server: at once, if this one was of use.
+    /// Ends the connection, and tries another server. One that answered nothing counts as an
+    /// attempt that failed, so that servers that are slow get more time.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> News {
-        events::disconnected(0, &cause);
-        self.next_host(now, self.is_of_use, &cause);
+        if self.is_of_use {
+            self.connection.backoff.worked();
+            self.connection.broken(now, &cause);
+        } else {
+            self.connection.failed(now, &cause);
+        }
         let unanswered = self.in_flight.drain(..).map(|it| it.to).collect();
         News::Broken(cause, unanswered)
     }
 
     /// The session is not to go on: the next attempt asks for another one.
     pub(crate) fn reset(&mut self, now: Moment) {
-        self.state = State::Down { until: now };
+        self.connection.dial_at(now);
         // The servers may have been restored to what was before.
         self.seen = 0;
-        self.patience = Duration::MAX;
+        self.call_timeout = Duration::MAX;
     }
 
     /// Says good-bye as far as that needs no waiting.
     pub(crate) fn close(&mut self) {
-        if let State::Up(wire) = &mut self.state {
+        if let Some(wire) = self.connection.up_mut() {
             let (_, packet) = Op::Close.encode(self.number, self.dialer.access());
             wire.send(&packet);
             // The session ends by itself, if later.
@@ -216,72 +192,19 @@ impl Link {
 
     /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        match self.state {
-            State::Down { until } => Some(until),
-            State::Connecting(_) => None,
-            State::Up(_) => self.silent_at(),
-        }
+        self.connection.next_wakeup(self.answer_by())
     }
 
-    /// When the connection counts as broken if nothing arrives until then. A server that
-    /// still answers earlier requests is slow, not silent.
-    fn silent_at(&self) -> Option<Moment> {
+    /// Until when an answer must come in. Another server may be faster; if none is, they get more
+    /// time.
+    fn answer_by(&self) -> Option<Moment> {
         let oldest = self.in_flight.front()?;
-        let heard = oldest.at.max(self.last_answer);
-        Some(self.grace.unwrap_or(heard.after(self.patience())))
-    }
-
-    fn is_silent(&mut self, now: Moment) -> bool {
-        let due = self.silent_at().is_some_and(|at| at <= now);
-        let first = self.grace.is_none();
-        if due && first {
-            self.grace = Some(now.after(GRACE));
-        }
-        due && !first
-    }
-
-    /// How often all servers have failed in turn.
-    fn rounds(&self) -> usize {
-        self.failures / self.dialer.hosts()
-    }
-
-    /// Another server may be faster; if none is, they get more time.
-    fn patience(&self) -> Duration {
-        self.patience.saturating_mul(1 << self.rounds().min(8))
-    }
-
-    fn dial(&mut self, session: Option<&Identity>) {
-        let dialer = self.dialer.clone().more_patient(self.rounds());
-        let (host, session) = (self.host, session.cloned());
-        let (seen, patience) = (self.seen, self.patience());
-        self.state = State::Connecting(Box::pin(dialer.open(host, session, seen, patience)));
-    }
-
-    fn dial_failed(&mut self, now: Moment, cause: Cause) -> News {
-        self.next_host(now, false, &cause);
-        News::Failed(cause)
-    }
-
-    /// Once each server has refused, all get some time.
-    fn next_host(&mut self, now: Moment, was_of_use: bool, cause: &Cause) {
-        self.last_error = Some(LastError::now(cause));
-        self.host += 1;
-        self.failures = if was_of_use { 0 } else { self.failures + 1 };
-        let rounds = self.rounds();
-        let pause = match u32::try_from(rounds) {
-            Ok(0) => Duration::ZERO,
-            Ok(rounds) => FIRST_PAUSE.saturating_mul(1 << rounds.min(5)),
-            Err(_) => LONGEST_PAUSE,
-        };
-        let pause = pause.min(LONGEST_PAUSE).mul_f64(0.5 + fastrand::f64());
-        self.state = State::Down {
-            until: now.after(pause),
-        };
+        let call_timeout = self.connection.backoff.stretched(self.call_timeout);
+        Some(self.connection.silence.limit(oldest.at, call_timeout))
     }
 
     fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<News>> {
-        self.last_answer = now;
-        self.grace = None;
+        self.connection.silence.heard(now);
         match read(packet).map_err(io::Error::other)? {
             Packet::Message(message) => Ok(Some(News::Message(message))),
             Packet::Answer(answer) => self.answered(&answer).map(Some),
@@ -308,7 +231,6 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("up", &self.is_up())
-            .field("host", &self.host)
             .field("in_flight", &self.in_flight.len())
             .finish_non_exhaustive()
     }

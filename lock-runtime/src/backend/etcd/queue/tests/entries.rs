@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
     let mut story = Story::with_session(1);
-    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
     let key = story.enter(Err(unknown()));
     assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
@@ -175,7 +175,7 @@ fn entries_of_a_lock_are_made_in_the_order_in_which_they_were_asked_for() {
     assert!(!story.sends(Step::Enter), "the release may come later");
     story.answer(&delete, Ok(deleted(1)));
     let second = story.claim_call(Step::Enter);
-    assert!(matches!(second.about, About::Claim(LeaseId(2), ..)));
+    assert!(matches!(second.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }
 
 #[test]
@@ -407,11 +407,11 @@ fn a_permit_whose_entry_was_found_later_is_announced() {
 fn a_waiter_that_is_gone_leaves_no_pause_behind() {
     let mut story = Story::with_session(1);
     for id in [1, 2] {
-        story.acquire(id, |terms| terms.key = LockKey::from("other"));
+        story.acquire(id, |terms| terms.key = LockKey::of("other"));
     }
     story.enter(Err(Trouble::said("no room")));
     story.submit(Request::Abandon(LeaseId(1)));
     story.pass(Duration::from_millis(100));
     let enter = story.claim_call(Step::Enter);
-    assert!(matches!(enter.about, About::Claim(LeaseId(2), ..)));
+    assert!(matches!(enter.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }

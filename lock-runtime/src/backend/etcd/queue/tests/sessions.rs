@@ -31,7 +31,7 @@ fn a_lease_is_made_before_the_first_entry_and_counts_from_its_request() {
 #[test]
 fn a_majority_and_the_marker_renew_all_locks_of_a_ttl_from_the_keep_alive_on() {
     let mut story = Story::with_session(2);
-    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
     story.enter(Ok(entered(3, vec![])));
     story.granted(1);
     story.pass(A_THIRD);
@@ -180,7 +180,7 @@ fn a_lease_of_a_history_that_is_no_more_is_given_up() {
 #[test]
 fn a_marker_that_is_older_than_it_was_is_written_again() {
     let mut story = Story::with_session(1);
-    story.acquire(1, |terms| terms.key = LockKey::from("other"));
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
     story.enter(Err(unknown()));
     story.outcome();
     let mark = story.session_call(SessionStep::Mark);
@@ -219,7 +219,7 @@ fn an_entry_on_a_lease_that_has_ended_is_not_granted_on_another_one() {
     for made in [true, false] {
         let mut story = Story::with_session(1);
         story.pass(A_THIRD);
-        story.acquire(1, |terms| terms.key = LockKey::from("other"));
+        story.acquire(1, |terms| terms.key = LockKey::of("other"));
         let late = story.claim_call(Step::Enter);
         another_lease(&mut story);
         let answer = if made {

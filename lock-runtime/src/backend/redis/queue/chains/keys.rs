@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn key(number: u32) -> LockKey {
-        format!("key {number}").into()
+        LockKey::of(&format!("key {number}"))
     }
 
     fn with(count: u32) -> Keys {

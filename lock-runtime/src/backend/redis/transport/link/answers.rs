@@ -6,13 +6,14 @@ use redis::{RedisResult, Value};
 
 use super::Link;
 use super::doubts::Doubts;
+use crate::backend::redis::opening::closed;
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::names::Together;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
-use crate::backend::redis::transport::connect::{PushEvent, closed};
-use crate::backend::redis::transport::desk::Desk;
+use crate::backend::redis::transport::call_source::CallSource;
+use crate::backend::redis::transport::connect::PushEvent;
 use crate::backend::redis::transport::wire::Wire;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -25,7 +26,7 @@ pub(crate) struct Answered {
     result: RedisResult<Vec<Value>>,
 }
 
-impl<D: Desk> Link<D> {
+impl<D: CallSource> Link<D> {
     /// The next answers, if they have arrived.
     pub(crate) fn next_answer(&mut self) -> Option<Answered> {
         let result = Wire::answered(&mut self.in_flight.front_mut()?.answers)?;
@@ -40,8 +41,7 @@ impl<D: Desk> Link<D> {
 
     /// Gives each call of a pipeline its reply.
     pub(crate) fn settle(&mut self, now: Moment, answered: Answered) {
-        self.last_answer = now;
-        self.grace = None;
+        self.connection.silence.heard(now);
         let Answered {
             sent,
             together,
@@ -56,7 +56,7 @@ impl<D: Desk> Link<D> {
                 return self.broken(now, cause);
             }
         };
-        let standing = self.state.standing();
+        let standing = self.connection.up().and_then(|up| up.standing.as_ref());
         if let Some(said) = doubts.settle(&mut values, standing, &mut self.role) {
             let cause: Cause = Arc::new(said);
             self.unknown(now, sent, &cause);
@@ -87,7 +87,7 @@ impl<D: Desk> Link<D> {
                 }
                 // No replica says so.
                 if reply.as_ref().is_ok_and(|it| call.call.is_held_by(it)) {
-                    self.has_worked();
+                    self.connection.backoff.worked();
                 }
                 self.queue.replied(now, call, reply);
             }

@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use super::{Link, State};
+use super::Link;
 use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::sentinel::Master;
-use crate::backend::redis::transport::desk::Desk;
+use crate::backend::redis::transport::call_source::CallSource;
+use crate::backend::redis::transport::replicas::Replicas;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
 
-impl<D: Desk> Link<D> {
+impl<D: CallSource> Link<D> {
     /// Takes in what the replicas have answered.
     pub(crate) fn settle_replicas(&mut self, now: Moment) {
-        let State::Up { replicas, .. } = &mut self.state else {
-            return;
-        };
-        match replicas.as_mut().and_then(|it| it.answer()) {
+        let replicas = self.connection.up_mut();
+        let replicas = replicas.and_then(|up| up.replicas.as_mut());
+        match replicas.and_then(Replicas::answer) {
             Some(Err(Trouble::Unknown(cause))) => self.broken(now, cause),
             Some(answer) => {
-                self.grace = None;
+                self.connection.silence.heard(now);
                 self.queue.replicas_answered(now, &answer);
             }
             None => {}
@@ -28,8 +28,8 @@ impl<D: Desk> Link<D> {
 
     /// Has the replicas confirm what has been said so far; `false` if nothing has.
     pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
-        if let State::Up { replicas, .. } = &mut self.state
-            && let Some(replicas) = replicas
+        if let Some(up) = self.connection.up_mut()
+            && let Some(replicas) = &mut up.replicas
             && let Some((time, about)) = self.queue.ask_replicas()
         {
             replicas.ask(now, &self.names.mark(&about), time);
@@ -53,7 +53,7 @@ impl<D: Desk> Link<D> {
             }
         } else if is_news {
             // What is being tried was found before.
-            self.state = State::Down { until: now };
+            self.connection.dial_at(now);
         }
     }
 }

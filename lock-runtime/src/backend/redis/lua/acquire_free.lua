@@ -1,0 +1,17 @@
+-- The most common case, before any function is made: an exclusive lock that is free and
+-- that nobody waits for.
+local call, kind, owner, queue = redis.call, ARGV[4], KEYS[1], KEYS[1] .. ':q'
+local keys
+if not kind or not ARGV[5] and (kind == 'x+' or kind == 'x-') then
+  keys = call('EXISTS', owner, queue)
+  if keys == 0 then
+    local fence = count and count() or call('INCR', KEYS[2])
+    -- A counter that has lost its data is seen to in functions.lua.
+    if fence >= LEAST_FENCE then
+      call('SET', owner, ARGV[1], 'PX', ARGV[2])
+      -- All digits in two parts, which is faster than as one fraction of none.
+      return string.format('%s\n%d%09d', ARGV[1], fence / 1000000000, fence % 1000000000)
+    end
+  end
+end
+

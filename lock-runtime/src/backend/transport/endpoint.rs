@@ -1,0 +1,128 @@
+//! The address of a server, and the stream to it.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use super::backoff::first_attempt;
+use super::stream::{Stream, tcp};
+#[cfg(feature = "tls")]
+use super::tls::Encryption;
+use crate::backend::setup::Setup;
+use crate::types::authority::Host;
+#[cfg(feature = "tls")]
+use crate::types::tls::Tls;
+
+/// The address of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Tcp {
+        host: Host,
+        encrypted: bool,
+    },
+    #[cfg(unix)]
+    Unix(String),
+}
+
+impl Endpoint {
+    /// The host, if the connection to it is encrypted.
+    pub(crate) fn encrypted_host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { host, encrypted } => encrypted.then_some(&host.name),
+            #[cfg(unix)]
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, .. } => host.fmt(f),
+            #[cfg(unix)]
+            Self::Unix(path) => f.write_str(path),
+        }
+    }
+}
+
+/// An endpoint with the settings of its connections.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) endpoint: Endpoint,
+    timeout: Duration,
+    #[cfg(feature = "tls")]
+    tls: Tls,
+}
+
+/// The options of a stream, which depend on the protocol.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct StreamOptions {
+    /// How TLS names the protocol, where servers ask for that.
+    pub(crate) alpn: Option<&'static str>,
+    /// Whether a dropped stream discards unsent bytes. It must not if they may be a farewell
+    /// that ends a session.
+    pub(crate) discards_unsent: bool,
+}
+
+impl Route {
+    pub(crate) fn new(endpoint: Endpoint, setup: &Setup) -> Self {
+        Self {
+            endpoint,
+            timeout: first_attempt(setup.connect_timeout),
+            #[cfg(feature = "tls")]
+            tls: setup.tls.clone().unwrap_or_default(),
+        }
+    }
+
+    /// To a port of a host.
+    pub(crate) fn tcp(host: &Host, encrypted: bool, setup: &Setup) -> Self {
+        let host = host.clone();
+        Self::new(Endpoint::Tcp { host, encrypted }, setup)
+    }
+
+    /// The same way to another host.
+    pub(crate) fn to(&self, host: Host) -> Self {
+        let encrypted = self.is_encrypted();
+        Self {
+            endpoint: Endpoint::Tcp { host, encrypted },
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.endpoint.encrypted_host().is_some()
+    }
+
+    pub(crate) async fn open(&self, options: StreamOptions) -> io::Result<Box<dyn Stream>> {
+        let host = match &self.endpoint {
+            Endpoint::Tcp { host, .. } => host,
+            #[cfg(unix)]
+            Endpoint::Unix(path) => {
+                return Ok(Box::new(tokio::net::UnixStream::connect(path).await?));
+            }
+        };
+        // This limit does not grow with that of the attempt: by the next one, the name may lead
+        // to another server.
+        let socket = tokio::time::timeout(self.timeout, tcp(host)).await;
+        let socket =
+            socket.map_err(|_| io::Error::other("the server did not answer in time"))??;
+        if options.discards_unsent {
+            socket.set_zero_linger()?;
+        }
+        #[cfg(feature = "tls")]
+        if self.is_encrypted() {
+            let encryption = Encryption::read(&self.tls, &host.name, options.alpn).await?;
+            return Ok(Box::new(encryption.over(socket).await?));
+        }
+        Ok(Box::new(socket))
+    }
+
+    /// The error text for a server that does not answer.
+    pub(crate) fn silence(&self) -> &'static str {
+        if self.is_encrypted() {
+            "the server did not answer in time: perhaps it does not encrypt on this port"
+        } else {
+            "the server did not answer in time"
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One acquisition, from its request to its release.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::name;
+use crate::backend::token::Token;
+use crate::backend::zookeeper::protocol::entry::{self, Entry};
+use crate::backend::zookeeper::protocol::reply::Refusal;
+use crate::base::clock::Moment;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::terms::{LeaseId, Terms};
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is known at another time"
+)]
+pub(super) struct Claim {
+    pub(super) terms: Arc<Terms>,
+    pub(super) token: Token,
+    pub(super) stage: Stage,
+    pub(super) node: Option<Node>,
+    /// Whether it has looked at the queue from its position.
+    pub(super) looked: bool,
+    /// Whether it has waited, and those behind may not know that it holds the lock.
+    pub(super) waited: bool,
+    /// The one of ours that came before it, and the node of that one if it is right
+    /// ahead.
+    pub(super) before: Option<LeaseId>,
+    pub(super) ahead: Option<Entry>,
+    /// The one of ours that is right behind it.
+    pub(super) follower: Option<LeaseId>,
+    /// Whether nobody is ahead once that node is gone.
+    pub(super) is_next: bool,
+    /// The number of the last change of the queue after that node was gone.
+    pub(super) changed: i64,
+    /// The node of a cooldown that it has deleted last.
+    pub(super) discarded: Option<Entry>,
+    /// Whether it has yet to be confirmed that those behind are notified.
+    pub(super) announcing: bool,
+    /// How often in turn its node could not be created since nothing was above it.
+    pub(super) without_above: u32,
+    /// Why that could not be created.
+    pub(super) above_refused: Option<Refusal>,
+    /// Nobody wants it any more: it leaves once it is known what it has.
+    pub(super) unwanted: bool,
+    /// An answer was lost.
+    pub(super) unanswered: bool,
+    /// The holder who was reported last.
+    pub(super) holder: Option<Box<Holder>>,
+    /// Who else waits.
+    pub(super) crowd: Crowd,
+    pub(super) granted: Moment,
+    /// From when its lease counts, as was reported last.
+    pub(super) since: Moment,
+    pub(super) renewing: bool,
+    /// How long the lock cools down when it has left.
+    pub(super) cooldown: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits for a session.
+    Fresh,
+    /// Looks whether the lock is free, and creates nothing.
+    Trying,
+    Creating,
+    /// Does not know whether its node was created.
+    Finding,
+    InQueue,
+    /// Is to report who holds the lock, and ends.
+    Refused,
+    Held,
+    /// Deletes its node. `again`: an answer to that was lost.
+    Leaving {
+        held: bool,
+        again: bool,
+    },
+}
+
+/// A node of ours in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) entry: Entry,
+    /// The number of the change that created it.
+    pub(super) created: i64,
+}
+
+impl Claim {
+    pub(super) fn new(now: Moment, terms: Arc<Terms>, token: Token) -> Self {
+        Self {
+            terms,
+            token,
+            stage: Stage::Fresh,
+            node: None,
+            looked: false,
+            waited: false,
+            before: None,
+            ahead: None,
+            follower: None,
+            is_next: false,
+            changed: 0,
+            discarded: None,
+            announcing: false,
+            without_above: 0,
+            above_refused: None,
+            unwanted: false,
+            unanswered: false,
+            holder: None,
+            crowd: Crowd::default(),
+            granted: now,
+            since: now,
+            renewing: false,
+            cooldown: None,
+        }
+    }
+
+    /// Starts over, with nothing that an earlier session knows of.
+    pub(super) fn start_over(&mut self, token: Token) {
+        self.token = token;
+        self.stage = Stage::Fresh;
+        self.node = None;
+        self.looked = false;
+        self.unanswered = false;
+        self.before = None;
+        self.ahead = None;
+        self.follower = None;
+        self.is_next = false;
+    }
+
+    /// Whether it is not granted yet, and wanted.
+    pub(super) fn is_acquiring(&self) -> bool {
+        !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })
+    }
+
+    /// What its node says in a session of this timeout.
+    pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
+        let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));
+        entry::data(&name::name(self.token, &self.terms), time, false)
+    }
+
+    /// What it says while the lock cools down.
+    pub(super) fn cooldown_data(&self, cooldown: Duration) -> Vec<u8> {
+        entry::data(&name::name(self.token, &self.terms), cooldown, true)
+    }
+}

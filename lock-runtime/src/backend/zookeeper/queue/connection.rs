@@ -1,0 +1,153 @@
+//! What becomes of acquisitions when connections and sessions begin and end.
+
+use std::sync::Arc;
+
+use super::Queue;
+use super::claim::{Claim, Stage};
+use crate::backend::Outcome;
+use crate::backend::zookeeper::call::{Recipient, cause};
+use crate::backend::zookeeper::protocol::op::Op;
+use crate::backend::zookeeper::protocol::reply::Refusal;
+use crate::backend::zookeeper::session::Session;
+use crate::base::clock::Moment;
+use crate::types::error::Cause;
+use crate::types::terms::LeaseId;
+
+impl Queue {
+    /// A server answers for a session: the one that there was, or another one. `seen`
+    /// is the last change that is known.
+    pub(in super::super) fn connected(&mut self, session: Session, seen: i64) {
+        match &mut self.session {
+            Some(known) if known.identity.id == session.identity.id => {
+                known.resume(&session);
+                self.resume(seen);
+            }
+            _ => {
+                self.session_over();
+                self.start(session);
+            }
+        }
+    }
+
+    fn start(&mut self, session: Session) {
+        self.requests.create_session(&session);
+        self.session = Some(session);
+        for id in self.claims.ids(|_| true) {
+            self.begin(id);
+        }
+    }
+
+    /// Asks again for everything whose answer was lost.
+    fn resume(&mut self, seen: i64) {
+        for op in self.watches.renew(seen) {
+            self.requests.send(op, Recipient::Nobody);
+        }
+        self.requests.discard_leftovers();
+        for id in self.claims.ids(|_| true) {
+            self.resume_claim(id);
+            self.announce(id);
+            self.renew_if_asked(id);
+        }
+    }
+
+    fn resume_claim(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let unanswered = std::mem::take(&mut claim.unanswered);
+        match claim.stage {
+            Stage::InQueue if !unanswered => {
+                let holder = claim.holder.clone();
+                self.claims.report(Outcome::Waiting { id, holder });
+            }
+            _ if !unanswered => {}
+            Stage::Fresh | Stage::Trying | Stage::Refused => self.begin(id),
+            Stage::Creating | Stage::Finding => self.find(id),
+            Stage::InQueue => self.look(id, false),
+            Stage::Held => self.look_after(id),
+            Stage::Leaving { held, .. } => {
+                let cooldown = claim.cooldown;
+                self.leave(id, cooldown);
+                if let Some(claim) = self.claims.get_mut(&id) {
+                    claim.stage = Stage::Leaving { held, again: true };
+                }
+            }
+        }
+    }
+
+    /// Looks for a node whose creation was not confirmed, once the server knows all that
+    /// the one before it knew.
+    fn find(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        claim.stage = Stage::Finding;
+        let path = self.requests.paths.lock(&claim.terms.key);
+        self.requests.send(Op::Sync { path }, Recipient::Nobody);
+        self.look(id, false);
+    }
+
+    fn renew_if_asked(&mut self, id: LeaseId) {
+        if self.claims.get(&id).is_some_and(|it| it.renewing) {
+            self.renew(id);
+        }
+    }
+
+    /// The answer to a call will not come.
+    pub(in super::super) fn unanswered(&mut self, to: Recipient) {
+        match to {
+            Recipient::Claim(turn, _) => {
+                if let Some(claim) = self.claims.in_turn(turn) {
+                    claim.unanswered = true;
+                }
+            }
+            Recipient::Leftover(path) => self.requests.not_discarded(path),
+            _ => {}
+        }
+    }
+
+    /// The server cannot be asked, and `soon` may be again.
+    pub(in super::super) fn disconnected(&mut self, cause: &Cause, soon: bool) {
+        for call in self.requests.take() {
+            self.unanswered(call.to);
+        }
+        for id in self.claims.ids(Claim::is_acquiring) {
+            let cause = Arc::clone(cause);
+            self.claims.report(Outcome::Trouble { id, cause, soon });
+        }
+        // The next heartbeat that is confirmed is their answer still.
+        for id in self.claims.ids(|it| it.renewing) {
+            let cause = Arc::clone(cause);
+            self.claims.report(Outcome::RenewFailed { id, cause });
+        }
+    }
+
+    /// Whether the session has not been confirmed for so long that it may have ended.
+    pub(in super::super) fn is_session_over(&self, now: Moment) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|it| now >= it.deadline())
+    }
+
+    /// The session has ended, or may have: all its nodes are gone, or will be.
+    pub(in super::super) fn session_over(&mut self) {
+        self.session = None;
+        self.watches.clear();
+        self.requests.clear();
+        self.claims.tokens.forget();
+        for id in self.claims.ids(|_| true) {
+            let Some(claim) = self.claims.get(&id) else {
+                continue;
+            };
+            if claim.stage == Stage::Held {
+                self.lost(id);
+            } else if let Stage::Leaving { .. } = claim.stage {
+                // It was to be deleted, and may have been.
+                self.released(id, Err(cause(Refusal::SessionOver)));
+            } else if claim.unwanted {
+                self.released(id, Ok(false));
+            } else {
+                self.start_over(id);
+            }
+        }
+    }
+}

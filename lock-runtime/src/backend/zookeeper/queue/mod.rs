@@ -1,0 +1,321 @@
+//! What each acquisition waits for and what to ask next: a state machine without I/O.
+//!
+//! An acquisition is in the queue of its lock with a node that ends with the session. It
+//! looks at the queue, and holds the lock if its [`Position`] says so; otherwise it watches
+//! one node, and looks again when that changes.
+//!
+//! [`Position`]: crate::backend::queue_order::Position
+
+mod claim;
+mod connection;
+mod position;
+mod replies;
+mod requests;
+mod tails;
+#[cfg(test)]
+mod tests;
+mod watches;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::{Call, Recipient, Step, cause};
+use super::protocol::entry::Entry;
+use super::protocol::op::{Mode, Op};
+use super::protocol::paths::Paths;
+use super::protocol::reply::{Message, Refusal};
+use super::session::Session;
+use crate::backend::Outcome;
+use crate::backend::claims::Claims;
+use crate::base::clock::Moment;
+use crate::types::error::Cause;
+use crate::types::terms::{LeaseId, Terms};
+
+use claim::{Claim, Stage};
+use requests::Requests;
+use tails::Tails;
+use watches::Watches;
+
+/// All acquisitions of a manager.
+pub(super) struct Queue {
+    claims: Claims<Claim>,
+    /// `None` until a server has confirmed one.
+    session: Option<Session>,
+    requests: Requests,
+    tails: Tails,
+    watches: Watches,
+    /// The server's clock, as it was heard last.
+    server_time: i64,
+}
+
+impl Queue {
+    pub(super) fn new(paths: Paths) -> Self {
+        Self {
+            claims: Claims::default(),
+            session: None,
+            requests: Requests::new(paths),
+            tails: Tails::default(),
+            watches: Watches::default(),
+            server_time: 0,
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    pub(super) fn next_outcome(&mut self) -> Option<Outcome> {
+        self.claims.next_outcome()
+    }
+
+    /// What is to be sent.
+    pub(super) fn calls(&mut self) -> Vec<Call> {
+        self.requests.take()
+    }
+
+    pub(super) fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let id = terms.id;
+        let Some(token) = self.claims.fresh_token(id) else {
+            return;
+        };
+        self.claims.insert(id, Claim::new(now, terms, token));
+        if self.session.is_some() {
+            self.begin(id);
+        }
+    }
+
+    /// Answers from the last heartbeat if it is news, and else from the next one.
+    pub(super) fn renew(&mut self, id: LeaseId) {
+        let held = |it: &&mut Claim| it.stage == Stage::Held;
+        let claim = self.claims.get_mut(&id).filter(held);
+        let (Some(claim), Some(session)) = (claim, &self.session) else {
+            self.claims.report(Outcome::NotHeld { id });
+            return;
+        };
+        claim.renewing = session.since() <= claim.since;
+        if !claim.renewing {
+            claim.since = session.since();
+            self.claims.report(Outcome::Renewed {
+                id,
+                since: session.since(),
+                ttl: session.timeout,
+            });
+        }
+    }
+
+    /// Lets go of the lock, which cools down if its terms say so.
+    pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
+        let cooldown = self.claims.get(&id).map(|claim| match claim.stage {
+            Stage::Held => claim.terms.rest(claim.granted, now),
+            _ => Duration::ZERO,
+        });
+        self.end(id, cooldown.filter(|it| !it.is_zero()));
+    }
+
+    /// Leaves the queue, or lets go of the lock at once.
+    pub(super) fn abandon(&mut self, id: LeaseId) {
+        self.end(id, None);
+    }
+
+    fn end(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return self.released(id, Ok(false));
+        };
+        claim.unwanted = true;
+        match claim.stage {
+            Stage::Fresh | Stage::Trying | Stage::Refused => self.released(id, Ok(false)),
+            // Known soon.
+            Stage::Creating | Stage::Finding | Stage::Leaving { .. } => {}
+            Stage::InQueue | Stage::Held => self.leave(id, cooldown),
+        }
+    }
+
+    /// A message about something that was watched.
+    pub(super) fn heard(&mut self, message: &Message) {
+        for id in self.watches.changed(&message.path, message.change) {
+            let Some(claim) = self.claims.get(&id) else {
+                continue;
+            };
+            match claim.stage {
+                Stage::InQueue => self.woken(id, message),
+                Stage::Held => self.look_after(id),
+                _ => {}
+            }
+        }
+    }
+
+    /// Does what is due: a lock has cooled down, a node could not be watched, or a heartbeat
+    /// is to be sent.
+    pub(super) fn tick(&mut self, now: Moment) {
+        while let Some(id) = self.claims.due(now) {
+            match self.claims.get(&id).map(|it| it.stage) {
+                Some(Stage::InQueue) => self.look(id, false),
+                Some(Stage::Held) => self.look_after(id),
+                _ => {}
+            }
+        }
+        if let Some(session) = &mut self.session
+            && session.next_heartbeat().is_some_and(|at| at <= now)
+        {
+            self.requests.write_session(session, Recipient::Heartbeat);
+            session.sent(now);
+        }
+    }
+
+    /// When something is due that no event announces.
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let session = self.session.as_ref();
+        let all = [
+            self.claims.next_wakeup(),
+            session.and_then(Session::next_heartbeat),
+            session.map(Session::deadline),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Asks for the lock, in a new position.
+    fn begin(&mut self, id: LeaseId) {
+        let turn = self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.terms.wait.is_try() {
+            claim.stage = Stage::Trying;
+            self.requests.list(claim, turn, Step::Try);
+        } else {
+            self.create(id, false);
+        }
+    }
+
+    /// Creates the claim's node, and looks at the queue.
+    fn create(&mut self, id: LeaseId, and_above: bool) {
+        let turn = self.claims.next_turn(id);
+        let (Some(claim), Some(session)) = (self.claims.get_mut(&id), &self.session) else {
+            return;
+        };
+        claim.stage = Stage::Creating;
+        let key = &claim.terms.key;
+        if and_above {
+            for op in self.requests.paths.above_lock(key) {
+                self.requests.send(op, Recipient::Above(id));
+            }
+        }
+        let stem = Entry::stem(claim.terms.kind, claim.token);
+        let op = Op::Create {
+            path: format!("{}/{stem}", self.requests.paths.lock(key)),
+            data: claim.data(session.timeout),
+            mode: Mode::InLine,
+        };
+        self.requests.send(op, Recipient::Claim(turn, Step::Create));
+        if self.comes(id) {
+            self.ask_queue(id, Step::Queue { watched: false });
+        }
+    }
+
+    /// Looks at the queue again.
+    fn look(&mut self, id: LeaseId, watched: bool) {
+        self.claims.next_turn(id);
+        self.ask_queue(id, Step::Queue { watched });
+    }
+
+    /// Looks whether the claim's own node is still there, and watches it.
+    fn look_after(&mut self, id: LeaseId) {
+        if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
+            self.ask_entry(id, node.entry, true, Step::Own);
+        }
+    }
+
+    fn ask_queue(&mut self, id: LeaseId, step: Step) {
+        let turn = self.claims.turn(id);
+        if let Some(claim) = self.claims.get(&id) {
+            self.requests.list(claim, turn, step);
+        }
+    }
+
+    /// Reads a node of the queue.
+    fn ask_entry(&mut self, id: LeaseId, entry: Entry, watch: bool, step: Step) {
+        if entry.rests {
+            self.ask_time();
+        }
+        let turn = self.claims.turn(id);
+        if let Some(claim) = self.claims.get(&id) {
+            self.requests.read(claim, turn, entry, watch, step);
+        }
+    }
+
+    fn ask_time(&mut self) {
+        if let Some(session) = &self.session {
+            self.requests.write_session(session, Recipient::Time);
+        }
+    }
+
+    /// Deletes its node, and leaves another one in its place while the lock cools down.
+    fn leave(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+        let turn = self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Some(node) = claim.node else {
+            return self.released(id, Ok(false));
+        };
+        claim.unwanted = true;
+        claim.stage = Stage::Leaving {
+            held: claim.stage == Stage::Held,
+            again: false,
+        };
+        claim.cooldown = cooldown;
+        let path = self.requests.path(claim, node.entry);
+        let op = match cooldown {
+            None => Op::Delete { path },
+            Some(cooldown) => Op::Replace {
+                old: path,
+                new: self.requests.path(claim, node.entry.resting()),
+                data: claim.cooldown_data(cooldown),
+            },
+        };
+        self.requests.send(op, Recipient::Claim(turn, Step::Leave));
+    }
+
+    /// The server has answered to that.
+    fn left(&mut self, id: LeaseId, refusal: Option<Refusal>) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let Stage::Leaving { held, again } = claim.stage else {
+            return;
+        };
+        let result = match refusal {
+            None => Ok(held),
+            // Where an answer was lost, it was most likely that one.
+            Some(Refusal::NoNode) => Ok(held && again),
+            Some(refusal) => {
+                // Its node would hold up the queue for as long as the session lasts.
+                if let Some(node) = claim.node {
+                    let path = self.requests.path(claim, node.entry);
+                    self.requests.not_discarded(path);
+                }
+                Err(cause(refusal))
+            }
+        };
+        self.released(id, result);
+    }
+
+    fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {
+        self.claims.retire(Outcome::Released { id, result });
+    }
+
+    /// It was held, and is not ours any more.
+    fn lost(&mut self, id: LeaseId) {
+        self.claims.remove(&id);
+        self.claims.report(Outcome::NotHeld { id });
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("claims", &self.claims.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,456 @@
+//! What an acquisition finds in the queue of its lock: the lock, somebody ahead, or a lock
+//! that cools down. When its cooldown is over, whoever is next deletes its node.
+//!
+//! How long a lock has cooled down is the difference of two times of the leader's clock:
+//! when its node was created, and when the node of our session was written just now.
+//!
+//! Acquisitions of this manager may be right behind each other: nobody is between them, so
+//! that neither looks at the queue, which may be long.
+//!
+//! The servers number the nodes of a queue without gaps. Who comes right after another
+//! one of ours therefore waits for that one; and when that one has held the lock and is
+//! gone, nobody is ahead any more.
+
+use std::time::Duration;
+
+use super::claim::{Claim, Node, Stage};
+use super::{Entry, Queue};
+use crate::backend::Outcome;
+use crate::backend::queue_order::Position;
+use crate::backend::zookeeper::call::{Recipient, Step};
+use crate::backend::zookeeper::protocol::entry::{self, holders};
+use crate::backend::zookeeper::protocol::op::Op;
+use crate::backend::zookeeper::protocol::reply::{Change, Message, Stat};
+use crate::base::clock::Moment;
+use crate::types::crowd::Crowd;
+use crate::types::holder::Holder;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
+
+/// The queue of a lock after a change of this number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Snapshot<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) changed: i64,
+}
+
+/// Who waits in a queue, besides so many of ours.
+fn crowd(queue: &[Entry], ours: usize) -> Crowd {
+    let waiters = queue.len().saturating_sub(holders(queue) + ours);
+    Crowd {
+        waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
+        longest: Duration::ZERO,
+    }
+}
+
+/// Whether its position follows from that of the one right ahead of it.
+fn is_plain(claim: &Claim) -> bool {
+    claim.terms.kind == Kind::Exclusive && !claim.terms.wait.is_try()
+}
+
+/// Whether nothing of it stays in the queue when it has left.
+fn leaves_nothing(claim: &Claim) -> bool {
+    is_plain(claim) && claim.terms.min_hold.is_none()
+}
+
+impl Queue {
+    /// A try that finds somebody in the queue does not enter it.
+    pub(super) fn tried(&mut self, id: LeaseId, queue: &[Entry]) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
+        match (
+            Position::of_newcomer(&kinds, claim.terms.kind),
+            queue.first(),
+        ) {
+            (Position::OtherPermits(held), _) => self.other_permits(id, held),
+            (Position::Behind(_) | Position::Next, Some(_)) => {
+                claim.crowd = crowd(queue, 0);
+                self.refuse(id, queue);
+            }
+            _ => self.create(id, false),
+        }
+    }
+
+    /// It has looked at the queue.
+    pub(super) fn looked(&mut self, now: Moment, id: LeaseId, queue: Snapshot<'_>, watched: bool) {
+        let Snapshot { entries, changed } = queue;
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.stage == Stage::Finding {
+            return self.search(id, entries);
+        }
+        let Some(node) = claim.node else {
+            return;
+        };
+        let Some(at) = entries.iter().position(|it| *it == node.entry) else {
+            // Somebody has deleted its node while it waited.
+            self.start_over(id);
+            return self.begin(id);
+        };
+        let ahead = &entries[..at];
+        let kinds: Vec<_> = ahead.iter().map(|it| it.kind).collect();
+        let position = if claim.looked {
+            Position::of(&kinds, claim.terms.kind)
+        } else {
+            Position::of_newcomer(&kinds, claim.terms.kind)
+        };
+        claim.looked = true;
+        claim.crowd = crowd(entries, 1);
+        match position {
+            Position::Enter => {
+                // Those behind may have seen it wait.
+                claim.announcing = claim.waited || at + 1 < entries.len();
+                self.grant(now, id, changed.max(node.created));
+                self.look_after(id);
+            }
+            Position::OtherPermits(held) => {
+                self.discard_entry(id, node.entry);
+                self.other_permits(id, held);
+            }
+            Position::Behind(_) | Position::Next if self.is_try(id) => {
+                self.discard_entry(id, node.entry);
+                self.refuse(id, ahead);
+            }
+            Position::Behind(at) => self.wait_behind(id, ahead[0], ahead[at]),
+            Position::Next if watched => self.wait_for_anybody(id, ahead),
+            Position::Next => self.look(id, true),
+        }
+    }
+
+    /// Looks for a node whose creation was not confirmed.
+    fn search(&mut self, id: LeaseId, queue: &[Entry]) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let ours = |it: &&Entry| it.token == claim.token && !it.rests;
+        match queue.iter().find(ours) {
+            Some(entry) => self.ask_entry(id, *entry, false, Step::Found(*entry)),
+            None if claim.unwanted => self.released(id, Ok(false)),
+            None => self.begin(id),
+        }
+    }
+
+    /// Starts over with a fresh token, and with nothing that an earlier session knows of.
+    pub(super) fn start_over(&mut self, id: LeaseId) {
+        self.claims.next_turn(id);
+        self.claims.reschedule(None, id);
+        if let Some(token) = self.claims.fresh_token(id)
+            && let Some(claim) = self.claims.get_mut(&id)
+        {
+            claim.start_over(token);
+        }
+    }
+
+    /// Its own node is there, and nobody was ahead at the last change that is known.
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, node: Node) {
+        if let Some(claim) = self.claims.get(&id) {
+            let path = self.requests.path(claim, node.entry);
+            let changed = claim.changed;
+            self.watches.node(path, id);
+            self.grant(now, id, changed.max(node.created));
+        }
+    }
+
+    /// The fence is the number of the last change of the queue that shows the lock to be its
+    /// own. A release is a change too, so the fence is larger than those of all earlier
+    /// holders and smaller than those of all later ones. The number of its own node would
+    /// not do: a waiter's node may be older than the last key of a holder of several.
+    fn grant(&mut self, now: Moment, id: LeaseId, changed: i64) {
+        let (Some(session), Some(claim)) = (&self.session, self.claims.get_mut(&id)) else {
+            return;
+        };
+        // A server that is behind shows the nodes of sessions that have ended.
+        if now >= session.deadline() {
+            return;
+        }
+        claim.stage = Stage::Held;
+        claim.granted = now;
+        claim.since = session.since();
+        self.claims.report(Outcome::Granted {
+            id,
+            fence: changed.unsigned_abs(),
+            since: session.since(),
+            ttl: session.timeout,
+        });
+        self.announce(id);
+        self.precedes(id);
+    }
+
+    /// Notifies the next waiter that this one has entered, unless that is confirmed.
+    pub(super) fn announce(&mut self, id: LeaseId) {
+        let (Some(session), Some(claim)) = (&self.session, self.claims.get(&id)) else {
+            return;
+        };
+        let is_due = claim.announcing
+            && claim.stage == Stage::Held
+            && matches!(claim.terms.kind, Kind::Permits(_));
+        if let Some(node) = claim.node.filter(|_| is_due) {
+            let path = self.requests.path(claim, node.entry);
+            let data = claim.data(session.timeout);
+            self.requests
+                .send(Op::Write { path, data }, Recipient::Announcement(id));
+        }
+    }
+
+    fn wait_behind(&mut self, id: LeaseId, front: Entry, ahead: Entry) {
+        self.waits(id);
+        self.ask_entry(id, ahead, true, Step::Ahead(ahead));
+        if front != ahead {
+            self.ask_entry(id, front, false, Step::Front(front));
+        }
+    }
+
+    /// Messages come of everybody who leaves; but nobody leaves when a cooldown ends.
+    fn wait_for_anybody(&mut self, id: LeaseId, ahead: &[Entry]) {
+        self.waits(id);
+        for cooling in ahead.iter().filter(|it| it.rests) {
+            self.ask_entry(id, *cooling, false, Step::Ahead(*cooling));
+        }
+        self.ask_entry(id, ahead[0], false, Step::Front(ahead[0]));
+    }
+
+    fn waits(&mut self, id: LeaseId) {
+        self.claims.next_turn(id);
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.waited = true;
+        }
+    }
+
+    /// A try ends as soon as it is known who holds the lock.
+    fn refuse(&mut self, id: LeaseId, queue: &[Entry]) {
+        self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        claim.stage = Stage::Refused;
+        claim.node = None;
+        if let Some(first) = queue.get(holders(queue)) {
+            self.ask_time();
+            self.ask_entry(id, *first, false, Step::Waiter(*first));
+        }
+        self.ask_entry(id, queue[0], false, Step::Front(queue[0]));
+    }
+
+    fn other_permits(&mut self, id: LeaseId, held: u32) {
+        if let Some(claim) = self.claims.get(&id) {
+            let asked = claim.terms.kind;
+            self.claims.retire(Outcome::other_permits(id, asked, held));
+        }
+    }
+
+    /// Whoever held the lock has left it since.
+    pub(super) fn front_is_gone(&mut self, id: LeaseId) {
+        if self.is_try(id) {
+            self.begin(id);
+        } else {
+            self.report_holder(id, None);
+        }
+    }
+
+    /// Reports to a waiter who holds the lock, and to a try that it ends.
+    pub(super) fn report_holder(&mut self, id: LeaseId, holder: Option<Holder>) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let crowd = claim.crowd;
+        let holder = holder.map(|holder| Box::new(Holder { crowd, ..holder }));
+        claim.holder.clone_from(&holder);
+        if claim.stage == Stage::Refused {
+            self.claims.retire(Outcome::Busy { id, holder });
+        } else {
+            self.claims.report(Outcome::Waiting { id, holder });
+        }
+    }
+
+    fn is_try(&self, id: LeaseId) -> bool {
+        let is_try = |it: &Claim| it.terms.wait.is_try();
+        self.claims.get(&id).is_some_and(is_try)
+    }
+
+    /// Deletes a node of its queue, however long it takes.
+    pub(super) fn discard_entry(&mut self, id: LeaseId, entry: Entry) {
+        if let Some(claim) = self.claims.get(&id) {
+            let path = self.requests.path(claim, entry);
+            self.requests.discard(path);
+        }
+    }
+
+    /// A node of the queue was read.
+    pub(super) fn read(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        step: Step,
+        entry: Entry,
+        data: &[u8],
+        stat: Stat,
+    ) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let is_permit = matches!(claim.terms.kind, Kind::Permits(_));
+        let holder = entry::holder(data);
+        let is_ahead = matches!(step, Step::Ahead(_));
+        if is_ahead {
+            let path = self.requests.path(claim, entry);
+            self.watches.node(path, id);
+        }
+        if entry.rests {
+            return self.cools_down(now, id, entry, holder, stat);
+        }
+        if is_ahead && is_permit && stat.version > 0 {
+            // It has entered since it was seen in the queue.
+            return self.look(id, false);
+        }
+        match self.waits_ahead(id, entry) {
+            Some(before) => self.report_same_holder(id, before),
+            None => self.report_holder(id, Some(holder)),
+        }
+    }
+
+    fn cools_down(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        entry: Entry,
+        mut holder: Holder,
+        stat: Stat,
+    ) {
+        let left = entry::left(holder.remaining, stat, self.server_time);
+        if left.is_zero() {
+            return self.cooldown_is_over(id, entry, holder);
+        }
+        holder.remaining = Some(left);
+        self.claims.schedule(now.after(left), id);
+        self.report_holder(id, Some(holder));
+    }
+
+    /// Deletes the node, which the servers may refuse. A waiter gets a message when the
+    /// node is gone; a try begins again, but once only.
+    fn cooldown_is_over(&mut self, id: LeaseId, entry: Entry, holder: Holder) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let is_try = claim.stage == Stage::Refused;
+        if claim.discarded.replace(entry) == Some(entry) && is_try {
+            return self.report_holder(id, Some(holder));
+        }
+        self.discard_entry(id, entry);
+        if is_try {
+            self.begin(id);
+        }
+    }
+
+    /// Its node is going to be created: whether the queue has to be looked at then.
+    pub(super) fn comes(&mut self, id: LeaseId) -> bool {
+        let Some(claim) = self.claims.get(&id).filter(|it| is_plain(it)) else {
+            return true;
+        };
+        let key = claim.terms.key.clone();
+        let before = self.tails.add(&key, id, &self.claims);
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.before = before;
+        }
+        before.is_none()
+    }
+
+    /// Its node is there: it waits for the one of ours that is right ahead, or looks.
+    pub(super) fn enters_queue(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let (Some(before), Some(node)) = (claim.before, claim.node) else {
+            return;
+        };
+        let ahead = self.claims.get_mut(&before).and_then(|ahead| {
+            let entry = ahead.node.map(|it| it.entry)?;
+            let is_near = entry.is_right_before(node.entry);
+            is_near.then(|| {
+                ahead.follower = Some(id);
+                (entry, ahead.stage == Stage::Held && leaves_nothing(ahead))
+            })
+        });
+        let Some((entry, is_next)) = ahead else {
+            return self.look(id, false);
+        };
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.ahead = Some(entry);
+            claim.is_next = is_next;
+            claim.looked = true;
+            claim.waited = true;
+        }
+        self.ask_entry(id, entry, true, Step::Ahead(entry));
+    }
+
+    /// It holds the lock, so that nobody is ahead of the one behind it when it has left.
+    pub(super) fn precedes(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id).filter(|it| leaves_nothing(it)) else {
+            return;
+        };
+        if let Some(follower) = claim.follower
+            && let Some(follower) = self.claims.get_mut(&follower)
+            && follower.before == Some(id)
+        {
+            follower.is_next = true;
+        }
+    }
+
+    /// Somebody has changed what a waiter watched.
+    pub(super) fn woken(&mut self, id: LeaseId, message: &Message) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let ahead = claim.ahead.map(|it| self.requests.path(claim, it));
+        let is_gone = message.change == Change::Deleted && ahead.as_ref() == Some(&message.path);
+        if is_gone {
+            self.ahead_is_gone(id);
+        } else {
+            self.look(id, false);
+        }
+    }
+
+    /// The node that it watched is gone: it enters, or looks who is ahead now.
+    pub(super) fn ahead_is_gone(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let is_next = claim.is_next && claim.ahead.is_some();
+        claim.is_next = false;
+        claim.ahead = None;
+        match claim.node.filter(|_| is_next) {
+            Some(node) => {
+                let path = self.requests.paths.lock(&claim.terms.key);
+                let watch = false;
+                let to = Recipient::Claim(self.claims.next_turn(id), Step::Changed);
+                self.requests.send(Op::Read { path, watch }, to);
+                // Its own node may be gone, too. That it is there after the change shows that
+                // the fence, the number of the change, is smaller than that of who comes later.
+                self.ask_entry(id, node.entry, true, Step::Enter);
+            }
+            None => self.look(id, false),
+        }
+    }
+
+    /// The one of ours that waits with the node right ahead.
+    pub(super) fn waits_ahead(&self, id: LeaseId, entry: Entry) -> Option<LeaseId> {
+        let before = self.claims.get(&id)?.before?;
+        let ahead = self.claims.get(&before)?;
+        let is_waiting = ahead.stage == Stage::InQueue && ahead.node?.entry == entry;
+        is_waiting.then_some(before)
+    }
+
+    /// It waits for the same holder as the one right ahead, and for that one.
+    pub(super) fn report_same_holder(&mut self, id: LeaseId, before: LeaseId) {
+        let ahead = self.claims.get(&before);
+        let holder = ahead.and_then(|it| it.holder.as_deref().cloned());
+        let crowd = holder.as_ref().map(|it| it.crowd);
+        if let (Some(crowd), Some(claim)) = (crowd, self.claims.get_mut(&id)) {
+            claim.crowd = crowd;
+            claim.crowd.waiting += 1;
+        }
+        self.report_holder(id, holder);
+    }
+}

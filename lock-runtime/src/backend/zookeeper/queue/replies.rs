@@ -1,0 +1,228 @@
+//! Answers of the server to what acquisitions have asked.
+
+use std::time::Duration;
+
+use super::claim::{Claim, Node, Stage};
+use super::position::Snapshot;
+use super::{Entry, Queue};
+use crate::backend::Outcome;
+use crate::backend::claims::Turn;
+use crate::backend::zookeeper::call::{Recipient, Step, cause};
+use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
+use crate::base::clock::Moment;
+use crate::types::terms::LeaseId;
+
+/// How often what is above a lock is created before it counts that this is refused.
+const ATTEMPTS: u32 = 3;
+
+impl Queue {
+    /// The server has answered.
+    pub(in super::super) fn replied(
+        &mut self,
+        now: Moment,
+        to: Recipient,
+        reply: Result<Reply, Refusal>,
+    ) {
+        match (to, reply) {
+            (Recipient::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
+            (Recipient::Heartbeat, Ok(_)) => self.beaten(),
+            (Recipient::Heartbeat, Err(refusal)) => self.beat_refused(now, refusal),
+            (Recipient::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
+            (Recipient::Above(id), Err(refusal)) => self.above_refused(id, refusal),
+            (Recipient::Announcement(id), reply) => self.announced(id, reply.err()),
+            (Recipient::Leftover(_), Ok(_) | Err(Refusal::NoNode)) => {}
+            (Recipient::Leftover(path), Err(_)) => self.requests.not_discarded(path),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, now: Moment, turn: Turn, step: Step, reply: Result<Reply, Refusal>) {
+        let id = turn.id;
+        let Some(claim) = self.claims.in_turn(turn) else {
+            return;
+        };
+        match (step, reply) {
+            (Step::Leave, reply) => self.left(id, reply.err()),
+            (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
+            (Step::Try, Ok(Reply::Children { names, .. })) => {
+                self.tried(id, &Entry::line(&names));
+            }
+            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
+            (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
+                if watched {
+                    let path = self.requests.paths.lock(&claim.terms.key);
+                    self.watches.children(path, id);
+                }
+                let queue = Snapshot {
+                    entries: &Entry::line(&names),
+                    changed,
+                };
+                self.looked(now, id, queue, watched);
+            }
+            (Step::Queue { .. }, Err(Refusal::NoNode)) => {
+                self.looked(now, id, Snapshot::default(), false);
+            }
+            (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
+            (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
+                self.read(now, id, step, entry, &data, stat);
+            }
+            (Step::Found(_) | Step::Changed | Step::Enter, Err(Refusal::NoNode)) => {
+                self.look(id, false);
+            }
+            (Step::Ahead(_), Err(Refusal::NoNode)) => self.ahead_is_gone(id),
+            (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
+            (Step::Enter, Ok(_)) => {
+                if let Some(node) = claim.node {
+                    self.entered(now, id, node);
+                }
+            }
+            (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
+                let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
+                claim.crowd.longest = Duration::from_millis(waited);
+            }
+            (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
+            // Who it is may not be known.
+            (Step::Front(_), Err(_)) => self.report_holder(id, None),
+            (Step::Own, Ok(_)) => {
+                if let Some(node) = claim.node {
+                    let path = self.requests.path(claim, node.entry);
+                    self.watches.node(path, id);
+                }
+            }
+            (Step::Own, Err(Refusal::NoNode)) => self.revoked(id),
+            (Step::Own, Err(_)) => {
+                let pause = self.session.as_ref().map(|it| it.timeout / 4);
+                let again = now.after(pause.unwrap_or_default());
+                self.claims.schedule(again, id);
+            }
+            // How long somebody has waited is reported where it is known.
+            (Step::Waiter(_), Err(_)) => {}
+            (_, Err(refusal)) => self.failed(id, refusal),
+            // The answer is of another kind than what was asked for.
+            (_, Ok(_)) => self.failed(id, Refusal::Other(0)),
+        }
+    }
+
+    /// Its node cannot be created where nothing is above it.
+    fn nothing_above(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        claim.without_above += 1;
+        match claim.above_refused.take() {
+            // The servers refuse to create also what is there, and remove what is empty.
+            Some(refusal) if claim.without_above >= ATTEMPTS => self.failed(id, refusal),
+            _ if claim.unwanted => self.released(id, Ok(false)),
+            _ => self.create(id, true),
+        }
+    }
+
+    fn above_refused(&mut self, id: LeaseId, refusal: Refusal) {
+        if let Some(claim) = self.claims.get_mut(&id)
+            && !matches!(refusal, Refusal::NodeExists | Refusal::NoNode)
+        {
+            claim.above_refused = Some(refusal);
+        }
+    }
+
+    /// Those behind are notified that it has entered, or will be with the next heartbeat.
+    fn announced(&mut self, id: LeaseId, refusal: Option<Refusal>) {
+        match (refusal, self.claims.get_mut(&id)) {
+            (None, Some(claim)) => claim.announcing = false,
+            (Some(Refusal::NoNode), _) => self.revoked(id),
+            _ => {}
+        }
+    }
+
+    /// Its node is in the queue.
+    fn created(&mut self, id: LeaseId, path: &str, stat: Stat) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let Some(entry) = Entry::parse(name) else {
+            return self.failed(id, Refusal::Other(0));
+        };
+        claim.node = Some(Node {
+            entry,
+            created: stat.czxid,
+        });
+        claim.stage = Stage::InQueue;
+        claim.without_above = 0;
+        if claim.unwanted {
+            self.leave(id, None);
+        } else {
+            self.enters_queue(id);
+        }
+    }
+
+    /// A node with its token is there, after an answer was lost.
+    fn found(&mut self, id: LeaseId, entry: Entry, stat: Stat) {
+        let session = self.session.as_ref().map(|it| it.identity.id);
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        // That of a session that has ended may still be shown.
+        if session != Some(stat.owner) {
+            self.start_over(id);
+            return self.begin(id);
+        }
+        claim.node = Some(Node {
+            entry,
+            created: stat.czxid,
+        });
+        claim.stage = Stage::InQueue;
+        if claim.unwanted {
+            self.leave(id, None);
+        } else {
+            self.look(id, false);
+        }
+    }
+
+    /// The server will not do it.
+    fn failed(&mut self, id: LeaseId, refusal: Refusal) {
+        if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
+            self.discard_entry(id, node.entry);
+        }
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let cause = cause(refusal);
+        if claim.unwanted {
+            return self.released(id, Err(cause));
+        }
+        self.claims.retire(Outcome::Failed { id, cause });
+    }
+
+    /// Its node is gone, and with it the lock.
+    fn revoked(&mut self, id: LeaseId) {
+        let is_held = |it: &Claim| it.stage == Stage::Held;
+        if self.claims.get(&id).is_some_and(is_held) {
+            self.lost(id);
+        }
+    }
+
+    fn beat_refused(&mut self, now: Moment, refusal: Refusal) {
+        if let Some(session) = &mut self.session {
+            session.refused(now);
+            // Somebody has deleted the session's node.
+            if refusal == Refusal::NoNode {
+                self.requests.create_session(session);
+            }
+        }
+    }
+
+    /// A heartbeat is confirmed, and the renewals that wait for it.
+    fn beaten(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.confirmed();
+        }
+        for id in self.claims.ids(|it| it.renewing) {
+            self.renew(id);
+        }
+        self.requests.discard_leftovers();
+        for id in self.claims.ids(|it| it.announcing) {
+            self.announce(id);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Who of ours came last in the queue of each lock.
+
+use std::collections::HashMap;
+
+use super::claim::Claim;
+use crate::backend::claims::Claims;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
+
+/// The acquisition of ours that came last in each queue.
+#[derive(Default)]
+pub(super) struct Tails(HashMap<LockKey, LeaseId>);
+
+impl Tails {
+    /// Another one comes; gives out the one before it.
+    pub(super) fn add(
+        &mut self,
+        key: &LockKey,
+        id: LeaseId,
+        claims: &Claims<Claim>,
+    ) -> Option<LeaseId> {
+        if self.0.len() > 2 * claims.len() + 16 {
+            self.0.retain(|_, id| claims.get(id).is_some());
+        }
+        let before = self.0.insert(key.clone(), id)?;
+        (before != id && claims.get(&before).is_some()).then_some(before)
+    }
+}

@@ -1,0 +1,601 @@
+//! Acquisitions against a server whose answers each test gives itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::backend::zookeeper::protocol::connect::welcome;
+use crate::backend::zookeeper::protocol::entry;
+use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
+use crate::types::error::Cause;
+use crate::types::kind::Kind;
+use crate::types::terms::Wait;
+
+const TIMEOUT: Duration = Duration::from_secs(8);
+const ID: LeaseId = LeaseId(1);
+
+struct Scene {
+    queue: Queue,
+    now: Moment,
+}
+
+/// A session of a number.
+fn session(id: i32, sent: Moment) -> Session {
+    // The version, the timeout, a long number and no password.
+    let numbers = [0_i32, 8_000, 0, id, 0];
+    let packet: Vec<u8> = numbers.iter().flat_map(|it| it.to_be_bytes()).collect();
+    let welcome = welcome(&packet).expect("a packet");
+    let identity = welcome.identity.expect("a session");
+    Session::new(identity, welcome.timeout, sent)
+}
+
+fn owned_by(session: i64) -> Stat {
+    Stat {
+        czxid: 77,
+        owner: session,
+        ..Stat::default()
+    }
+}
+
+fn children(names: Vec<String>, changed: i64) -> Reply {
+    Reply::Children { names, changed }
+}
+
+fn others(kind: &str, number: u32) -> String {
+    format!("{kind}-{:032x}-{number:010}", 1000 + number)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let now = Moment::from_nanos(1);
+        let mut queue = Queue::new(Paths::new("", "lock"));
+        queue.connected(session(7, now), 0);
+        queue.calls();
+        Self { queue, now }
+    }
+
+    fn claim(&self, id: LeaseId) -> &Claim {
+        self.queue.claims.get(&id).expect("a claim")
+    }
+
+    fn acquire(&mut self, kind: Kind) {
+        let terms = Terms {
+            kind,
+            ..Terms::of(ID, "k", TIMEOUT)
+        };
+        self.queue.acquire(self.now, Arc::new(terms));
+    }
+
+    fn reply(&mut self, call: Call, reply: Result<Reply, Refusal>) {
+        self.queue.replied(self.now, call.to, reply);
+    }
+
+    /// The node is created with a number, behind these; says what was asked then.
+    fn stands_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
+        let mut calls = self.queue.calls().into_iter();
+        let (create, look) = (calls.next().unwrap(), calls.next().unwrap());
+        assert!(calls.next().is_none());
+        let Op::Create { path, mode, .. } = &create.op else {
+            panic!("{create:?}");
+        };
+        assert_eq!(*mode, Mode::InLine);
+        let path = format!("{path}{number:010}");
+        let mine = path.rsplit('/').next().unwrap().to_owned();
+        let stat = owned_by(7);
+        self.reply(create, Ok(Reply::Created { path, stat }));
+        let names = ahead.iter().cloned().chain([mine]).collect();
+        self.reply(look, Ok(children(names, 77)));
+        self.queue.calls()
+    }
+
+    /// The connection breaks before these are answered, and another one goes on with the session.
+    fn connect_again(&mut self, unanswered: Vec<Call>, seen: i64) {
+        for call in unanswered {
+            self.queue.unanswered(call.to);
+        }
+        let cause: Cause = Arc::new(Refusal::Other(0));
+        self.queue.disconnected(&cause, true);
+        self.outcomes();
+        self.queue.connected(session(7, self.now), seen);
+    }
+
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        std::iter::from_fn(|| self.queue.next_outcome()).collect()
+    }
+
+    /// The fence of a grant.
+    fn granted(&mut self) -> Option<u64> {
+        let fence = |it| match it {
+            Outcome::Granted { fence, .. } => Some(fence),
+            _ => None,
+        };
+        self.outcomes().into_iter().find_map(fence)
+    }
+
+    fn is_granted(&mut self) -> bool {
+        self.granted() == Some(77)
+    }
+}
+
+/// The paths that messages are asked about.
+fn watched(calls: &[Call]) -> Vec<&str> {
+    let watched = calls.iter().filter_map(|call| match &call.op {
+        Op::Read { path, watch: true } | Op::Children { path, watch: true } => Some(&**path),
+        _ => None,
+    });
+    watched.collect()
+}
+
+#[test]
+fn a_free_lock_is_taken_with_one_write() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    assert_eq!(watched(&calls).len(), 1, "its own, which may be taken away");
+}
+
+#[test]
+fn a_waiter_watches_one_node_and_no_more() {
+    for (kind, ahead, one) in [
+        (Kind::Exclusive, ["x", "x", "x"], 2),
+        (Kind::Exclusive, ["r", "r", "r"], 2),
+        (Kind::Read, ["x", "x", "r"], 1),
+        (Kind::Permits(2), ["p2", "p2", "p2"], 2),
+    ] {
+        let mut scene = Scene::new();
+        scene.acquire(kind);
+        let ahead = [0, 1, 2].map(|at| others(ahead[at as usize], at));
+        let calls = scene.stands_behind(&ahead, 3);
+        assert!(!scene.is_granted());
+        assert_eq!(watched(&calls), [format!("/lock/k/{}", ahead[one])]);
+    }
+}
+
+#[test]
+fn it_looks_again_when_the_node_changes() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let ahead = [others("x", 0)];
+    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
+    let (path, change) = (format!("/lock/k/{}", ahead[0]), Change::Deleted);
+    scene.queue.heard(&Message { change, path });
+    let look = scene.queue.calls().remove(0);
+    let mine = scene.claim(ID).node.unwrap().entry.to_string();
+    scene.reply(look, Ok(children(vec![mine], 99)));
+    assert_eq!(
+        scene.granted(),
+        Some(99),
+        "its turn came with the last change"
+    );
+}
+
+#[test]
+fn a_node_whose_creation_was_not_confirmed_is_found_again() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.queue.calls();
+    let token = scene.claim(ID).token;
+    scene.connect_again(calls, 0);
+    let mut calls = scene.queue.calls();
+    assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
+    assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
+    let mine = format!("x-{token}-0000000004");
+    let names = vec![mine.clone()];
+    scene.reply(calls.remove(1), Ok(children(names.clone(), 77)));
+    let read = scene.queue.calls().remove(0);
+    let (data, stat) = (Vec::new(), owned_by(7));
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    let look = scene.queue.calls().remove(0);
+    scene.reply(look, Ok(children(names, 77)));
+    assert!(scene.is_granted());
+}
+
+#[test]
+fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.queue.calls();
+    let token = scene.claim(ID).token;
+    scene.connect_again(calls, 0);
+    let look = scene.queue.calls().remove(1);
+    let names = vec![format!("x-{token}-0000000004")];
+    scene.reply(look, Ok(children(names, 77)));
+    let read = scene.queue.calls().remove(0);
+    let (data, stat) = (Vec::new(), owned_by(6));
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    assert!(!scene.is_granted());
+    assert_ne!(scene.claim(ID).token, token, "it starts over");
+    assert!(matches!(scene.queue.calls()[0].op, Op::Create { .. }));
+}
+
+#[test]
+fn nobody_enters_after_the_deadline_of_the_session() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    // A server that is behind shows the node that has ended with its session.
+    scene.now = scene.queue.session().unwrap().deadline();
+    scene.stands_behind(&[], 0);
+    assert!(!scene.is_granted());
+}
+
+#[test]
+fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    let waiter = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.queue.acquire(scene.now, Arc::new(waiter));
+    scene.queue.calls();
+    let token = scene.claim(LeaseId(2)).token;
+
+    scene.queue.connected(session(8, scene.now), 0);
+    assert!(matches!(
+        scene.outcomes()[..],
+        [Outcome::NotHeld { id: ID }]
+    ));
+    assert_ne!(scene.claim(LeaseId(2)).token, token);
+    let calls = scene.queue.calls();
+    let creates = |it: &&Call| {
+        matches!(
+            &it.op,
+            Op::Create {
+                mode: Mode::InLine,
+                ..
+            }
+        )
+    };
+    assert_eq!(calls.iter().filter(creates).count(), 1);
+}
+
+#[test]
+fn watches_go_on_over_another_connection() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let ahead = [others("x", 0)];
+    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(read, Ok(Reply::Data { data, stat }));
+    scene.connect_again(Vec::new(), 99);
+    let calls = scene.queue.calls();
+    let data = vec![format!("/lock/k/{}", ahead[0])];
+    let watch = Op::Watch {
+        seen: 99,
+        data,
+        children: Vec::new(),
+    };
+    assert_eq!(calls[0].op, watch);
+    assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
+}
+
+#[test]
+fn a_release_whose_answer_was_lost_is_sent_again() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.queue.release(scene.now, ID);
+    let calls = scene.queue.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Delete { .. },
+            ..
+        }]
+    ));
+    scene.connect_again(calls, 0);
+    let delete = scene.queue.calls().pop().unwrap();
+    assert!(matches!(delete.op, Op::Delete { .. }));
+    scene.reply(delete, Err(Refusal::NoNode));
+    let released = scene.outcomes();
+    let [
+        Outcome::Released {
+            id: ID,
+            result: Ok(true),
+        },
+    ] = released[..]
+    else {
+        panic!("{released:?}");
+    };
+}
+
+#[test]
+fn renewals_are_answered_from_one_heartbeat() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.queue.renew(ID);
+    let start = scene.now;
+    for beat in 1..=2 {
+        assert!(scene.outcomes().is_empty(), "nothing is known yet");
+        scene.now = start.after(TIMEOUT / 4 * beat);
+        scene.queue.tick(scene.now);
+        let call = scene.queue.calls().remove(0);
+        assert!(matches!(call.to, Recipient::Heartbeat));
+        assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
+        scene.reply(call, Ok(Reply::Stat(Stat::default())));
+    }
+    let renewed = scene.outcomes();
+    let [Outcome::Renewed { id: ID, since, ttl }] = renewed[..] else {
+        panic!("{renewed:?}");
+    };
+    assert_eq!((since, ttl), (start.after(TIMEOUT / 4), TIMEOUT));
+}
+
+#[test]
+fn to_connect_again_prolongs_no_lease() {
+    let mut scene = Scene::new();
+    let start = scene.now;
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    assert!(scene.is_granted());
+    let deadline = scene.queue.session().unwrap().deadline();
+    scene.now = start.after(TIMEOUT / 2);
+    scene.connect_again(Vec::new(), 0);
+    scene.queue.renew(ID);
+    assert!(scene.outcomes().is_empty(), "a leader may be none any more");
+    assert_eq!(scene.queue.session().unwrap().deadline(), deadline);
+    scene.queue.tick(scene.now);
+    let beat = scene.queue.calls().pop().unwrap();
+    assert!(matches!(beat.to, Recipient::Heartbeat), "at once");
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let renewed = scene.outcomes();
+    let [Outcome::Renewed { since, .. }] = renewed[..] else {
+        panic!("{renewed:?}");
+    };
+    assert_eq!(since, scene.now);
+}
+
+/// What is written to a node of the line.
+fn announcement(calls: Vec<Call>) -> Option<Call> {
+    let mut calls = calls.into_iter();
+    calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
+}
+
+#[test]
+fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(1));
+    let ahead = [others("p1", 0)];
+    scene.stands_behind(&ahead, 1);
+    let (path, change) = ("/lock/k".to_owned(), Change::Children);
+    let mine = scene.claim(ID).node.unwrap().entry.to_string();
+    // It is next, and watches everybody.
+    scene.queue.look(ID, true);
+    let look = scene.queue.calls().pop().unwrap();
+    let names = vec![ahead[0].clone(), mine.clone()];
+    scene.reply(look, Ok(Reply::Children { names, changed: 1 }));
+    scene.queue.calls();
+    scene.queue.heard(&Message { change, path });
+    let look = scene.queue.calls().pop().unwrap();
+    scene.reply(
+        look,
+        Ok(Reply::Children {
+            names: vec![mine],
+            changed: 2,
+        }),
+    );
+    assert!(scene.is_granted());
+
+    let lost = announcement(scene.queue.calls()).expect("those behind are told");
+    scene.connect_again(vec![lost], 0);
+    let refused = announcement(scene.queue.calls()).expect("again");
+    scene.reply(refused, Err(Refusal::Other(-127)));
+    scene.queue.tick(scene.now);
+    let beat = scene.queue.calls().pop().unwrap();
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let confirmed = announcement(scene.queue.calls()).expect("and again");
+    scene.reply(confirmed, Ok(Reply::Stat(Stat::default())));
+    scene.connect_again(Vec::new(), 0);
+    assert!(announcement(scene.queue.calls()).is_none());
+}
+
+#[test]
+fn a_permit_that_never_waited_announces_itself_to_those_behind() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    let calls = scene.stands_behind(&[], 0);
+    assert!(scene.is_granted() && announcement(calls).is_none());
+
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    // Somebody came before it looked, and may have seen more ahead of it.
+    let calls = scene.stands_behind(&[others("p2", 9)], 0);
+    assert!(scene.is_granted() && announcement(calls).is_some());
+}
+
+#[test]
+fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.queue.abandon(ID);
+    let calls = scene.stands_behind(&[], 0);
+    let ops: Vec<_> = calls.iter().map(|call| &call.op).collect();
+    assert!(matches!(ops[..], [Op::Delete { .. }]), "{ops:?}");
+    assert!(!scene.is_granted());
+}
+
+#[test]
+fn a_node_that_cannot_be_deleted_is_deleted_later() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.stands_behind(&[], 0);
+    scene.queue.release(scene.now, ID);
+    let delete = scene.queue.calls().pop().unwrap();
+    let op = delete.op.clone();
+    scene.reply(delete, Err(Refusal::NoRight));
+    for _ in 0..2 {
+        scene.now = scene.now.after(TIMEOUT / 4);
+        scene.queue.tick(scene.now);
+        let beat = scene.queue.calls().pop().unwrap();
+        scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+        let again = scene.queue.calls().pop().unwrap();
+        assert_eq!(again.op, op);
+        scene.reply(again, Err(Refusal::NoRight));
+    }
+}
+
+/// Two wait behind somebody else: the first looks at the line, the second follows it.
+fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
+    scene.acquire(Kind::Exclusive);
+    let second = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.queue.acquire(scene.now, Arc::new(second));
+    let mut calls = scene.queue.calls().into_iter();
+    let (create, look, another) = (
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+        calls.next().unwrap(),
+    );
+    assert!(calls.next().is_none(), "the line is looked at once");
+    let path = |call: &Call, number: u32| match &call.op {
+        Op::Create { path, .. } => format!("{path}{number:010}"),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (path(&create, 4), path(&another, 5));
+    let stat = owned_by(7);
+    let created = |path: &str| Reply::Created {
+        path: path.to_owned(),
+        stat,
+    };
+    scene.reply(create, Ok(created(&first)));
+    let mine = first.rsplit('/').next().unwrap().to_owned();
+    scene.reply(look, Ok(children(vec![mine], 77)));
+    assert!(scene.is_granted());
+    scene.queue.calls();
+    scene.reply(another, Ok(created(&second)));
+    (first, scene.queue.calls())
+}
+
+#[test]
+fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
+    let mut scene = Scene::new();
+    let (ahead, mut calls) = follower(&mut scene);
+    assert_eq!(watched(&calls), [&ahead]);
+    assert_eq!(calls.len(), 1);
+    let data = entry::data("somebody", TIMEOUT, false);
+    let stat = Stat::default();
+    scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+    // Somebody writes to it: it is there still.
+    let (path, change) = (ahead.clone(), Change::Written);
+    scene.queue.heard(&Message { change, path });
+    let calls = scene.queue.calls();
+    assert!(matches!(
+        calls[..],
+        [Call {
+            op: Op::Children { .. },
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
+    for is_there in [true, false] {
+        let mut scene = Scene::new();
+        let (path, mut calls) = follower(&mut scene);
+        let stat = Stat::default();
+        let data = entry::data("somebody", TIMEOUT, false);
+        scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
+        scene.outcomes();
+        let change = Change::Deleted;
+        scene.queue.heard(&Message { change, path });
+        let mut calls = scene.queue.calls();
+        let (own, line) = (calls.pop().unwrap(), calls.pop().unwrap());
+        assert!(matches!(line.op, Op::Read { watch: false, .. }), "{line:?}");
+        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        let changed = Stat { pzxid: 99, ..stat };
+        let data = Vec::new();
+        scene.reply(
+            line,
+            Ok(Reply::Data {
+                data: data.clone(),
+                stat: changed,
+            }),
+        );
+        let there = Ok(Reply::Data { data, stat });
+        scene.reply(
+            own,
+            if is_there {
+                there
+            } else {
+                Err(Refusal::NoNode)
+            },
+        );
+        // Its fence is the number of the change that made the lock its own.
+        let second = |it: &Outcome| {
+            let id = LeaseId(2);
+            matches!(it, Outcome::Granted { id: its, fence: 99, .. } if *its == id)
+        };
+        assert_eq!(scene.outcomes().iter().any(second), is_there);
+    }
+}
+
+/// Answers everything that is asked, for some time, about a line whose first node rests
+/// and may not be deleted; says how often its deletion was asked for.
+fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
+    let mut deletions = 0;
+    for _ in 0..20 {
+        for call in scene.queue.calls() {
+            let reply = match &call.op {
+                Op::Delete { .. } => {
+                    deletions += 1;
+                    Err(Refusal::NoRight)
+                }
+                Op::Write { .. } => Ok(Reply::Stat(Stat {
+                    written: 10_000,
+                    ..Stat::default()
+                })),
+                Op::Read { .. } => Ok(Reply::Data {
+                    data: entry::data("-somebody", Duration::from_secs(1), true),
+                    stat: Stat::default(),
+                }),
+                Op::Children { .. } => Ok(children(line.to_vec(), 77)),
+                other => panic!("{other:?}"),
+            };
+            scene.reply(call, reply);
+        }
+    }
+    deletions
+}
+
+#[test]
+fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
+    let rest = format!("{}-rest", others("x", 0));
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.stands_behind(std::slice::from_ref(&rest), 1);
+    for call in calls {
+        scene.queue.requests.send(call.op, call.to);
+    }
+    let path = scene.claim(ID).node.unwrap().entry.to_string();
+    let line = [rest.clone(), path.clone()];
+    assert_eq!(deletions_of_a_rest(&mut scene, &line), 1);
+    // It looks once the rest is gone, whoever has deleted it.
+    scene.queue.heard(&Message {
+        change: Change::Deleted,
+        path: format!("/lock/k/{rest}"),
+    });
+    let look = scene.queue.calls().pop().unwrap();
+    scene.reply(look, Ok(children(vec![path], 78)));
+    assert_eq!(scene.granted(), Some(78));
+
+    let mut scene = Scene::new();
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(ID, "k", TIMEOUT)
+    };
+    scene.queue.acquire(scene.now, Arc::new(terms));
+    assert_eq!(deletions_of_a_rest(&mut scene, &[rest]), 1);
+    let outcomes = scene.outcomes();
+    assert!(
+        matches!(outcomes[..], [Outcome::Busy { .. }]),
+        "{outcomes:?}"
+    );
+}

@@ -1,0 +1,333 @@
+//! One process of the simulation: the real operations, watchdog and queue, and
+//! a program that takes locks, gives up and holds on at random.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Store;
+use super::failover::Safeguard;
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::names::Layout;
+use crate::backend::redis::queue::Queue;
+use crate::backend::redis::redlock::clocks::Clocks;
+use crate::backend::redis::redlock::coordinator::Coordinator;
+use crate::base::clock::{Clock, Moment};
+use crate::driver::{Limits, Mailbox, Op, Operations};
+use crate::held::guard::LockGuard;
+use crate::held::home::Home;
+use crate::types::answer::Answer;
+use crate::types::error::LockError;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::{LeaseId, Terms, Wait};
+
+/// No lease is longer.
+pub(super) const LONGEST_TTL: Duration = Duration::from_secs(10);
+
+/// Nobody shuts down, and waiters outlast every trouble.
+const LIMITS: Limits = Limits {
+    shutdown_grace: Duration::ZERO,
+    unavailable_wait: Wait::Forever,
+};
+
+pub(super) struct Client {
+    /// One for each server.
+    pub(super) links: Vec<Link>,
+    /// Decides where there are several servers.
+    pub(super) coordinator: Option<Coordinator>,
+    pub(super) dead: bool,
+    pub(super) paused_until: Moment,
+    pub(super) wakes_at: Option<Moment>,
+    /// What it holds, in which kind, and until when it wants to.
+    guards: Vec<(LockGuard, Kind, Moment)>,
+    waiting: Vec<Waiting>,
+    operations: Operations,
+    mailbox: Arc<Mailbox>,
+    inbox: mpsc::UnboundedReceiver<Op>,
+    rng: Rng,
+    /// When it asks next; it stops when the faults do.
+    acts_at: Option<Moment>,
+    asked: u64,
+    usual_ttl: Duration,
+    /// Whether it often wants the same, so that lines are long.
+    pub(super) crowded: bool,
+    /// What it has got since this was last looked at, and under which number.
+    pub(super) entered: Vec<(LockKey, u64)>,
+    /// Whether it only ever wants one lock, and how often it has got it.
+    pub(super) eager: Option<u32>,
+    /// Whether it renews whatever it takes, and how often it has lost a lock that it had
+    /// for itself.
+    pub(super) steady: bool,
+    pub(super) lost: u32,
+}
+
+/// A connection to one server.
+pub(super) struct Link {
+    pub(super) queue: Queue,
+    pub(super) up: bool,
+    pub(super) generation: u64,
+    /// What goes over it next, where another link has the queue.
+    pub(super) outbox: Vec<Sent>,
+    pub(super) requests_until: Moment,
+    pub(super) answers_until: Moment,
+}
+
+impl Link {
+    fn new(now: Moment, replicated: bool) -> Self {
+        Self {
+            queue: Queue::new(replicated, Layout::Shared),
+            up: false,
+            generation: 0,
+            outbox: Vec::new(),
+            requests_until: now,
+            answers_until: now,
+        }
+    }
+}
+
+struct Waiting {
+    id: LeaseId,
+    kind: Kind,
+    answer: oneshot::Receiver<Result<LockGuard, LockError>>,
+    gives_up: Option<Moment>,
+}
+
+impl Client {
+    pub(super) fn new(clock: Clock, mut rng: Rng, store: Store) -> Self {
+        let (mailbox, inbox) = Mailbox::alone();
+        let now = clock.now();
+        let mailbox = Arc::new(mailbox);
+        let home: Arc<dyn Home> = mailbox.clone();
+        let servers = store.servers();
+        let usual_ttl = [300, 1_500, 4_000, 10_000][rng.usize(..4)];
+        let usual_ttl = Duration::from_millis(usual_ttl);
+        let replicated = store == Store::Failing(Safeguard::Replicas);
+        Self {
+            links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
+            coordinator: (store == Store::Majority)
+                .then(|| Coordinator::new(Clocks::new(servers, 0))),
+            dead: false,
+            paused_until: now,
+            wakes_at: None,
+            guards: Vec::new(),
+            waiting: Vec::new(),
+            operations: Operations::new(clock, LIMITS, Arc::downgrade(&home), "a server".into()),
+            mailbox,
+            inbox,
+            rng,
+            acts_at: Some(now),
+            asked: 0,
+            crowded: false,
+            usual_ttl,
+            entered: Vec::new(),
+            eager: None,
+            steady: false,
+            lost: 0,
+        }
+    }
+
+    /// What the program does: ask, give up, let go.
+    pub(super) fn act(&mut self, now: Moment, may_ask: bool) {
+        let held = self.guards.len();
+        let lost = self.guards.iter().filter(|(guard, kind, until)| {
+            *kind == Kind::Exclusive && now < *until && !guard.is_held()
+        });
+        self.lost += u32::try_from(lost.count()).unwrap_or(u32::MAX);
+        self.guards
+            .retain(|(guard, _, until)| now < *until && guard.is_held());
+        if self.eager.is_some() && self.guards.len() < held {
+            self.acts_at = Some(now);
+        }
+        let mailbox = &self.mailbox;
+        self.waiting.retain(|it| {
+            let waits = it.gives_up.is_none_or(|at| now < at);
+            if !waits {
+                // As dropping the future does.
+                let _ = mailbox.send(Op::Cancel(it.id));
+            }
+            waits
+        });
+        if !may_ask {
+            self.acts_at = None;
+        }
+        while self.acts_at.is_some_and(|at| at <= now) {
+            self.ask(now);
+        }
+    }
+
+    /// What the driver's thread does.
+    pub(super) fn drive(&mut self, now: Moment) {
+        loop {
+            while let Ok(op) = self.inbox.try_recv() {
+                self.operations.take(now, op);
+            }
+            self.operations.tick(now);
+            let requests = self.operations.requests();
+            let mut idle = requests.is_empty();
+            for request in requests {
+                match &mut self.coordinator {
+                    Some(coordinator) => coordinator.submit(now, request),
+                    None => self.links[0].queue.submit(now, request),
+                }
+            }
+            idle &= !self.settle(now);
+            self.operations.deliver();
+            self.collect(now);
+            if idle {
+                return;
+            }
+        }
+    }
+
+    /// What the backend does in a poll; `false` if nothing has come of it.
+    fn settle(&mut self, now: Moment) -> bool {
+        let mut heard = false;
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.tick(now);
+            for (server, order) in coordinator.orders() {
+                heard = true;
+                self.links[server].queue.obey(now, order);
+            }
+        }
+        for (server, link) in self.links.iter_mut().enumerate() {
+            link.queue.tick(now);
+            while let Some(outcome) = link.queue.next_outcome() {
+                heard = true;
+                match &mut self.coordinator {
+                    Some(coordinator) => coordinator.settle(now, server, outcome),
+                    None => self.operations.settle(now, outcome),
+                }
+            }
+        }
+        while let Some(outcome) = self
+            .coordinator
+            .as_mut()
+            .and_then(Coordinator::next_outcome)
+        {
+            heard = true;
+            self.operations.settle(now, outcome);
+        }
+        heard
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let queues = self.links.iter().filter_map(|it| it.queue.next_wakeup());
+        let coordinator = self.coordinator.as_ref().and_then(Coordinator::next_wakeup);
+        let plans = self.waiting.iter().filter_map(|it| it.gives_up);
+        let holds = self.guards.iter().map(|(_, _, until)| *until);
+        [self.operations.next_wakeup(), coordinator]
+            .into_iter()
+            .flatten()
+            .chain(queues)
+            .chain(plans)
+            .chain(holds)
+            .chain(self.acts_at)
+            .min()
+    }
+
+    /// What it holds within the deadlines.
+    pub(super) fn holds(&self) -> impl Iterator<Item = (&LockGuard, Kind)> {
+        let held = self.guards.iter().filter(|(guard, ..)| guard.is_held());
+        held.map(|(guard, kind, _)| (guard, *kind))
+    }
+
+    pub(super) fn die(&mut self) {
+        self.dead = true;
+        self.guards.clear();
+        self.waiting.clear();
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
+    }
+
+    fn ask(&mut self, now: Moment) {
+        if self.eager.is_some() {
+            self.acts_at = None;
+            self.asked += 1;
+            let id = LeaseId(self.asked);
+            return self.send(Terms::of(id, "a", LONGEST_TTL), None);
+        }
+        let pick = self.rng.u8(..);
+        let most = if self.crowded { 250 } else { 1200 };
+        self.acts_at = Some(now.after(Duration::from_millis(self.rng.u64(1..most))));
+        self.asked += 1;
+        let id = LeaseId(self.asked);
+        let wait = match pick {
+            0..40 => Wait::AtMost(Duration::ZERO),
+            40..120 => Wait::AtMost(Duration::from_millis(self.rng.u64(1..8000))),
+            _ => Wait::Forever,
+        };
+        let likely = self.crowded && self.rng.u8(..) < 230;
+        let key = ["a", "b"][self.rng.usize(..2)];
+        let longest = u64::try_from(LONGEST_TTL.as_millis()).unwrap_or(u64::MAX);
+        let ttl = match self.rng.usize(..4) {
+            pick if self.crowded => Duration::from_millis([300, 2_000, 6_000, longest][pick]),
+            _ => Duration::from_millis(self.rng.u64(100..longest)),
+        };
+        let ttl = if likely { self.usual_ttl } else { ttl };
+        let kind = match self.rng.u8(..10) {
+            _ if likely => Kind::Exclusive,
+            0..5 => Kind::Exclusive,
+            8.. if self.coordinator.is_none() => Kind::Permits(2),
+            _ => Kind::Read,
+        };
+        let mut hold =
+            |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
+        let (min_hold, max_hold) = (hold(2_000), hold(20_000));
+        let max_hold = max_hold.filter(|_| !self.steady);
+        let terms = Terms {
+            wait,
+            renew: self.rng.u8(..) < 220 || self.steady,
+            kind,
+            min_hold,
+            max_hold,
+            ..Terms::of(id, key, ttl)
+        };
+        let gives_up =
+            (self.rng.u8(..) < 60).then(|| now.after(Duration::from_millis(self.rng.u64(0..3000))));
+        self.send(terms, gives_up);
+    }
+
+    fn send(&mut self, terms: Terms, gives_up: Option<Moment>) {
+        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
+        let (id, kind) = (terms.id, terms.kind);
+        let terms = terms.into();
+        let _ = self.mailbox.send(Op::Acquire { terms, reply });
+        self.waiting.push(Waiting {
+            id,
+            kind,
+            answer,
+            gives_up,
+        });
+    }
+
+    fn collect(&mut self, now: Moment) {
+        let mut index = 0;
+        while index < self.waiting.len() {
+            match self.waiting[index].answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => index += 1,
+                answer => {
+                    let kind = self.waiting.remove(index).kind;
+                    if let Ok(Ok(guard)) = answer {
+                        let long = self.rng.u8(..) < 20;
+                        let most = if long { 15_000 } else { 300 };
+                        let most = if self.crowded { most / 6 } else { most };
+                        let mut hold = Duration::from_millis(self.rng.u64(0..most));
+                        if let Some(count) = &mut self.eager {
+                            *count += 1;
+                            hold = Duration::from_millis(1);
+                        }
+                        let until = now.after(hold);
+                        let fence = guard.fencing_token().get();
+                        self.entered.push((guard.key().clone(), fence));
+                        self.guards.push((guard, kind, until));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Locks that are taken away by force, or that the server forgets: who holds one may work
+//! on until it hears of that, and nobody enters after it.
+
+use std::time::Duration;
+
+use super::client::LONGEST_TTL;
+use super::{Event, Wire, World};
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::reply::Reply;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::types::key::LockKey;
+
+/// A lock that was taken from its holders.
+#[derive(Debug)]
+pub(super) struct Dispute {
+    key: LockKey,
+    /// The last number that was given out before.
+    fence: u64,
+    /// Until when a lease of before may last.
+    until: Moment,
+    /// Who held it exclusively, if somebody did, and whether it has heard.
+    owner: Option<(usize, Token)>,
+    told: bool,
+}
+
+impl Dispute {
+    fn excuses(&self, now: Moment, client: usize, key: &LockKey, fence: u64) -> bool {
+        let told = self.told && self.owner.is_some_and(|(owner, _)| owner == client);
+        *key == self.key && fence <= self.fence && now < self.until && !told
+    }
+}
+
+impl World {
+    /// Somebody takes a lock away by force, or all data are lost.
+    pub(super) fn take_away(&mut self) {
+        let all = self.rng.bool();
+        let pick = ["a", "b"][self.rng.usize(..2)];
+        let now = self.now;
+        let mut messages = Vec::new();
+        for key in ["a", "b"].into_iter().filter(|key| all || *key == pick) {
+            let key = LockKey::of(key);
+            self.say(|| format!("{key} is {}", if all { "forgotten" } else { "forced" }));
+            let server = &mut self.servers[0];
+            self.disputes.push(Dispute {
+                fence: server.fence,
+                until: now.after(LONGEST_TTL),
+                owner: server.owner(now, &key),
+                told: false,
+                key: key.clone(),
+            });
+            if all {
+                server.forget(&key);
+            } else {
+                messages = server.force(now, &key);
+            }
+        }
+        let published = std::mem::take(&mut self.servers[0].published);
+        self.publish(0, published);
+        for token in messages {
+            for client in 0..self.clients.len() {
+                let generation = self.clients[client].links[0].generation;
+                let to = Wire {
+                    client,
+                    server: 0,
+                    generation,
+                };
+                let delay = self.latency();
+                self.after(delay, Event::Push(to, Message::Revoked(token)));
+            }
+        }
+    }
+
+    /// A client hears that its lock is gone.
+    pub(super) fn told(&mut self, client: usize, token: Token) {
+        for dispute in &mut self.disputes {
+            dispute.told |= dispute.owner == Some((client, token));
+        }
+    }
+
+    /// The same, from an answer.
+    pub(super) fn told_by(&mut self, client: usize, call: &Call, reply: &Reply) {
+        if let (Call::Renew(ticket), Reply::Ours(false)) = (call, reply) {
+            self.told(client, ticket.token);
+        }
+    }
+
+    /// Whether this holder cannot know better.
+    pub(super) fn is_excused(&self, client: usize, key: &LockKey, fence: u64) -> bool {
+        let mut disputes = self.disputes.iter();
+        disputes.any(|it| it.excuses(self.now, client, key, fence))
+    }
+
+    pub(super) fn plan_to_take_away(&mut self) {
+        let pause = Duration::from_millis(self.rng.u64(500..8_000));
+        self.after(pause, Event::TakeAway);
+    }
+}

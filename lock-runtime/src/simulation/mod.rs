@@ -1,0 +1,325 @@
+//! Drivers and Redis' queues against model servers on one clock, with delays, broken
+//! connections, pauses, crashes and cancellations drawn from a seed: at most one
+//! holder within its deadline, and everybody who lives is served.
+//!
+//! `LOCK_SEEDS=FROM..TO` chooses the seeds, `LOCK_SEED=N` one of them with a
+//! trace of what happened.
+
+mod chains;
+mod client;
+mod disputes;
+mod failover;
+mod faults;
+mod hot;
+mod seeds;
+mod server;
+mod sharded;
+mod traffic;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::backend::redis::protocol::call::Sent;
+use crate::backend::redis::protocol::message::Message;
+use crate::backend::redis::protocol::reply::{Reply, Trouble};
+use crate::base::clock::{Clock, Moment};
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+
+use chains::Counts;
+use client::Client;
+use disputes::Dispute;
+use failover::{Replica, Safeguard};
+use server::Server;
+use sharded::Shards;
+
+const CLIENTS: usize = 4;
+/// Faults happen in the first part, healing is watched in the second.
+const FAULTS: Duration = Duration::from_secs(30);
+// A long line that grew meanwhile takes its time.
+const HEALED: Duration = Duration::from_secs(600);
+
+/// What is on its way, and when it arrives.
+struct World {
+    clock: Clock,
+    now: Moment,
+    start: Moment,
+    rng: Rng,
+    servers: Vec<Server>,
+    /// One that may take the place of the first.
+    replica: Option<Replica>,
+    /// Where each lock is, if they are divided.
+    shards: Option<Shards>,
+    clients: Vec<Client>,
+    events: BinaryHeap<Reverse<(Moment, u64)>>,
+    pending: BTreeMap<u64, Event>,
+    count: u64,
+    highest: BTreeMap<LockKey, u64>,
+    counts: Counts,
+    disputes: Vec<Dispute>,
+    /// Whether nothing goes wrong, and no way is long.
+    calm: bool,
+    loud: bool,
+}
+
+/// Where the locks are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Store {
+    One,
+    /// One whose place a replica may take.
+    Failing(Safeguard),
+    /// Five, of which a majority decides.
+    Majority,
+    /// Two that divide the locks.
+    Sharded,
+}
+
+impl Store {
+    fn servers(self) -> usize {
+        match self {
+            Self::One | Self::Failing(_) => 1,
+            Self::Majority => 5,
+            Self::Sharded => 2,
+        }
+    }
+}
+
+enum Event {
+    Request(Wire, Sent),
+    Answer(Wire, Sent, Reply),
+    Push(Wire, Message),
+    /// Why a call was not carried out.
+    Refused(Wire, Sent, Trouble),
+    /// A client hears which node serves which lock.
+    Topology(usize),
+    /// The next step of a lock to another node.
+    Move(LockKey),
+    /// A lock is taken away.
+    TakeAway,
+    /// A question whether the replica has everything, for this time.
+    Wait(Wire, Duration),
+    /// Whether it has.
+    Replicated(Wire, bool),
+    Wake(usize),
+    Connect {
+        client: usize,
+        server: usize,
+    },
+    Fault,
+}
+
+/// A connection of a client to a server, and which one in a row it is.
+#[derive(Clone, Copy, PartialEq)]
+struct Wire {
+    client: usize,
+    server: usize,
+    generation: u64,
+}
+
+impl World {
+    fn new(seed: u64, store: Store, loud: bool) -> Self {
+        let mut world = Self::of(seed, store, CLIENTS);
+        if store != Store::Majority {
+            for client in &mut world.clients {
+                client.crowded = seed % 2 == 1;
+            }
+        }
+        if store == Store::One && seed % 4 == 1 {
+            world.plan_to_take_away();
+        }
+        world.loud = loud;
+        world.after(Duration::from_millis(100), Event::Fault);
+        world
+    }
+
+    /// One in which nothing goes wrong.
+    fn of(seed: u64, store: Store, clients: usize) -> Self {
+        fastrand::seed(seed);
+        let clock = Clock::manual();
+        clock.advance(Duration::from_secs(1));
+        let now = clock.now();
+        let mut rng = Rng::with_seed(seed);
+        let servers = store.servers();
+        let clients: Vec<_> = (0..clients)
+            .map(|_| Client::new(clock.clone(), rng.fork(), store))
+            .collect();
+        let mut world = Self {
+            clock,
+            now,
+            start: now,
+            rng,
+            servers: (0..servers).map(|_| Server::new(now)).collect(),
+            replica: match store {
+                Store::Failing(safeguard) => Some(Replica::new(safeguard, now)),
+                _ => None,
+            },
+            shards: (store == Store::Sharded).then(|| Shards::new(clients.len(), now)),
+            clients,
+            events: BinaryHeap::new(),
+            pending: BTreeMap::new(),
+            count: 0,
+            highest: BTreeMap::new(),
+            counts: Counts::default(),
+            disputes: Vec::new(),
+            calm: false,
+            loud: false,
+        };
+        for client in 0..world.clients.len() {
+            for server in 0..servers {
+                world.after(Duration::ZERO, Event::Connect { client, server });
+            }
+            world.after(Duration::ZERO, Event::Wake(client));
+        }
+        world
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        while let Some(event) = self.next_event() {
+            if self.now.since(self.start) > HEALED {
+                return Err("somebody was never served".into());
+            }
+            self.happen(event);
+            self.check()?;
+            if self.is_over() {
+                return Ok(());
+            }
+        }
+        Err("nothing more happens, though somebody waits".into())
+    }
+
+    /// The next thing that happens; it is that late now.
+    fn next_event(&mut self) -> Option<Event> {
+        while let Some(Reverse((at, number))) = self.events.pop() {
+            if let Some(event) = self.pending.remove(&number) {
+                if at > self.now {
+                    self.clock.advance(at.since(self.now));
+                    self.now = at;
+                }
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Event::Answer(wire, ..)
+        | Event::Push(wire, _)
+        | Event::Refused(wire, ..)
+        | Event::Replicated(wire, _) = &event
+        {
+            let resumes = self.clients[wire.client].paused_until;
+            if self.now < resumes {
+                // It lies in the socket's buffer.
+                return self.at(resumes, event);
+            }
+        }
+        match event {
+            Event::Request(wire, sent) => {
+                let resumes = self.servers[wire.server].paused_until;
+                if self.now < resumes {
+                    return self.at(resumes, Event::Request(wire, sent));
+                }
+                self.execute(wire, sent);
+            }
+            Event::Answer(wire, sent, reply) => {
+                if self.hears(wire) {
+                    let now = self.now;
+                    self.say(|| format!("{wire} reads {reply:?}"));
+                    self.told_by(wire.client, &sent.call, &reply);
+                    self.queue(wire).replied(now, sent, Ok(reply));
+                    self.turn(wire.client);
+                }
+            }
+            Event::Push(wire, message) => {
+                if self.hears(wire) {
+                    self.say(|| format!("{wire} hears of {message:?}"));
+                    if let Message::Revoked(token) = message {
+                        self.told(wire.client, token);
+                    }
+                    let now = self.now;
+                    self.queue(wire).heard(now, message);
+                    self.turn(wire.client);
+                }
+            }
+            Event::Wake(client) => {
+                let wakes_at = &mut self.clients[client].wakes_at;
+                wakes_at.take_if(|at| *at <= self.now);
+                self.turn(client);
+            }
+            Event::Wait(wire, time) => self.wait(wire, time),
+            Event::Replicated(wire, enough) => self.replicated(wire, enough),
+            Event::Connect { client, server } => self.connect(client, server),
+            Event::Fault => self.fault(),
+            Event::Refused(wire, sent, trouble) => self.refused(wire, sent, trouble),
+            Event::Topology(client) => self.hear_topology(client),
+            Event::Move(key) => self.move_on(key),
+            Event::TakeAway => {
+                if self.faulty() {
+                    self.take_away();
+                    self.plan_to_take_away();
+                }
+            }
+        }
+    }
+
+    /// Those who hold a key within their deadlines may do so together, and the
+    /// fence of who is alone is the highest yet.
+    fn check(&mut self) -> Result<(), String> {
+        let mut held: BTreeMap<LockKey, Vec<(usize, Kind)>> = BTreeMap::new();
+        for (number, client) in self.clients.iter().enumerate() {
+            for (guard, kind) in client.holds() {
+                let key = guard.key();
+                let fence = guard.fencing_token().get();
+                if self.is_excused(number, key, fence) {
+                    continue;
+                }
+                let beside = held.entry(key.clone()).or_default();
+                let together = beside.iter().all(|(_, other)| *other == kind);
+                if !together || !kind.admits(beside.len()) {
+                    return Err(format!("client {number} holds {key} beside {beside:?}"));
+                }
+                beside.push((number, kind));
+                let highest = self.highest.entry(key.clone()).or_default();
+                if kind == Kind::Exclusive && fence < *highest {
+                    return Err(format!("fence {fence} after {highest} on {key}"));
+                }
+                *highest = fence.max(*highest);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        !self.faulty() && self.clients.iter().all(|it| it.dead || it.is_idle())
+    }
+
+    fn faulty(&self) -> bool {
+        !self.calm && self.now.since(self.start) < FAULTS
+    }
+
+    fn after(&mut self, delay: Duration, event: Event) {
+        self.at(self.now.after(delay), event);
+    }
+
+    fn at(&mut self, moment: Moment, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((moment, self.count)));
+        self.pending.insert(self.count, event);
+    }
+
+    fn say(&self, text: impl FnOnce() -> String) {
+        if self.loud {
+            println!("{:>12?} {}", self.now.since(self.start), text());
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {} at server {}", self.client, self.server)
+    }
+}

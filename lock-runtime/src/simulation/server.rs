@@ -1,0 +1,434 @@
+//! A model of the server: what the scripts do, in Rust, on the simulation's
+//! clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::chains::WINDOW;
+use crate::backend::redis::protocol::call::{Call, Company, Ticket};
+use crate::backend::redis::protocol::line::Line;
+use crate::backend::redis::protocol::message::Grant;
+use crate::backend::redis::protocol::reply::{Reply, Standing};
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::types::crowd::Crowd;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+
+const CLAIM_TTL: Duration = Duration::from_secs(3);
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// By how much the clock of a server that is right is ahead of the clients'.
+pub(super) const AHEAD: Duration = Duration::from_secs(3600);
+
+/// One server and its locks.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) fence: u64,
+    /// By how much its clock is ahead of the clients'.
+    pub(super) ahead: Duration,
+    /// Until when it may end leases early, since its clock has jumped forward.
+    pub(super) hasty_until: Moment,
+    locks: BTreeMap<LockKey, Lock>,
+    /// Which clients a message reaches.
+    pub(super) listeners: BTreeSet<usize>,
+    /// Messages to be delivered, and to whom.
+    pub(super) published: Vec<(usize, Grant)>,
+    /// Until when it does nothing.
+    pub(super) paused_until: Moment,
+    /// Until when it grants nothing, since it has forgotten locks.
+    pub(super) quarantined_until: Moment,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Lock {
+    holders: Vec<Holder>,
+    pub(super) queue: BTreeMap<(u64, String), Member>,
+    seen: BTreeMap<usize, Moment>,
+    /// By how many microseconds places are ahead of a clock that has gone back.
+    behind: u64,
+    /// The clients of whom more wait.
+    pub(super) crowded: BTreeSet<usize>,
+}
+
+#[derive(Clone)]
+struct Holder {
+    /// `None` where it has let go and the lock rests.
+    token: Option<Token>,
+    client: usize,
+    kind: Kind,
+    until: Moment,
+}
+
+#[derive(Clone)]
+pub(super) struct Member {
+    token: Token,
+    pub(super) client: usize,
+    pub(super) kind: Kind,
+    pub(super) ttl: Duration,
+    pub(super) company: Company,
+}
+
+impl Server {
+    /// One without data, whose counter is raised to its clock.
+    pub(super) fn new(now: Moment) -> Self {
+        Self {
+            fence: now.as_nanos() / 1000 + fastrand::u64(..1000),
+            ahead: AHEAD,
+            hasty_until: now,
+            locks: BTreeMap::new(),
+            listeners: BTreeSet::new(),
+            published: Vec::new(),
+            paused_until: now,
+            quarantined_until: now,
+        }
+    }
+
+    /// What its clock shows.
+    fn shows(&self, now: Moment) -> Moment {
+        now.after(self.ahead)
+    }
+
+    /// Who has a lease there, by key and by what the tokens of an acquisition have in common,
+    /// and when it ends, by the clients' clock.
+    pub(super) fn leases(&self, now: Moment) -> Vec<(LockKey, String, Moment)> {
+        let ahead = u64::try_from(self.ahead.as_nanos()).unwrap_or(u64::MAX);
+        let mut leases = Vec::new();
+        for (key, lock) in &self.locks {
+            for Holder { token, until, .. } in &lock.holders {
+                let ends = Moment::from_nanos(until.as_nanos().saturating_sub(ahead));
+                if let Some(token) = token.filter(|_| now < ends) {
+                    let token = token.to_string();
+                    leases.push((key.clone(), Token::family(&token).to_owned(), ends));
+                }
+            }
+        }
+        leases
+    }
+
+    /// Executes one call of a client's.
+    pub(super) fn execute(&mut self, now: Moment, client: usize, call: &Call) -> Reply {
+        let now = self.shows(now);
+        match call {
+            Call::Acquire {
+                ticket,
+                place,
+                company,
+            } => self.acquire(now, client, ticket, *place, *company),
+            Call::Ask(tickets) => self.ask(now, client, tickets),
+            Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Raise { ticket, fence } => {
+                let ours = self.lock(now, ticket).extend(now, ticket);
+                if ours {
+                    self.fence = self.fence.max(*fence);
+                }
+                Reply::Ours(ours)
+            }
+            Call::Shorten { ticket, left } => {
+                Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
+            }
+            Call::Release { ticket, rest, .. } => {
+                let key = &ticket.terms.key;
+                Reply::Ours(self.release(now, key, ticket.token, *rest))
+            }
+            Call::Leave(ticket) => {
+                let lock = self.lock(now, ticket);
+                lock.queue.retain(|_, it| it.token != ticket.token);
+                let key = &ticket.terms.key;
+                Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
+            }
+            Call::Disown(grant) => {
+                let key = grant.key().expect("it is one of ours");
+                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
+            }
+            Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
+                Reply::Raw(redis::Value::Nil)
+            }
+        }
+    }
+
+    /// Gives a lock to another node, with all that belongs to it.
+    pub(super) fn hand_over(&mut self, key: &LockKey, to: &mut Self) {
+        if let Some(lock) = self.locks.remove(key) {
+            to.locks.insert(key.clone(), lock);
+        }
+        to.fence = to.fence.max(self.fence);
+    }
+
+    fn acquire(
+        &mut self,
+        now: Moment,
+        client: usize,
+        ticket: &Ticket,
+        place: Option<u64>,
+        company: Company,
+    ) -> Reply {
+        let terms = &ticket.terms;
+        let lock = self.lock(now, ticket);
+        if lock.extend(now, ticket) {
+            return Reply::Granted { fence: self.next() };
+        }
+        let mut stands = None;
+        if !lock.queue.is_empty() || !lock.admits(terms.kind) {
+            if let Some(permits) = lock.differs(terms.kind) {
+                return Reply::Differs { permits };
+            }
+            if !terms.wait.is_try() {
+                let place = place.unwrap_or_else(|| lock.next_place(now));
+                lock.enqueue(now, client, ticket, place, company);
+                stands = Some(place);
+            }
+            self.dispatch(now, &terms.key);
+        }
+        let lock = self.lock(now, ticket);
+        if lock.extend(now, ticket) {
+            let fence = self.granted(ticket.token).unwrap_or(self.fence);
+            return Reply::Granted { fence };
+        }
+        let lock = self.lock(now, ticket);
+        let line = lock.line(now);
+        match stands {
+            Some(_) if lock.holders.is_empty() => Reply::Gone,
+            Some(place) => Reply::Waiting { place, line },
+            None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { line },
+            None => {
+                lock.hold(now, client, ticket.token, terms.kind, terms.ttl);
+                Reply::Granted { fence: self.next() }
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
+        self.lock(now, &tickets[0]).note(now, client);
+        self.dispatch(now, &tickets[0].terms.key);
+        let mut standings = Vec::new();
+        for ticket in tickets {
+            let lock = self.lock(now, ticket);
+            let waits = |it: &Member| it.token == ticket.token;
+            standings.push(if lock.extend(now, ticket) {
+                let fence = self.granted(ticket.token);
+                Standing::Granted {
+                    fence: fence.unwrap_or_else(|| self.next()),
+                }
+            } else if lock.queue.values().any(waits) || self.follows(ticket.token) {
+                Standing::Waiting
+            } else {
+                Standing::Gone
+            });
+        }
+        let line = self.lock(now, &tickets[0]).line(now);
+        Reply::Asked { line, standings }
+    }
+
+    fn release(&mut self, now: Moment, key: &LockKey, token: Token, rest: Duration) -> bool {
+        let lock = self.locks.entry(key.clone()).or_default();
+        lock.sweep(now);
+        let place = lock.holders.iter().position(|it| it.token == Some(token));
+        if let Some(place) = place {
+            if rest.is_zero() {
+                lock.holders.remove(place);
+            } else {
+                lock.holders[place].token = None;
+                lock.holders[place].until = now.after(rest);
+            }
+        }
+        self.dispatch(now, key);
+        place.is_some()
+    }
+
+    /// Who holds it exclusively.
+    pub(super) fn owner(&mut self, now: Moment, key: &LockKey) -> Option<(usize, Token)> {
+        let now = self.shows(now);
+        let lock = self.locks.get_mut(key)?;
+        lock.sweep(now);
+        let first = lock.holders.first()?;
+        let token = first.token.filter(|_| first.kind == Kind::Exclusive)?;
+        Some((first.client, token))
+    }
+
+    pub(super) fn forget(&mut self, key: &LockKey) {
+        self.locks.remove(key);
+    }
+
+    /// Takes a lock from its holders, and hands it on; those who are told.
+    pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
+        let now = self.shows(now);
+        let lock = self.locks.entry(key.clone()).or_default();
+        lock.sweep(now);
+        let holders = std::mem::take(&mut lock.holders);
+        self.dispatch(now, key);
+        holders.iter().filter_map(|it| it.token).collect()
+    }
+
+    /// The number under which this call has granted to one who waited.
+    fn granted(&self, token: Token) -> Option<u64> {
+        let grants = self.published.iter().map(|(_, grant)| grant);
+        let mut own = grants.filter(|it| it.token == token);
+        own.next().map(|it| it.fence)
+    }
+
+    /// Whether this call has taken it out of the line behind another one.
+    fn follows(&self, token: Token) -> bool {
+        let mut grants = self.published.iter().map(|(_, grant)| grant);
+        grants.any(|it| it.followers.contains(&token))
+    }
+
+    fn dispatch(&mut self, now: Moment, key: &LockKey) {
+        let fence = &mut self.fence;
+        let Some(lock) = self.locks.get_mut(key) else {
+            return;
+        };
+        lock.sweep(now);
+        while let Some(head) = lock.queue.first_entry() {
+            let member = head.get();
+            let seen = lock.seen.get(&member.client);
+            let silent = seen.is_none_or(|seen| now.since(*seen) > SILENCE);
+            if silent || !self.listeners.contains(&member.client) {
+                // A lock that one kind holds skips the dead of every kind.
+                if lock.holders.iter().any(|it| it.kind == Kind::Exclusive) {
+                    return;
+                }
+                head.remove();
+                continue;
+            }
+            let (kind, first) = (member.kind, lock.holders.first());
+            if first.is_some_and(|it| it.kind != kind || !kind.admits(lock.holders.len())) {
+                return;
+            }
+            let member = head.remove();
+            *fence += 1;
+            let first = *fence;
+            let ttl = member.ttl.min(CLAIM_TTL);
+            lock.hold(now, member.client, member.token, kind, ttl);
+            let mut followers = Vec::new();
+            if kind == Kind::Exclusive {
+                followers = lock.followers(&member);
+                *fence += followers.len() as u64;
+            }
+            let grant = Grant {
+                token: member.token,
+                fence: first,
+                owner: format!("lock:{{{key}}}").into(),
+                name: member.token.to_string().into(),
+                followers: followers.iter().map(|it| it.token).collect(),
+            };
+            self.published.push((member.client, grant));
+        }
+    }
+
+    fn lock(&mut self, now: Moment, ticket: &Ticket) -> &mut Lock {
+        let lock = self.locks.entry(ticket.terms.key.clone()).or_default();
+        lock.sweep(now);
+        lock
+    }
+
+    fn next(&mut self) -> u64 {
+        self.fence += 1;
+        self.fence
+    }
+}
+
+impl Lock {
+    fn sweep(&mut self, now: Moment) {
+        self.holders.retain(|it| now < it.until);
+    }
+
+    fn admits(&self, kind: Kind) -> bool {
+        let first = self.holders.first();
+        first.is_none_or(|it| it.kind == kind && kind.admits(self.holders.len()))
+    }
+
+    fn differs(&self, kind: Kind) -> Option<u32> {
+        match (kind, self.holders.first()?.kind) {
+            (Kind::Permits(ours), Kind::Permits(theirs)) if ours != theirs => Some(theirs),
+            _ => None,
+        }
+    }
+
+    fn hold(&mut self, now: Moment, client: usize, token: Token, kind: Kind, ttl: Duration) {
+        self.holders.push(Holder {
+            token: Some(token),
+            client,
+            kind,
+            until: now.after(ttl),
+        });
+    }
+
+    fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
+        self.ends_after(now, ticket, ticket.terms.ttl)
+    }
+
+    fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {
+        let mut holders = self.holders.iter_mut();
+        let holder = holders.find(|it| it.token == Some(ticket.token));
+        holder.is_some_and(|it| {
+            it.until = now.after(left);
+            true
+        })
+    }
+
+    fn line(&self, now: Moment) -> Line {
+        let first = self.holders.iter().min_by_key(|it| it.until);
+        let name = first.map(|it| it.token.map_or_else(String::new, |it| it.to_string()));
+        Line {
+            owner: name.unwrap_or_default().into(),
+            left: first.map(|it| it.until.since(now)),
+            // It says nothing that anything is decided by.
+            crowd: Crowd::default(),
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Moment,
+        client: usize,
+        ticket: &Ticket,
+        place: u64,
+        company: Company,
+    ) {
+        if company == Company::More {
+            self.crowded.insert(client);
+        } else {
+            self.crowded.remove(&client);
+        }
+        let known = self.queue.values().any(|it| it.token == ticket.token);
+        if !known {
+            let member = Member {
+                token: ticket.token,
+                client,
+                kind: ticket.terms.kind,
+                ttl: ticket.terms.ttl,
+                company,
+            };
+            self.queue.insert((place, ticket.token.to_string()), member);
+        }
+        self.note(now, client);
+    }
+
+    /// A client lives. Those who were seen before the clock went back may be gone.
+    fn note(&mut self, now: Moment, client: usize) {
+        self.seen.insert(client, now);
+        for seen in self.seen.values_mut() {
+            *seen = now.min(*seen);
+        }
+    }
+
+    /// The place of one who joins now: behind everybody, also where the clock has gone back.
+    fn next_place(&mut self, now: Moment) -> u64 {
+        let now = now.as_nanos() / 1000;
+        let Some(((last, _), _)) = self.queue.last_key_value() else {
+            self.behind = 0;
+            return now;
+        };
+        if *last < now {
+            return now;
+        }
+        if last - now < WINDOW {
+            return last + 1;
+        }
+        if now + self.behind <= *last {
+            self.behind = last + WINDOW + 1 - now;
+        }
+        now + self.behind
+    }
+}

@@ -1,0 +1,22 @@
+//! Names and words of answers, serialised as `Display` writes them.
+
+use serde::{Serialize, Serializer};
+
+use crate::types::finding::Severity;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::overview::ChangeKind;
+
+macro_rules! as_displayed {
+    ($($type:ty),*) => {$(
+        /// Serialised as the text that `Display` writes.
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )*};
+}
+
+as_displayed!(ChangeKind, Kind, LockKey, Severity);
