@@ -122,8 +122,8 @@ mod tests {
 
     impl<T> Shelf<T> {
         fn take(&self) -> &'static str {
-            let _ = &self.0;
             static LOCK_FUNCTION: Function = Function::new("plain", || {});
+            let _ = &self.0;
             LOCK_FUNCTION.name()
         }
     }

@@ -45,9 +45,9 @@ struct Line {
     waiters: VecDeque<Arc<Terms>>,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
 pub(crate) const SCHEMES: &[Scheme] = &[Scheme::plain("chalkboard:", target)];
 
+#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
 fn target(_url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     Ok(Arc::new(Blank))
 }

@@ -54,6 +54,7 @@ impl<C> Default for Claims<C> {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as maps have it")]
 impl<C> Claims<C> {
     pub(crate) fn insert(&mut self, id: LeaseId, claim: C) {
         let slot = Slot {

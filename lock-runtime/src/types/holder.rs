@@ -191,6 +191,7 @@ impl Waiter {
     }
 }
 
+#[expect(clippy::missing_fields_in_debug, reason = "one is not public")]
 impl fmt::Debug for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Holder")

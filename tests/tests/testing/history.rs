@@ -4,11 +4,11 @@ use lock_runtime::testing::{Event, Locks};
 use lock_runtime::{LockError, LockManager};
 
 fn acquired(key: &str) -> Event {
-    Event::Acquired(key.parse().unwrap())
+    Event::Acquired(key.parse().expect("a name"))
 }
 
 fn released(key: &str) -> Event {
-    Event::Released(key.parse().unwrap())
+    Event::Released(key.parse().expect("a name"))
 }
 
 #[tokio::test(start_paused = true)]

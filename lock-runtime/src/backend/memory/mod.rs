@@ -37,9 +37,9 @@ struct Memories {
     name: Option<Box<str>>,
 }
 
-/// Reads a URL.
 pub(crate) const SCHEMES: &[Scheme] = &[Scheme::plain("memory:", target)];
 
+#[expect(clippy::unnecessary_wraps, reason = "other stores refuse some URLs")]
 fn target(url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError> {
     let name = Some(&*url.place).filter(|it| !it.is_empty());
     let name = name.map(Into::into);
