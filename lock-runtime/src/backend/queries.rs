@@ -24,10 +24,10 @@ type Open<C> = Pin<Box<dyn Future<Output = Option<Probed<C>>> + Send>>;
 
 impl<A, C: Send + 'static> Queries<A, C> {
     pub(crate) fn new() -> Self {
-        let (asker, asked) = mpsc::unbounded_channel();
+        let (calls, asked) = mpsc::unbounded_channel();
         Self {
             open: Vec::new(),
-            asker: Asker(asker),
+            asker: Asker(calls),
             asked,
         }
     }

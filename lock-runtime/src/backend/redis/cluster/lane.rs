@@ -196,7 +196,7 @@ impl Lane {
         now: Moment,
         routes: &mut Routes,
         from: NodeId,
-        sent: Sent,
+        mut sent: Sent,
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Topology = sent.call {
@@ -206,19 +206,12 @@ impl Lane {
             }
             return;
         }
-        let result = match result {
-            Err(Trouble::Elsewhere(redirect)) => match routes.follow(now, from, &redirect, sent) {
-                Ok((to, sent)) => {
-                    self.close(now, routes);
-                    return self.post(now, to, sent);
-                }
-                Err(sent) => {
-                    let result = Err(Trouble::Elsewhere(redirect));
-                    return self.queue.replied(now, sent, result);
-                }
-            },
-            result => result,
-        };
+        if let Err(Trouble::Elsewhere(redirect)) = &result
+            && let Some(to) = routes.follow(now, from, redirect, &mut sent)
+        {
+            self.close(now, routes);
+            return self.post(now, to, sent);
+        }
         if result.as_ref().is_err_and(Trouble::is_about_cluster) {
             routes.doubt(now);
         }
