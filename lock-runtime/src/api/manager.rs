@@ -10,6 +10,7 @@ use crate::api::request::LockRequest;
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
 use crate::driver::{self, Mailbox, Op};
+use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
 use crate::types::health::{Health, LastError};
@@ -18,7 +19,7 @@ use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::overview::Overview;
-use crate::types::query::{Found, Pattern, Query};
+use crate::types::query::{Pattern, Query};
 
 /// A set of locks: one store, one thread that keeps the leases.
 ///
@@ -85,10 +86,8 @@ impl LockManager {
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn status(&self, key: impl IntoKey) -> Result<Status, LockError> {
-        match self.ask(Query::Status(key.into_key()?)).await? {
-            Found::Status(status) => Ok(status),
-            _ => Err(self.mismatch()),
-        }
+        let key = key.into_key()?;
+        self.ask(|reply| Query::Status(key, reply)).await
     }
 
     /// The names of the locks that are held, or [rest](Status::is_resting), and match
@@ -104,10 +103,8 @@ impl LockManager {
         if !self.shared.capabilities.list {
             return Err(self.shared.capabilities.lacks("list"));
         }
-        match self.ask(Query::List(Pattern::new(pattern))).await? {
-            Found::List(keys) => Ok(keys),
-            _ => Err(self.mismatch()),
-        }
+        let pattern = Pattern::new(pattern);
+        self.ask(|reply| Query::List(pattern, reply)).await
     }
 
     /// The locks that are held or waited for and match a pattern, as in
@@ -124,10 +121,8 @@ impl LockManager {
         if !self.shared.capabilities.list {
             return Err(self.shared.capabilities.lacks("overview"));
         }
-        match self.ask(Query::Overview(Pattern::new(pattern))).await? {
-            Found::Overview(overview) => Ok(overview),
-            _ => Err(self.mismatch()),
-        }
+        let pattern = Pattern::new(pattern);
+        self.ask(|reply| Query::Overview(pattern, reply)).await
     }
 
     /// What the promises of the locks depend on in this store, and how it stands: the
@@ -140,9 +135,7 @@ impl LockManager {
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
     pub async fn diagnose(&self) -> Result<Vec<Finding>, LockError> {
-        let Found::Diagnose(mut findings) = self.ask(Query::Diagnose).await? else {
-            return Err(self.mismatch());
-        };
+        let mut findings = self.ask(Query::Diagnose).await?;
         if self.shared.capabilities.list {
             findings.push(without_end(&self.overview("*").await?));
         }
@@ -165,10 +158,8 @@ impl LockManager {
         if !self.shared.capabilities.force_release {
             return Err(self.shared.capabilities.lacks("force_release"));
         }
-        match self.ask(Query::ForceRelease(key.into_key()?)).await? {
-            Found::ForceRelease(holders) => Ok(holders),
-            _ => Err(self.mismatch()),
-        }
+        let key = key.into_key()?;
+        self.ask(|reply| Query::ForceRelease(key, reply)).await
     }
 
     /// Whether the server answers, for a readiness probe. It is asked over one of the
@@ -176,23 +167,16 @@ impl LockManager {
     /// second at the most, and is never an error: a server that cannot be reached, and
     /// a manager that was shut down, are not [`connected`](Health::connected).
     pub async fn health(&self) -> Health {
-        let error = match self.ask(Query::Health).await {
-            Ok(Found::Health(health)) => return health,
-            Ok(_) => self.mismatch(),
-            Err(error) => error,
-        };
-        Health::unreachable(LastError::now(&error))
+        let unreachable = |error| Health::unreachable(LastError::now(&error));
+        self.ask(Query::Health).await.unwrap_or_else(unreachable)
     }
 
-    async fn ask(&self, query: Query) -> Result<Found, LockError> {
-        let (answer, answered) = oneshot::channel();
-        let _ = self.shared.mailbox.send(Op::Query(query, answer));
-        answered.await.unwrap_or(Err(LockError::ShutDown))
-    }
-
-    fn mismatch(&self) -> LockError {
-        let server = self.shared.config.target.to_string().into();
-        LockError::unavailable_at(&server, "the reply did not match its request")
+    async fn ask<T>(&self, query: impl FnOnce(Reply<T>) -> Query) -> Result<T, LockError> {
+        let mailbox = &self.shared.mailbox;
+        let (reply, answered) = oneshot::channel();
+        let _ = mailbox.send(Op::Query(query(reply)));
+        let answer = answered.await.map_err(|_| LockError::ShutDown)?;
+        answer.map_err(|cause| LockError::unavailable_at(&mailbox.server, cause))
     }
 
     /// What the locks of this store can do.

@@ -16,8 +16,7 @@ use crate::types::error::LockError;
 use crate::types::health::Health;
 use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
-use crate::types::overview::Overview;
-use crate::types::query::{Found, Query, QueryId};
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::url::Url;
 
@@ -83,8 +82,8 @@ impl Backend for Chalkboard {
             Request::Renew(id) => self.renew(now, id),
             // `Released`, with whether it was held.
             Request::Abandon(id) | Request::Release(id) => self.leave(now, id),
-            // `Answered`; without the capabilities only `Status` and `Health` come.
-            Request::Query(id, query) => self.look(now, id, query),
+            // Its reply; without the capabilities come only `Status`, `Health` and `Diagnose`.
+            Request::Query(query) => self.look(now, query),
         }
         self.serve(now);
     }
@@ -152,24 +151,22 @@ impl Chalkboard {
         self.outcomes.push_back(Outcome::Released { id, result });
     }
 
-    fn look(&mut self, now: Moment, id: QueryId, query: Query) {
-        let found = match query {
-            Query::Status(key) => {
+    fn look(&self, now: Moment, query: Query) {
+        match query {
+            Query::Status(key, reply) => {
                 let line = self.lines.get(&key);
-                Found::Status(Status {
+                let status = Status {
                     holders: line.and_then(|it| it.holder_at(now)).into_iter().collect(),
                     waiting: line.map_or(0, |it| it.waiters.len()),
                     ..Status::free(key)
-                })
+                };
+                drop(reply.send(Ok(status)));
             }
-            Query::Health => Found::Health(Health::reached(Duration::ZERO)),
-            Query::List(_) => Found::List(Vec::new()),
-            Query::ForceRelease(_) => Found::ForceRelease(0),
-            Query::Overview(_) => Found::Overview(Overview::new(Vec::new(), None)),
-            Query::Diagnose => Found::Diagnose(Vec::new()),
-        };
-        let result = Ok(found);
-        self.outcomes.push_back(Outcome::Answered { id, result });
+            Query::Health(reply) => drop(reply.send(Ok(Health::reached(Duration::ZERO)))),
+            Query::Diagnose(reply) => drop(reply.send(Ok(Vec::new()))),
+            // The capabilities say no.
+            Query::List(..) | Query::Overview(..) | Query::ForceRelease(..) => {}
+        }
     }
 
     /// Gives every lock that is free to the first in its line.

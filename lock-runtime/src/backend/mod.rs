@@ -10,6 +10,8 @@ pub(crate) mod etcd;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod name;
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+pub(crate) mod queries;
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
@@ -36,7 +38,7 @@ use crate::base::clock::Moment;
 use crate::types::error::{Cause, LockError};
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
-use crate::types::query::{Found, Query, QueryId};
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
@@ -93,8 +95,8 @@ pub(crate) enum Request {
     /// Release the lock, if it is still ours; it rests if its terms say so. Answered
     /// with [`Outcome::Released`].
     Release(LeaseId),
-    /// Answered with [`Outcome::Answered`].
-    Query(QueryId, Query),
+    /// Answered by itself.
+    Query(Query),
 }
 
 /// What a backend answers. Every `since` is a moment before the command was sent that
@@ -151,11 +153,6 @@ pub(crate) enum Outcome {
     Released {
         id: LeaseId,
         result: Result<bool, Cause>,
-    },
-    /// The answer to a query.
-    Answered {
-        id: QueryId,
-        result: Result<Found, Cause>,
     },
 }
 

@@ -68,7 +68,7 @@ impl Engine {
         self.backend.is_quiet()
     }
 
-    /// Nobody waits for what is in flight, which is one release.
+    /// Nobody waits for a lock to be granted or released, and one is being released.
     pub(super) fn is_unawaited(&self) -> bool {
         self.operations.is_unawaited()
     }

@@ -20,6 +20,8 @@ pub(crate) struct Mailbox {
     ops: mpsc::UnboundedSender<Op>,
     engine: Arc<SharedEngine>,
     poller: Poller,
+    /// The store's name in errors.
+    pub(crate) server: Arc<str>,
 }
 
 /// Who polls the engine when no caller does.
@@ -46,11 +48,13 @@ impl Mailbox {
         ops: mpsc::UnboundedSender<Op>,
         engine: Arc<SharedEngine>,
         poller: Poller,
+        server: Arc<str>,
     ) -> Self {
         Self {
             ops,
             engine,
             poller,
+            server,
         }
     }
 
@@ -59,7 +63,10 @@ impl Mailbox {
     pub(crate) fn alone() -> (Self, mpsc::UnboundedReceiver<Op>) {
         let (ops, inbox) = mpsc::unbounded_channel();
         let engine = Arc::new(SharedEngine::new(None));
-        (Self::new(ops, engine, Poller::Thread), inbox)
+        (
+            Self::new(ops, engine, Poller::Thread, "nobody".into()),
+            inbox,
+        )
     }
 
     /// Sends an operation that the caller has asked for. It may be done on this thread,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
 use crate::types::answer::Answer;
-use crate::types::query::{Found, Query};
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) enum Op {
     },
     /// No poll runs any more under a lease that has ended.
     PollReturned(LeaseId),
-    Query(Query, Answer<Found>),
+    Query(Query),
     /// A call has joined a lock, and this lease limits it.
     Limit(Arc<Lease>),
     /// Answered when every release that was sent before it is done.

@@ -78,7 +78,8 @@ pub(super) fn install(
 ) -> (Arc<Mailbox>, EngineInPlace) {
     let (ops, inbox) = mpsc::unbounded_channel();
     let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
-    let mailbox = Arc::new(Mailbox::new(ops, Arc::clone(&engine), poller));
+    let mailbox = Mailbox::new(ops, Arc::clone(&engine), poller, Arc::clone(&server));
+    let mailbox = Arc::new(mailbox);
     let home: Arc<dyn Home> = mailbox.clone();
     let operations = Operations::new(clock.clone(), limits, Arc::downgrade(&home), server);
     let in_place = engine.install(Engine::new(inbox, backend, operations, clock));

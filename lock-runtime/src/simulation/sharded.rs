@@ -156,8 +156,9 @@ impl World {
         };
         self.say(|| format!("{wire} {:?} is refused: {}", sent.call, trouble.cause()));
         let sent = Sent {
-            call: sent.call.clone(),
-            ..*sent
+            hops: sent.hops,
+            asking: sent.asking,
+            ..Sent::new(sent.call.clone(), sent.at)
         };
         let at = self.now.after(self.latency());
         let at = at.max(self.link(wire).answers_until);
@@ -167,7 +168,7 @@ impl World {
     }
 
     /// A client hears that a call was not carried out: a redirection is followed.
-    pub(super) fn refused(&mut self, wire: Wire, sent: Sent, trouble: Trouble) {
+    pub(super) fn refused(&mut self, wire: Wire, mut sent: Sent, trouble: Trouble) {
         if !self.hears(wire) {
             return;
         }
@@ -176,22 +177,18 @@ impl World {
             return;
         };
         let belief = &mut shards.beliefs[wire.client];
-        let followed = match &trouble {
-            Trouble::Elsewhere(redirect) => {
-                let from = node(&belief.routes, wire.server);
-                belief.routes.follow(now, from, redirect, sent)
-            }
-            _ => Err(sent),
+        let followed = if let Trouble::Elsewhere(redirect) = &trouble {
+            let from = node(&belief.routes, wire.server);
+            belief.routes.follow(now, from, redirect, &mut sent)
+        } else {
+            None
         };
-        match followed {
-            Ok((to, sent)) => {
-                let server = belief.server_of(to);
-                self.post(wire.client, server, sent);
-            }
-            Err(sent) => {
-                let queue = &mut self.clients[wire.client].links[0].queue;
-                queue.replied(now, sent, Err(trouble));
-            }
+        if let Some(to) = followed {
+            let server = belief.server_of(to);
+            self.post(wire.client, server, sent);
+        } else {
+            let queue = &mut self.clients[wire.client].links[0].queue;
+            queue.replied(now, sent, Err(trouble));
         }
         self.turn(wire.client);
     }

@@ -1,40 +1,43 @@
 //! Queries about locks: their status, which there are, and taking them away.
 
+use crate::types::answer::Reply;
+#[cfg(feature = "testing")]
+use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::Health;
 use crate::types::holder::Status;
 use crate::types::key::{LockKey, escaped};
 use crate::types::overview::Overview;
 
-/// Identifies a query within one manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct QueryId(pub(crate) u64);
-
-#[derive(Clone, Debug)]
+/// A query, with the way back for its answer.
+#[derive(Debug)]
 pub(crate) enum Query {
-    Status(LockKey),
+    Status(LockKey, Reply<Status>),
     /// The names of the held locks that match a pattern.
-    List(Pattern),
+    List(Pattern, Reply<Vec<LockKey>>),
     /// The basic facts about the locks that match a pattern and are held or waited for.
-    Overview(Pattern),
-    /// Take the lock from its holders.
-    ForceRelease(LockKey),
+    Overview(Pattern, Reply<Overview>),
+    /// Take the lock from its holders; how many held it.
+    ForceRelease(LockKey, Reply<usize>),
     /// Whether the store answers.
-    Health,
+    Health(Reply<Health>),
     /// What the promises depend on in this store. One that has nothing to say finds nothing.
-    Diagnose,
+    Diagnose(Reply<Vec<Finding>>),
 }
 
-/// The answer to the query of the same name.
-#[derive(Debug)]
-pub(crate) enum Found {
-    Status(Status),
-    List(Vec<LockKey>),
-    Overview(Overview),
-    /// How many held it.
-    ForceRelease(usize),
-    Health(Health),
-    Diagnose(Vec<Finding>),
+#[cfg(feature = "testing")]
+impl Query {
+    /// The store cannot be asked.
+    pub(crate) fn fail(self, cause: Cause) {
+        match self {
+            Self::Status(_, reply) => drop(reply.send(Err(cause))),
+            Self::List(_, reply) => drop(reply.send(Err(cause))),
+            Self::Overview(_, reply) => drop(reply.send(Err(cause))),
+            Self::ForceRelease(_, reply) => drop(reply.send(Err(cause))),
+            Self::Health(reply) => drop(reply.send(Err(cause))),
+            Self::Diagnose(reply) => drop(reply.send(Err(cause))),
+        }
+    }
 }
 
 /// A pattern for names: `*` stands for any text, `?` for any character.

@@ -1,5 +1,6 @@
 //! Gathers what the locks depend on: asks each member over a connection of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::findings::{Facts, Seen, findings};
@@ -10,6 +11,7 @@ use super::protocol::trouble::Trouble;
 use super::transport::dial::{Dialer, Opened};
 use crate::backend::transport::backoff::first_attempt;
 use crate::base::clock::Clock;
+use crate::types::error::Cause;
 use crate::types::finding::Finding;
 
 /// How many writes are measured.
@@ -17,7 +19,11 @@ const PROBES: usize = 5;
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the members that are named.
-pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> Vec<Finding> {
+pub(super) async fn diagnose(
+    dialers: Vec<Dialer>,
+    keys: Arc<Keys>,
+    clock: Clock,
+) -> Result<Vec<Finding>, Cause> {
     let mut facts = Facts::default();
     let mut open = None;
     for dialer in dialers {
@@ -44,7 +50,7 @@ pub(super) async fn diagnose(dialers: Vec<Dialer>, keys: Keys, clock: Clock) -> 
             Err(trouble) => facts.refused = Some(trouble.cause().to_string()),
         }
     }
-    findings(facts)
+    Ok(findings(facts))
 }
 
 /// How long writes take that change nothing, and need the rights that locks do.

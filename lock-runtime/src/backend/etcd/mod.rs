@@ -4,32 +4,31 @@
 mod address;
 mod diagnosis;
 mod findings;
+mod inspect;
 mod protocol;
 mod queue;
 mod transport;
 
-use std::collections::HashSet;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::queries::Queries;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
-use crate::backend::transport::probe;
 use crate::backend::transport::ready::{connect_failed, in_time, late};
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment, Sleep};
 use crate::types::authority::names_if;
 use crate::types::error::LockError;
-use crate::types::finding::Finding;
-use crate::types::query::{Found, Query, QueryId};
+use crate::types::query::Query;
 use crate::types::url::Url;
 
 use address::Address;
 use diagnosis::diagnose;
+use inspect::{Asked, Inspector};
 use protocol::keys::Keys;
 use protocol::trouble::Trouble;
 use queue::Queue;
@@ -61,17 +60,12 @@ impl Target for Address {
     }
 }
 
-/// A diagnosis that is not complete yet.
-type Diagnosis = Pin<Box<dyn Future<Output = Vec<Finding>> + Send>>;
-
 /// The backend for `etcd://` and `etcds://`.
 struct Etcd {
     queue: Queue,
     links: Links,
-    /// The queries that ask whether etcd can be reached.
-    probes: HashSet<QueryId>,
-    diagnoses: Vec<(QueryId, Diagnosis)>,
-    prefix: Box<str>,
+    queries: Queries<Asked>,
+    keys: Arc<Keys>,
     clock: Clock,
     sleep: Sleep,
 }
@@ -83,9 +77,8 @@ impl Etcd {
         let mut this = Self {
             queue: Queue::new(&setup.prefix),
             links: Links::new(address, setup),
-            probes: HashSet::new(),
-            diagnoses: Vec::new(),
-            prefix: (*setup.prefix).into(),
+            queries: Queries::new(),
+            keys: Keys::new(&setup.prefix).into(),
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
@@ -118,26 +111,34 @@ impl Etcd {
         }
     }
 
-    fn next_outcome(&mut self) -> Option<Outcome> {
-        let mut outcome = self.queue.next_outcome()?;
-        if let Outcome::Answered { id, result } = &mut outcome
-            && self.probes.remove(id)
-        {
-            probe::complete(result, self.links.is_up(), self.links.last_error());
+    fn begin(&mut self, query: Query) {
+        let inspector = Inspector {
+            asker: self.queries.asker(),
+            keys: Arc::clone(&self.keys),
+            clock: self.clock.clone(),
+        };
+        let queries = &mut self.queries;
+        match query {
+            Query::Status(key, reply) => queries.begin(reply, inspector.status(key)),
+            Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
+            Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
+            Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            Query::Health(reply) => queries.probe((), reply, inspector.echo()),
+            Query::Diagnose(reply) => {
+                let Inspector { keys, clock, .. } = inspector;
+                queries.begin(reply, diagnose(self.links.dialers(), keys, clock));
+            }
         }
-        Some(outcome)
     }
 
-    /// Answers what was diagnosed.
-    fn poll_diagnoses(&mut self, cx: &mut Context<'_>) {
-        let queue = &mut self.queue;
-        self.diagnoses.retain_mut(|(id, diagnosis)| {
-            let Poll::Ready(findings) = diagnosis.as_mut().poll(cx) else {
-                return true;
-            };
-            queue.answer(*id, Found::Diagnose(findings));
-            false
-        });
+    /// Takes in the answers that have arrived, and gives the calls that follow to the queue.
+    fn go_on_with_queries(&mut self, cx: &mut Context<'_>, now: Moment) {
+        for probed in self.queries.poll(cx) {
+            probed.answer(self.links.is_up(), self.links.last_error(), None);
+        }
+        while let Some((call, by)) = self.queries.next_asked() {
+            self.queue.inspect(now, call, by);
+        }
     }
 
     /// Ready when something is due that no event announces.
@@ -150,29 +151,23 @@ impl Etcd {
 
 impl Backend for Etcd {
     fn submit(&mut self, now: Moment, request: Request) {
-        if let Request::Query(id, Query::Health) = &request {
-            self.probes.insert(*id);
+        match request {
+            Request::Query(query) => self.begin(query),
+            request => self.queue.submit(now, request),
         }
-        if let Request::Query(id, Query::Diagnose) = request {
-            let keys = Keys::new(&self.prefix);
-            let diagnosis = diagnose(self.links.dialers(), keys, self.clock.clone());
-            self.diagnoses.push((id, Box::pin(diagnosis)));
-            return;
-        }
-        self.queue.submit(now, request);
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         loop {
-            if let Some(outcome) = self.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             let now = self.clock.now();
-            self.poll_diagnoses(cx);
             self.links.poll(cx, now, &mut self.queue);
+            self.go_on_with_queries(cx, now);
             self.queue.tick(now);
             let sent = self.links.send(now, &mut self.queue);
-            if let Some(outcome) = self.next_outcome() {
+            if let Some(outcome) = self.queue.next_outcome() {
                 return Poll::Ready(outcome);
             }
             if !sent && self.poll_sleep(cx).is_pending() {

@@ -17,10 +17,11 @@ use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
 use crate::base::clock::{Clock, Moment};
+use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::health::Health;
 use crate::types::key::LockKey;
-use crate::types::query::{Found, Query};
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::url::Url;
 
@@ -141,17 +142,23 @@ impl Memory {
             .then_some(terms.ttl)
     }
 
-    fn look(&mut self, now: Moment, query: Query) -> Found {
-        let mut store = lock(&self.store);
+    fn look(&self, now: Moment, query: Query) {
         match query {
-            Query::Status(key) => Found::Status(store.status(now, &key)),
-            Query::List(pattern) => Found::List(store.list(now, &pattern)),
-            Query::Overview(pattern) => Found::Overview(store.overview(now, &pattern)),
+            Query::Status(key, reply) => self.answer(reply, |it| it.status(now, &key)),
+            Query::List(pattern, reply) => self.answer(reply, |it| it.list(now, &pattern)),
+            Query::Overview(pattern, reply) => self.answer(reply, |it| it.overview(now, &pattern)),
+            Query::ForceRelease(key, reply) => {
+                self.answer(reply, |it| it.force_release(now, &key));
+            }
+            Query::Health(reply) => self.answer(reply, |_| Health::reached(Duration::ZERO)),
             // Nothing can be wrong with it.
-            Query::Diagnose => Found::Diagnose(Vec::new()),
-            Query::ForceRelease(key) => Found::ForceRelease(store.force_release(now, &key)),
-            Query::Health => Found::Health(Health::reached(Duration::ZERO)),
+            Query::Diagnose(reply) => self.answer(reply, |_| Vec::new()),
         }
+    }
+
+    fn answer<T>(&self, reply: Reply<T>, find: impl FnOnce(&mut Store) -> T) {
+        let found = find(&mut lock(&self.store));
+        let _ = reply.send(Ok(found));
     }
 
     /// Hands over the locks that this client waits for and whose leases have ended;
@@ -208,10 +215,7 @@ impl Backend for Memory {
     fn submit(&mut self, now: Moment, request: Request) {
         let outcome = match request {
             Request::Acquire(terms) => return self.acquire(now, terms),
-            Request::Query(id, query) => Outcome::Answered {
-                id,
-                result: Ok(self.look(now, query)),
-            },
+            Request::Query(query) => return self.look(now, query),
             Request::Abandon(id) => Outcome::Released {
                 id,
                 result: Ok(self.leave(now, id, false)),

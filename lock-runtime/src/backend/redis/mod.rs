@@ -5,9 +5,11 @@ mod address;
 pub(crate) mod cluster;
 mod connected;
 mod findings;
+mod inspect;
 mod lua;
 mod opening;
 pub(crate) mod protocol;
+mod queries;
 pub(crate) mod queue;
 pub(crate) mod redlock;
 mod sentinel;
@@ -23,6 +25,7 @@ use std::time::Duration;
 use redis::RedisConnectionInfo;
 use tokio::sync::mpsc;
 
+use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
 use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
@@ -30,10 +33,10 @@ use crate::base::clock::{Clock, Moment, Sleep};
 use crate::base::numbers::Numbered;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
-use crate::types::query::{Query, QueryId};
 use crate::types::terms::LeaseId;
 
 use connected::connect_failed;
+use inspect::Asked;
 use protocol::names::{KeyNames, Layout};
 use protocol::reply::Trouble;
 use queue::Queue;
@@ -61,8 +64,11 @@ struct Redis {
     watch: Option<Watch>,
     /// The connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
-    /// The connection that each probe went to.
-    probes: Numbered<QueryId, usize>,
+    layout: Layout,
+    /// Each step goes over the connection of this number.
+    queries: Queries<Asked<usize>, usize>,
+    /// Counts probes: each goes over another connection.
+    probes: usize,
     pushes: mpsc::UnboundedReceiver<Push>,
     clock: Clock,
     sleep: Sleep,
@@ -91,7 +97,9 @@ impl Redis {
             links: names.iter().enumerate().map(link).collect(),
             watch,
             bound: Numbered::default(),
-            probes: Numbered::default(),
+            layout: names[0].layout,
+            queries: Queries::new(),
+            probes: 0,
             pushes,
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
@@ -179,13 +187,6 @@ impl Redis {
         place_of(key, self.links.len())
     }
 
-    /// One that is broken, or else each in turn.
-    fn link_to_probe(&self, id: QueryId) -> usize {
-        let broken = self.links.iter().position(|link| !link.is_up());
-        let links = self.links.len() as u64;
-        broken.unwrap_or_else(|| usize::try_from(id.0 % links).unwrap_or(0))
-    }
-
     /// Compares each connection with what the sentinels say, whenever one has said something.
     fn follow(&mut self, cx: &mut Context<'_>) {
         let Some(watch) = &mut self.watch else {
@@ -222,17 +223,10 @@ impl Redis {
     }
 
     fn next_outcome(&mut self) -> Option<Outcome> {
-        let mut outcome = self
-            .links
-            .iter_mut()
-            .find_map(|it| it.queue.next_outcome())?;
+        let mut links = self.links.iter_mut();
+        let outcome = links.find_map(|it| it.queue.next_outcome())?;
         if let Some(id) = outcome.ended() {
             self.bound.remove(&id);
-        }
-        if let Outcome::Answered { id, result } = &mut outcome
-            && let Some(link) = self.probes.remove(id)
-        {
-            self.links[link].complete(result);
         }
         Some(outcome)
     }
@@ -246,21 +240,15 @@ impl Redis {
 
 impl Backend for Redis {
     fn submit(&mut self, now: Moment, request: Request) {
-        let link = match &request {
-            Request::Acquire(terms) => {
+        let link = match request {
+            Request::Query(query) => return self.begin(query),
+            Request::Acquire(ref terms) => {
                 let link = self.link_of(&terms.key);
                 self.bound.insert(terms.id, link);
                 link
             }
             Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
-                self.bound.get(id).copied().unwrap_or(0)
-            }
-            Request::Query(_, Query::Status(key) | Query::ForceRelease(key)) => self.link_of(key),
-            Request::Query(_, Query::List(_) | Query::Overview(_) | Query::Diagnose) => 0,
-            Request::Query(id, Query::Health) => {
-                let link = self.link_to_probe(*id);
-                self.probes.insert(*id, link);
-                link
+                self.bound.get(&id).copied().unwrap_or(0)
             }
         };
         self.links[link].queue.submit(now, request);
@@ -274,6 +262,7 @@ impl Backend for Redis {
             self.receive(cx);
             self.follow(cx);
             let now = self.clock.now();
+            self.go_on_with_queries(cx, now);
             let mut unread = false;
             for link in &mut self.links {
                 let was_up = link.is_up();

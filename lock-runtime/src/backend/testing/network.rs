@@ -111,7 +111,7 @@ impl<B: Backend> Remote<B> {
             _ => false,
         };
         if self.is_cut {
-            self.failures.push_back(fail(&request, waited));
+            self.failures.extend(fail(request, waited));
         } else {
             self.store.submit(now, request);
         }
@@ -184,24 +184,21 @@ fn unheard(id: LeaseId) -> Outcome {
 }
 
 /// What becomes of a request that does not get through.
-fn fail(request: &Request, waited: bool) -> Outcome {
-    match request {
+fn fail(request: Request, waited: bool) -> Option<Outcome> {
+    Some(match request {
         Request::Acquire(terms) => unheard(terms.id),
         Request::Abandon(id) if waited => Outcome::Released {
-            id: *id,
+            id,
             result: Ok(false),
         },
         Request::Abandon(id) | Request::Release(id) => Outcome::Released {
-            id: *id,
+            id,
             result: Err(cause()),
         },
-        Request::Renew(id) => Outcome::RenewFailed {
-            id: *id,
-            cause: cause(),
-        },
-        Request::Query(id, _) => Outcome::Answered {
-            id: *id,
-            result: Err(cause()),
-        },
-    }
+        Request::Renew(id) => Outcome::RenewFailed { id, cause: cause() },
+        Request::Query(query) => {
+            query.fail(cause());
+            return None;
+        }
+    })
 }

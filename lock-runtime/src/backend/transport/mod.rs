@@ -15,7 +15,6 @@ pub(crate) mod connection;
 pub(crate) mod distrust;
 pub(crate) mod endpoint;
 pub(crate) mod logins;
-pub(crate) mod probe;
 pub(crate) mod ready;
 pub(crate) mod silence;
 pub(crate) mod stream;

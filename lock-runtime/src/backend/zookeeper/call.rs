@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::protocol::entry::Entry;
 use super::protocol::op::Op;
@@ -65,31 +65,6 @@ pub(crate) enum Step {
     /// Its own node, after that change.
     Enter,
     Leave,
-}
-
-/// Asks the server by way of the backend.
-#[derive(Clone)]
-pub(crate) struct Asker(mpsc::UnboundedSender<Call>);
-
-impl Asker {
-    /// And what it asks, for the backend to send.
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Call>) {
-        let (calls, asked) = mpsc::unbounded_channel();
-        (Self(calls), asked)
-    }
-
-    /// Asks at once; the answer may be awaited later.
-    pub(crate) fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
-        let (sender, receiver) = oneshot::channel();
-        // The backend has the other end, and lives as long as its queries.
-        let _ = self.0.send(Call::new(op, Recipient::Query(sender)));
-        receiver
-    }
-}
-
-pub(crate) async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
-    let ended = || -> Cause { Arc::new(Refusal::SessionOver) };
-    asked.await.unwrap_or_else(|_| Err(ended()))
 }
 
 impl Call {

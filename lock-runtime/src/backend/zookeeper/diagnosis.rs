@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::call::{Asker, answer, cause};
+use super::call::cause;
 use super::findings::{Facts, Server, findings};
+use super::inspect::{Inspector, answer};
 use super::protocol::op::Op;
 use super::protocol::reply::{Refusal, Reply};
 use super::transport::Dialer;
-use crate::base::clock::Clock;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 
@@ -24,37 +24,38 @@ pub(super) struct Ours {
     pub(super) timeout: Duration,
 }
 
-/// Asks the servers that are named.
-pub(super) async fn diagnose(
-    asker: &Asker,
-    dialer: &Dialer,
-    clock: &Clock,
-    ours: Option<Ours>,
-) -> Result<Vec<Finding>, Cause> {
-    let Some(ours) = ours else {
-        return Err(cause(Refusal::SessionOver));
-    };
-    let mut facts = Facts::new(dialer.session_timeout(), ours.timeout);
-    for _ in 0..PROBES {
-        let (path, data) = (ours.node.clone(), Vec::new());
-        let sent = clock.now();
-        answer(asker.ask(Op::Write { path, data }))
-            .await?
-            .map_err(cause)?;
-        facts.times.push(clock.now().since(sent));
+impl Inspector {
+    /// Asks the servers that are named.
+    pub(super) async fn diagnose(
+        self,
+        dialer: Dialer,
+        ours: Option<Ours>,
+    ) -> Result<Vec<Finding>, Cause> {
+        let Some(ours) = ours else {
+            return Err(cause(Refusal::SessionOver));
+        };
+        let mut facts = Facts::new(dialer.session_timeout(), ours.timeout);
+        for _ in 0..PROBES {
+            let (path, data) = (ours.node.clone(), Vec::new());
+            let sent = self.clock.now();
+            answer(self.ask(Op::Write { path, data }))
+                .await?
+                .map_err(cause)?;
+            facts.times.push(self.clock.now().since(sent));
+        }
+        let (path, watch) = (CONFIGURATION.to_owned(), false);
+        if let Ok(Reply::Data { data, .. }) = answer(self.ask(Op::Read { path, watch })).await? {
+            facts.configuration = String::from_utf8_lossy(&data).into_owned();
+        }
+        let states = dialer.say("srvr").await;
+        let settings = dialer.say("conf").await;
+        for ((host, state), (_, settings)) in states.into_iter().zip(settings) {
+            facts.servers.push(Server {
+                host,
+                state: state.map_err(|it| it.to_string()),
+                settings: settings.unwrap_or_default(),
+            });
+        }
+        Ok(findings(facts))
     }
-    let (path, watch) = (CONFIGURATION.to_owned(), false);
-    if let Ok(Reply::Data { data, .. }) = answer(asker.ask(Op::Read { path, watch })).await? {
-        facts.configuration = String::from_utf8_lossy(&data).into_owned();
-    }
-    let states = dialer.say("srvr").await;
-    let settings = dialer.say("conf").await;
-    for ((host, state), (_, settings)) in states.into_iter().zip(settings) {
-        facts.servers.push(Server {
-            host,
-            state: state.map_err(|it| it.to_string()),
-            settings: settings.unwrap_or_default(),
-        });
-    }
-    Ok(findings(facts))
 }

@@ -4,38 +4,36 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::call::{Answered, Asker, answer, cause};
-use super::diagnosis::{Ours, diagnose};
+use super::call::{Answered, Call, Recipient, cause};
 use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Refusal, Reply, Stat};
-use super::transport::Dialer;
+use crate::backend::queries::Asker;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
-use crate::types::health::Health;
 use crate::types::holder::{Holder, Status, Waiter};
 use crate::types::key::LockKey;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
-use crate::types::query::{Found, Pattern, Query};
+use crate::types::query::Pattern;
 
-/// How many of those who wait are named.
-const MOST_IN_LINE: usize = 1_000;
+/// How many waiters of one lock a status names.
+const MOST_NAMED: usize = 1_000;
 
-/// How often a line is looked at whose holders change meanwhile.
+/// How often a queue is read again whose holders change meanwhile.
 const MOST_LOOKS: u32 = 5;
 
 /// Asks the server, by way of the backend.
-#[derive(Clone)]
 pub(super) struct Inspector {
-    pub(super) asker: Asker,
+    pub(super) asker: Asker<Call>,
     pub(super) paths: Paths,
-    pub(super) dialer: Dialer,
     pub(super) clock: Clock,
+    /// The node of the session, which tells the server's time when it is written.
+    pub(super) session: Option<String>,
 }
 
-/// A node of a line, and what it says.
+/// A node of a queue, and what it says.
 struct Seen {
     entry: Entry,
     data: Vec<u8>,
@@ -43,31 +41,18 @@ struct Seen {
 }
 
 impl Inspector {
-    pub(super) async fn find(self, query: Query, ours: Option<Ours>) -> Result<Found, Cause> {
-        let session = ours.as_ref().map(|it| it.node.clone());
-        Ok(match query {
-            Query::Status(key) => Found::Status(self.status(key, session).await?),
-            Query::List(pattern) => Found::List(self.list(&pattern, session).await?),
-            Query::Overview(pattern) => Found::Overview(self.overview(&pattern, session).await?),
-            Query::ForceRelease(key) => {
-                Found::ForceRelease(self.force_release(&key, session).await?)
-            }
-            Query::Health => {
-                let asked = self.clock.now();
-                answer(self.asker.ask(Op::Ping)).await?.map_err(cause)?;
-                Found::Health(Health::reached(self.clock.now().since(asked)))
-            }
-            Query::Diagnose => {
-                Found::Diagnose(diagnose(&self.asker, &self.dialer, &self.clock, ours).await?)
-            }
-        })
+    /// How long the server takes to answer.
+    pub(super) async fn echo(self) -> Result<Duration, Cause> {
+        let asked = self.clock.now();
+        answer(self.ask(Op::Ping)).await?.map_err(cause)?;
+        Ok(self.clock.now().since(asked))
     }
 
-    async fn status(&self, key: LockKey, session: Option<String>) -> Result<Status, Cause> {
+    pub(super) async fn status(self, key: LockKey) -> Result<Status, Cause> {
         let path = self.paths.lock(&key);
-        let (line, holding, time) = self.held(&path, session, usize::MAX).await?;
-        let waiting = &line[holders(&line)..];
-        let first = &waiting[..waiting.len().min(MOST_IN_LINE)];
+        let (queue, holding, time) = self.held(&path, usize::MAX).await?;
+        let waiting = &queue[holders(&queue)..];
+        let first = &waiting[..waiting.len().min(MOST_NAMED)];
         let first = self.read(&path, first).await?;
         Ok(Status {
             key,
@@ -77,33 +62,25 @@ impl Inspector {
         })
     }
 
-    async fn overview(
-        &self,
-        pattern: &Pattern,
-        session: Option<String>,
-    ) -> Result<Overview, Cause> {
+    pub(super) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
         let mut locks = Vec::new();
-        for (key, line) in self.lines(pattern).await? {
-            if !line.is_empty() {
-                locks.extend(self.summarize(key, session.clone()).await?);
+        for (key, queue) in self.queues(&pattern).await? {
+            if !queue.is_empty() {
+                locks.extend(self.summarize(key).await?);
             }
         }
         // Nobody counts the acquisitions.
         Ok(Overview::new(locks, None))
     }
 
-    /// `None` if nobody is in the line any more.
-    async fn summarize(
-        &self,
-        key: LockKey,
-        session: Option<String>,
-    ) -> Result<Option<Summary>, Cause> {
+    /// `None` if the queue is empty by now.
+    async fn summarize(&self, key: LockKey) -> Result<Option<Summary>, Cause> {
         let path = self.paths.lock(&key);
-        let (line, named, time) = self.held(&path, session, MOST_HOLDERS).await?;
-        let (holding, waiting) = line.split_at(holders(&line));
+        let (queue, named, time) = self.held(&path, MOST_HOLDERS).await?;
+        let (holding, waiting) = queue.split_at(holders(&queue));
         let first = &waiting[..waiting.len().min(1)];
         let first = self.read(&path, first).await?;
-        Ok((!line.is_empty()).then(|| Summary {
+        Ok((!queue.is_empty()).then(|| Summary {
             key,
             kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
@@ -113,21 +90,17 @@ impl Inspector {
         }))
     }
 
-    /// Names whose nodes are all of locks that have rested are left out.
-    async fn list(
-        &self,
-        pattern: &Pattern,
-        session: Option<String>,
-    ) -> Result<Vec<LockKey>, Cause> {
+    /// Leaves out names of which only ended cooldowns are left.
+    pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut held = Vec::new();
-        for (key, line) in self.lines(pattern).await? {
-            let is_held = match line.iter().all(|it| it.rests) {
+        for (key, queue) in self.queues(&pattern).await? {
+            let is_held = match queue.iter().all(|it| it.rests) {
                 false => true,
-                true if line.is_empty() => false,
+                true if queue.is_empty() => false,
                 true => {
                     let path = self.paths.lock(&key);
-                    let (line, _) = self.line(&path, session.clone()).await?;
-                    !line.is_empty()
+                    let (queue, _) = self.queue(&path).await?;
+                    !queue.is_empty()
                 }
             };
             held.extend(is_held.then_some(key));
@@ -136,14 +109,14 @@ impl Inspector {
         Ok(held)
     }
 
-    async fn force_release(&self, key: &LockKey, session: Option<String>) -> Result<usize, Cause> {
-        let path = self.paths.lock(key);
-        let (line, _) = self.line(&path, session).await?;
+    pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
+        let path = self.paths.lock(&key);
+        let (queue, _) = self.queue(&path).await?;
         let delete = |entry: Entry| {
             let path = format!("{path}/{entry}");
-            self.asker.ask(Op::Delete { path })
+            self.ask(Op::Delete { path })
         };
-        let holding = &line[..holders(&line)];
+        let holding = &queue[..holders(&queue)];
         let asked: Vec<_> = holding.iter().map(|it| delete(*it)).collect();
         let mut released = 0;
         for (entry, asked) in holding.iter().zip(asked) {
@@ -157,50 +130,45 @@ impl Inspector {
         Ok(released)
     }
 
-    /// The line of a lock, what the first `most` of its holders say, and the server's time.
-    async fn held(
-        &self,
-        path: &str,
-        session: Option<String>,
-        most: usize,
-    ) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
+    /// The queue of a lock, what the first `most` of its holders say, and the server's time.
+    async fn held(&self, path: &str, most: usize) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
         let mut looks = 0;
         loop {
-            let (line, time) = self.line(path, session.clone()).await?;
-            let holding = &line[..holders(&line).min(most)];
+            let (queue, time) = self.queue(path).await?;
+            let holding = &queue[..holders(&queue).min(most)];
             let seen = self.read(path, holding).await?;
             looks += 1;
             // Who has let go since the look was followed by another one, or by a rest.
             if seen.len() == holding.len() || looks == MOST_LOOKS {
-                return Ok((line, seen, time));
+                return Ok((queue, seen, time));
             }
         }
     }
 
-    /// The locks that have nodes and match a pattern, and their lines.
-    async fn lines(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
+    /// The locks that have nodes and match a pattern, and their queues.
+    async fn queues(&self, pattern: &Pattern) -> Result<Vec<(LockKey, Vec<Entry>)>, Cause> {
         let nodes = self.children(self.paths.root()).await?;
         let keys = nodes.iter().filter_map(|node| key(node));
         let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
         let paths = keys.iter().map(|key| self.paths.lock(key));
         let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
-        let mut lines = Vec::new();
+        let mut queues = Vec::new();
         for (key, asked) in keys.into_iter().zip(asked) {
-            lines.push((key, Entry::line(&names(answer(asked).await?)?)));
+            queues.push((key, Entry::line(&names(answer(asked).await?)?)));
         }
-        Ok(lines)
+        Ok(queues)
     }
 
-    /// The line of a lock without what has rested, and the server's time if that is
+    /// The queue of a lock without what has rested, and the server's time if that is
     /// needed to say for how long something rests or waits.
-    async fn line(&self, path: &str, session: Option<String>) -> Result<(Vec<Entry>, i64), Cause> {
-        let mut line = Entry::line(&self.children(path).await?);
-        let rests: Vec<_> = line.iter().filter(|it| it.rests).copied().collect();
-        let all_hold = rests.is_empty() && holders(&line) == line.len();
-        let Some(session) = session.filter(|_| !all_hold) else {
-            return Ok((line, 0));
+    async fn queue(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
+        let mut queue = Entry::line(&self.children(path).await?);
+        let rests: Vec<_> = queue.iter().filter(|it| it.rests).copied().collect();
+        let all_hold = rests.is_empty() && holders(&queue) == queue.len();
+        let Some(session) = self.session.clone().filter(|_| !all_hold) else {
+            return Ok((queue, 0));
         };
-        let written = self.asker.ask(Op::Write {
+        let written = self.ask(Op::Write {
             path: session,
             data: Vec::new(),
         });
@@ -216,15 +184,15 @@ impl Inspector {
             .filter(|it| goes_on(it))
             .map(|it| it.entry)
             .collect();
-        line.retain(|it| !it.rests || rests.contains(it));
-        Ok((line, time))
+        queue.retain(|it| !it.rests || rests.contains(it));
+        Ok((queue, time))
     }
 
     /// The nodes among these that are there still.
     async fn read(&self, path: &str, entries: &[Entry]) -> Result<Vec<Seen>, Cause> {
         let asked = entries.iter().map(|entry| {
             let path = format!("{path}/{entry}");
-            self.asker.ask(Op::Read { path, watch: false })
+            self.ask(Op::Read { path, watch: false })
         });
         let asked: Vec<_> = asked.collect();
         let mut all = Vec::new();
@@ -242,14 +210,25 @@ impl Inspector {
         Ok(all)
     }
 
+    /// Asks at once; the answer may be awaited later.
+    pub(super) fn ask(&self, op: Op) -> oneshot::Receiver<Answered> {
+        self.asker.ask(|by| Call::new(op, Recipient::Query(by)))
+    }
+
     async fn children(&self, path: &str) -> Result<Vec<String>, Cause> {
         names(answer(self.ask_children(path)).await?)
     }
 
     fn ask_children(&self, path: &str) -> oneshot::Receiver<Answered> {
         let path = path.to_owned();
-        self.asker.ask(Op::Children { path, watch: false })
+        self.ask(Op::Children { path, watch: false })
     }
+}
+
+pub(super) async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
+    asked
+        .await
+        .unwrap_or_else(|_| Err(cause(Refusal::SessionOver)))
 }
 
 impl Seen {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::capabilities::Capabilities;
+use crate::backend::queries::Queries;
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::transport::distrust::Distrust;
@@ -29,11 +30,9 @@ use crate::types::error::{Cause, LockError};
 use crate::types::url::Url;
 
 use address::Address;
-use call::{Recipient, cause};
-use diagnosis::Ours;
+use call::{Call, Recipient, cause};
 use protocol::paths::Paths;
 use protocol::reply::Refusal;
-use queries::Queries;
 use queue::Queue;
 use session::Session;
 use transport::{Dialer, Link, News, Opened};
@@ -69,7 +68,7 @@ struct ZooKeeper {
     link: Link,
     queue: Queue,
     paths: Paths,
-    queries: Queries,
+    queries: Queries<Call>,
     /// Whether the node of the session is there, or why not.
     ready: Option<Result<(), Cause>>,
     clock: Clock,
@@ -84,9 +83,9 @@ impl ZooKeeper {
         let clock = setup.clock.clone();
         let dialer = Dialer::new(address, setup);
         let mut this = Self {
-            link: Link::new(dialer.clone(), clock.now()),
+            link: Link::new(dialer, clock.now()),
             queue: Queue::new(paths.clone()),
-            queries: Queries::new(paths.clone(), dialer, clock.clone()),
+            queries: Queries::new(),
             paths,
             ready: None,
             clock,
@@ -128,15 +127,11 @@ impl ZooKeeper {
             busy = true;
         }
         self.queue.tick(now);
-        let answers = self.queries.poll(cx, &self.link);
-        busy |= !answers.is_empty();
-        for answer in answers {
-            self.queue.report(answer);
-        }
+        self.go_on_with_queries(cx);
         if self.link.is_up() {
             let calls = self.queue.calls();
             busy |= self.link.send(now, calls);
-            while let Some(call) = self.queries.next_call() {
+            while let Some(call) = self.queries.next_asked() {
                 busy |= self.link.send(now, vec![call]);
             }
         }
@@ -157,7 +152,7 @@ impl ZooKeeper {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
                 self.queue.disconnected(&cause, false);
-                self.queries.fail(&cause);
+                self.fail_queries(&cause);
             }
             News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
             News::Reply(_, Err(Refusal::SessionOver)) => {
@@ -195,7 +190,7 @@ impl ZooKeeper {
             }
         }
         self.queue.disconnected(cause, true);
-        self.queries.fail(cause);
+        self.fail_queries(cause);
     }
 
     /// The session has ended, or may have: it is not used any more.
@@ -236,13 +231,7 @@ impl Backend for ZooKeeper {
             Request::Abandon(id) => self.queue.abandon(id),
             Request::Renew(id) => self.queue.renew(id),
             Request::Release(id) => self.queue.release(now, id),
-            Request::Query(id, query) => {
-                let session = self.queue.session().map(|it| Ours {
-                    node: self.paths.session(&it.identity),
-                    timeout: it.timeout,
-                });
-                self.queries.begin(id, query, session);
-            }
+            Request::Query(query) => self.begin(query),
         }
     }
 

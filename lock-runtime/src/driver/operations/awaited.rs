@@ -13,9 +13,9 @@ impl Operations {
         }
     }
 
-    /// Nobody waits for what is in flight, which is one release.
+    /// Nobody waits for a lock to be granted or released, and one is being released.
     pub(in crate::driver) fn is_unawaited(&self) -> bool {
-        self.acquiring.is_empty() && self.asking.is_empty() && self.only_lets_go()
+        self.acquiring.is_empty() && self.only_lets_go()
     }
 
     /// One lock is being released, which nobody waits for.

@@ -28,7 +28,7 @@ use crate::telemetry::events::{self, End};
 use crate::types::answer::Answer;
 use crate::types::deadline::deadline;
 use crate::types::error::{Cause, LockError};
-use crate::types::query::{Found, Query, QueryId};
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 
 use acquiring::{Acquiring, News};
@@ -53,8 +53,6 @@ pub(crate) struct Operations {
     ended: EndedLeases,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
-    asking: Numbered<QueryId, Answer<Found>>,
-    last_query: u64,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
@@ -65,7 +63,6 @@ pub(crate) struct Operations {
 enum Delivery {
     Guard(Answer<LockGuard>, Result<LockGuard, LockError>),
     Release(Answer<bool>, Result<bool, LockError>),
-    Query(Answer<Found>, Result<Found, LockError>),
 }
 
 /// What the server has been told to let go of, and has not confirmed.
@@ -101,8 +98,6 @@ impl Operations {
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
             releasing: Numbered::default(),
-            asking: Numbered::default(),
-            last_query: 0,
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),
@@ -118,7 +113,6 @@ impl Operations {
             match answer {
                 Delivery::Guard(to, result) => drop(to.send(result)),
                 Delivery::Release(to, result) => drop(to.send(result)),
-                Delivery::Query(to, result) => drop(to.send(result)),
             }
         }
     }
@@ -144,7 +138,7 @@ impl Operations {
             }
             Op::Release { id, answer } => self.release(now, id, answer),
             Op::PollReturned(id) => self.poll_returned(now, id),
-            Op::Query(query, answer) => self.ask(query, answer),
+            Op::Query(query) => self.ask(query),
             Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
@@ -213,12 +207,6 @@ impl Operations {
                 }
             }
             Outcome::Released { id, result } => self.released(now, id, result),
-            Outcome::Answered { id, result } => {
-                if let Some(answer) = self.asking.remove(&id) {
-                    let result = result.map_err(|cause| self.unavailable(cause));
-                    self.answers.push(Delivery::Query(answer, result));
-                }
-            }
         }
     }
 
@@ -292,15 +280,11 @@ impl Operations {
         self.shutdown.is_some() && self.is_idle()
     }
 
-    fn ask(&mut self, query: Query, answer: Answer<Found>) {
-        if self.shutdown.is_some() {
-            let _ = answer.send(Err(LockError::ShutDown));
-            return;
+    /// A query that is dropped tells its caller of the shutdown.
+    fn ask(&mut self, query: Query) {
+        if self.shutdown.is_none() {
+            self.requests.push(Request::Query(query));
         }
-        self.last_query += 1;
-        let id = QueryId(self.last_query);
-        self.asking.insert(id, answer);
-        self.requests.push(Request::Query(id, query));
     }
 
     pub(super) fn unavailable(&self, cause: Cause) -> LockError {

@@ -58,6 +58,12 @@ impl Trouble {
     }
 }
 
+impl From<Trouble> for Cause {
+    fn from(trouble: Trouble) -> Self {
+        trouble.cause()
+    }
+}
+
 pub(crate) fn cause(text: impl Into<String>) -> Cause {
     Arc::new(Said(text.into()))
 }

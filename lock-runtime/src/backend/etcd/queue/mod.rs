@@ -22,15 +22,15 @@ use crate::backend::etcd::protocol::call::{Call, Sent};
 use crate::backend::etcd::protocol::keys::{Keys, Span};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
 use crate::types::terms::LeaseId;
 
 use claim::{Claim, Stage, call_timeout};
-use inspect::Inspections;
 use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
 use lease::SessionEvent;
 use order::PAUSE;
-pub(crate) use order::{Order, Recipient, Seen, Step, Watch};
+pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
 use watches::Watches;
 
@@ -47,7 +47,9 @@ pub(crate) struct Queue {
     sessions: BTreeMap<Duration, Session>,
     quorum: Quorum,
     watches: Watches,
-    inspections: Inspections,
+    /// The queries that await the answers to these calls.
+    asked: Numbered<u64, AskedBy>,
+    last_asked: u64,
     calls: Vec<Sent<Recipient>>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
@@ -63,7 +65,8 @@ impl Queue {
             sessions: BTreeMap::new(),
             quorum: Quorum::of_one(),
             watches: Watches::default(),
-            inspections: Inspections::default(),
+            asked: Numbered::default(),
+            last_asked: 0,
             calls: Vec::new(),
             down: Some(Trouble::said("not connected yet")),
         }
@@ -77,8 +80,7 @@ impl Queue {
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self.claims.next_outcome();
-        outcome.or_else(|| self.inspections.next_answer())
+        self.claims.next_outcome()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
@@ -134,7 +136,6 @@ impl Queue {
         for id in self.claims.ids(Claim::acquires) {
             self.trouble(id, trouble);
         }
-        self.inspections.fail_all(trouble);
     }
 
     /// Lets each session do something, and acts on what it has learnt.

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::backend::claims::Turn;
-use crate::backend::etcd::protocol::call::Sent;
+use crate::backend::etcd::protocol::call::{Reply, Sent};
 use crate::backend::etcd::protocol::keys::Span;
+use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::types::query::QueryId;
 
 /// The pause before a call is sent again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// The query that awaits the answer to a call.
+pub(crate) type AskedBy = oneshot::Sender<Result<Reply, Trouble>>;
 
 /// What a call is about.
 #[derive(Clone, Debug)]
@@ -17,7 +22,8 @@ pub(crate) enum Recipient {
     /// The session of this ttl.
     Session(Duration, SessionStep),
     Claim(Turn, Step),
-    Query(QueryId),
+    /// A query awaits the answer to the call of this number.
+    Query(u64),
     /// The members of the cluster, which the links keep.
     Cluster,
 }

@@ -44,10 +44,7 @@ impl Queue {
                 }
             }
             Recipient::Cluster => {}
-            Recipient::Query(id) => {
-                let next = self.inspections.answered(now, id, result, &self.keys);
-                self.calls.extend(next);
-            }
+            Recipient::Query(number) => self.inspected(number, result),
         }
     }
 

@@ -10,7 +10,6 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
-use crate::types::query::{Found, Query, QueryId};
 use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
@@ -20,7 +19,8 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            Request::Query(id, query) => self.inspect(now, id, query),
+            // The backend answers it by calls, which go through `inspect`.
+            Request::Query(_) => {}
         }
     }
 
@@ -108,25 +108,6 @@ impl Queue {
         self.key_orders.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);
-    }
-
-    /// The answer to a query that needs no call.
-    pub(crate) fn answer(&mut self, id: QueryId, found: Found) {
-        let result = Ok(found);
-        self.claims.report(Outcome::Answered { id, result });
-    }
-
-    fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        match &self.down {
-            None => {
-                let call = self.inspections.begin(now, id, query, &self.keys);
-                self.calls.push(call);
-            }
-            Some(trouble) => {
-                let result = Err(trouble.cause());
-                self.claims.report(Outcome::Answered { id, result });
-            }
-        }
     }
 
     /// Deletes the entry; the driver waits for that as long as a lease lasts.

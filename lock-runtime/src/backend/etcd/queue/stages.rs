@@ -1,7 +1,7 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
 use super::claim::{Stage, whole_seconds};
-use super::inspect::PATIENCE;
+use super::inspect::CALL_TIMEOUT;
 use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
@@ -109,7 +109,7 @@ impl Queue {
             to: Recipient::Cluster,
             call: Call::members(),
             at: now,
-            call_timeout: PATIENCE,
+            call_timeout: CALL_TIMEOUT,
         });
     }
 

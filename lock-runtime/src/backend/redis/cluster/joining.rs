@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
 
-use super::gather::Gathering;
 use super::lane::{Lane, Node};
 use super::mail::Mail;
 use super::routes::Routes;
 use super::{Cluster, ClusterAddress, ConnectionId};
+use crate::backend::queries::Queries;
 use crate::backend::redis::connected;
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::Trouble;
@@ -50,7 +50,8 @@ impl Cluster {
             routes: Routes::new(&address.seeds, now),
             trouble: None,
             bound: Numbered::default(),
-            gathering: Gathering::default(),
+            queries: Queries::new(),
+            probes: 0,
             connections: BTreeMap::new(),
             next_connection: 0,
             asked: 0,

@@ -9,25 +9,20 @@ use super::mail::{Event, Mail};
 use super::routes::{Changed, NodeId, Routes};
 use super::topology;
 use crate::backend::redis::protocol::call::{Call, Sent};
-use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::inspection::{AskedBy, Inspect};
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
 use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
 use crate::backend::redis::protocol::slot;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
-use crate::base::numbers::Numbered;
-use crate::types::error::Cause;
 use crate::types::key::LockKey;
-use crate::types::query::{Found, QueryId};
 
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) queue: Queue,
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
-    /// The node that each query goes to which is about no lock.
-    pub(super) pinned: Numbered<QueryId, NodeId>,
     /// What became of a question about the topology.
     news: Option<Result<Changed, Trouble>>,
 }
@@ -59,7 +54,6 @@ impl Lane {
             queue: queue.with_replies_held_back(replicated),
             names,
             nodes: BTreeMap::new(),
-            pinned: Numbered::default(),
             news: None,
         }
     }
@@ -110,13 +104,19 @@ impl Lane {
         self.take_in(now, routes);
     }
 
-    /// Adds to the answer of a probe what the queue does not know.
-    pub(super) fn complete(&mut self, id: QueryId, result: &mut Result<Found, Cause>) {
-        if let Some(node) = self.pinned.remove(&id)
-            && matches!(result, Ok(Found::Health(_)))
-            && let Some(node) = self.nodes.get(&node)
-        {
-            node.link.complete(result);
+    /// A step of a query. One that is about no lock goes to this node.
+    pub(super) fn inspect(
+        &mut self,
+        now: Moment,
+        node: Option<NodeId>,
+        step: Inspect,
+        by: AskedBy,
+    ) {
+        match node {
+            Some(node) if step.key().is_none() && !self.queue.is_down() => {
+                self.post(now, node, Sent::step(step, by, now));
+            }
+            _ => self.queue.inspect(now, step, by),
         }
     }
 
@@ -196,7 +196,7 @@ impl Lane {
         now: Moment,
         routes: &mut Routes,
         from: NodeId,
-        sent: Sent,
+        mut sent: Sent,
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Topology = sent.call {
@@ -206,19 +206,12 @@ impl Lane {
             }
             return;
         }
-        let result = match result {
-            Err(Trouble::Elsewhere(redirect)) => match routes.follow(now, from, &redirect, sent) {
-                Ok((to, sent)) => {
-                    self.close(now, routes);
-                    return self.post(now, to, sent);
-                }
-                Err(sent) => {
-                    let result = Err(Trouble::Elsewhere(redirect));
-                    return self.queue.replied(now, sent, result);
-                }
-            },
-            result => result,
-        };
+        if let Err(Trouble::Elsewhere(redirect)) = &result
+            && let Some(to) = routes.follow(now, from, redirect, &mut sent)
+        {
+            self.close(now, routes);
+            return self.post(now, to, sent);
+        }
         if result.as_ref().is_err_and(Trouble::is_about_cluster) {
             routes.doubt(now);
         }
@@ -261,14 +254,9 @@ impl Lane {
         }
         match call {
             Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
-            Call::Inspect(
-                id,
-                Inspect::Scan { .. }
-                | Inspect::Keys { .. }
-                | Inspect::Left(_)
-                | Inspect::Echo
-                | Inspect::Fact(_),
-            ) => self.pinned.get(id).copied(),
+            // No node in particular was to be asked.
+            Call::Inspect(Inspect::Holders(_)) => self.up().next(),
+            Call::Inspect(..) => None,
             _ => self.up().next(),
         }
     }

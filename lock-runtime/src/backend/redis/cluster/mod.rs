@@ -2,7 +2,6 @@
 //! lock's calls go to the node that serves it.
 
 mod address;
-mod gather;
 mod joining;
 mod lane;
 mod mail;
@@ -16,11 +15,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use self::gather::Gathering;
 use self::lane::Lane;
 use self::routes::{NodeId, Routes};
+use super::inspect::Asked;
 use super::protocol::reply::Trouble;
 use super::transport::connect::Push;
+use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -38,6 +38,9 @@ const WATCH: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConnectionId(usize);
 
+/// What a query is asked over: a lane, and the node for what is about no lock.
+type Over = (usize, Option<NodeId>);
+
 /// The backend for `redis+cluster:`.
 #[derive(Debug)]
 pub(super) struct Cluster {
@@ -49,7 +52,9 @@ pub(super) struct Cluster {
     trouble: Option<Trouble>,
     /// The lane that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
-    gathering: Gathering,
+    queries: Queries<Asked<Over>, Over>,
+    /// Counts probes: each goes over another connection.
+    probes: usize,
     /// The lane and the node of each connection.
     connections: BTreeMap<ConnectionId, (usize, NodeId)>,
     next_connection: usize,
@@ -73,6 +78,7 @@ impl Cluster {
     fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
         self.receive(cx);
         let now = self.clock.now();
+        self.go_on_with_queries(cx, now);
         self.ask_topology(now);
         let mut unread = false;
         for lane in &mut self.lanes {
@@ -157,21 +163,12 @@ impl Cluster {
     }
 
     fn next_outcome(&mut self) -> Option<Outcome> {
-        loop {
-            let (number, mut outcome) =
-                self.lanes.iter_mut().enumerate().find_map(|(number, it)| {
-                    it.queue.next_outcome().map(|outcome| (number, outcome))
-                })?;
-            if let Some(id) = outcome.ended() {
-                self.bound.remove(&id);
-            }
-            if let Outcome::Answered { id, result } = &mut outcome {
-                self.lanes[number].complete(*id, result);
-            }
-            if let Some(outcome) = self.gathering.take_in(outcome) {
-                return Some(outcome);
-            }
+        let mut lanes = self.lanes.iter_mut();
+        let outcome = lanes.find_map(|it| it.queue.next_outcome())?;
+        if let Some(id) = outcome.ended() {
+            self.bound.remove(&id);
         }
+        Some(outcome)
     }
 
     /// Ready when something is due that no event announces.
@@ -188,16 +185,16 @@ impl Cluster {
 
 impl Backend for Cluster {
     fn submit(&mut self, now: Moment, request: Request) {
-        let lane = match &request {
-            Request::Acquire(terms) => {
+        let lane = match request {
+            Request::Query(query) => return self.begin(query),
+            Request::Acquire(ref terms) => {
                 let lane = self.lane_of(&terms.key);
                 self.bound.insert(terms.id, lane);
                 lane
             }
             Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
-                self.bound.get(id).copied().unwrap_or(0)
+                self.bound.get(&id).copied().unwrap_or(0)
             }
-            Request::Query(id, query) => return self.submit_query(now, *id, query.clone()),
         };
         self.lanes[lane].queue.submit(now, request);
     }

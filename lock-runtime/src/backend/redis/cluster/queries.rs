@@ -1,47 +1,188 @@
-//! Which nodes a query goes to.
+//! Which nodes answer a query. About all locks each node answers for its slots, and what they
+//! have found is put together.
 
-use super::Cluster;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::task::Context;
+
+use tokio::sync::oneshot;
+
 use super::routes::NodeId;
-use crate::backend::Request;
+use super::{Cluster, Over};
+use crate::backend::redis::inspect::{Parts, Server, together};
+use crate::backend::redis::protocol::names::Layout;
+use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
-use crate::types::query::{Query, QueryId};
+use crate::types::answer::Reply;
+use crate::types::error::Cause;
+use crate::types::finding::Finding;
+use crate::types::key::LockKey;
+use crate::types::overview::Overview;
+use crate::types::query::Query;
 
 impl Cluster {
-    pub(super) fn submit_query(&mut self, now: Moment, id: QueryId, query: Query) {
-        let lane = match &query {
-            Query::Status(key) | Query::ForceRelease(key) => self.lane_of(key),
-            Query::List(_) | Query::Overview(_) | Query::Diagnose => {
-                let masters = self.routes.masters();
-                for node in masters.iter().filter(|_| self.is_open) {
-                    let part = self.gathering.part(id);
-                    self.lanes[0].pinned.insert(part, *node);
-                    let request = Request::Query(part, query.clone());
-                    self.lanes[0].queue.submit(now, request);
-                }
-                if !masters.is_empty() {
-                    return;
-                }
-                0
+    pub(super) fn begin(&mut self, query: Query) {
+        match query {
+            Query::Status(key, reply) => {
+                let lane = self.lane_of(&key);
+                let reports = self.lanes[lane].queue.listen();
+                let status = self.over((lane, None)).status(key, reports);
+                self.queries.begin(reply, status);
             }
-            Query::Health => {
-                let (lane, node) = self.connection_to_probe(id);
-                self.lanes[lane].pinned.insert(id, node);
-                lane
+            Query::ForceRelease(key, reply) => {
+                let server = self.over((self.lane_of(&key), None));
+                self.queries.begin(reply, server.force_release(key));
             }
-        };
-        self.lanes[lane]
-            .queue
-            .submit(now, Request::Query(id, query));
+            Query::List(pattern, reply) => {
+                self.ask_masters(reply, |it| it.list(pattern.clone()), names);
+            }
+            Query::Overview(pattern, reply) => {
+                self.ask_masters(reply, |it| it.overview(pattern.clone()), overview);
+            }
+            Query::Diagnose(reply) => self.ask_masters(reply, Server::diagnose, findings),
+            Query::Health(reply) => {
+                let (lane, node) = self.connection_to_probe();
+                let over = (lane, Some(node));
+                let echo = self.over(over).echo();
+                self.queries.probe(over, reply, echo);
+            }
+        }
+    }
+
+    /// Takes in the replies that have arrived, and gives the steps that follow to the lanes.
+    pub(super) fn go_on_with_queries(&mut self, cx: &mut Context<'_>, now: Moment) {
+        for probed in self.queries.poll(cx) {
+            let (lane, node) = probed.connection;
+            let lane = &self.lanes[lane];
+            let link = node.and_then(|it| lane.nodes.get(&it)).map(|it| &it.link);
+            match probed.echo {
+                Ok(_) => {
+                    let last_error = link.and_then(Link::last_error);
+                    probed.answer(true, last_error, lane.queue.quarantined_until());
+                }
+                Err(cause) => drop(probed.reply.send(Err(cause))),
+            }
+        }
+        while let Some(asked) = self.queries.next_asked() {
+            let (lane, node) = asked.connection;
+            self.lanes[lane].inspect(now, node, asked.step, asked.by);
+        }
+    }
+
+    /// Answers with what all masters have found.
+    fn ask_masters<T: Send + 'static, F>(
+        &mut self,
+        reply: Reply<T>,
+        find: impl Fn(Server<Over>) -> F,
+        merge: fn(Vec<T>) -> T,
+    ) where
+        F: Future<Output = Result<T, Cause>> + Send + 'static,
+    {
+        let masters = self.routes.masters().into_iter().filter(|_| self.is_open);
+        let mut all: Vec<Over> = masters.map(|node| (0, Some(node))).collect();
+        if all.is_empty() {
+            // That cannot be answered, and the queue knows why.
+            all.push((0, None));
+        }
+        let mut parts = Parts::new();
+        for over in all {
+            let (part, answered) = oneshot::channel();
+            self.queries.begin(part, find(self.over(over)));
+            parts.push(answered);
+        }
+        self.queries.begin(reply, whole(parts, merge));
+    }
+
+    fn over(&self, over: Over) -> Server<Over> {
+        Server {
+            asker: self.queries.asker(),
+            connection: over,
+            layout: Layout::Declared,
+            clock: self.clock.clone(),
+        }
     }
 
     /// One that is broken, or else each in turn.
-    fn connection_to_probe(&self, id: QueryId) -> (usize, NodeId) {
+    fn connection_to_probe(&mut self) -> (usize, NodeId) {
+        self.probes = self.probes.wrapping_add(1);
         let lanes = self.lanes.iter().enumerate();
         let all = lanes.flat_map(|(number, lane)| lane.nodes.iter().map(move |it| (number, it)));
         let all: Vec<_> = all.collect();
         let broken = all.iter().position(|(_, (_, node))| !node.link.is_up());
-        let chosen = broken.unwrap_or_else(|| usize::try_from(id.0).unwrap_or(0) % all.len());
-        let (lane, (node, _)) = all[chosen];
+        let (lane, (node, _)) = all[broken.unwrap_or(self.probes % all.len())];
         (lane, *node)
+    }
+}
+
+/// What all have found, unless one has failed.
+async fn whole<T>(parts: Parts<T>, merge: fn(Vec<T>) -> T) -> Result<T, Cause> {
+    match together(parts).await {
+        (_, Some(cause)) => Err(cause),
+        (found, None) => Ok(merge(found)),
+    }
+}
+
+fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
+    let names: BTreeSet<_> = all.into_iter().flatten().collect();
+    names.into_iter().collect()
+}
+
+fn overview(all: Vec<Overview>) -> Overview {
+    let locks = all.into_iter().flat_map(|it| it.locks).collect();
+    let mut overview = Overview::new(locks, None);
+    // A slot may have moved in between.
+    overview.locks.dedup_by(|a, b| a.key == b.key);
+    overview
+}
+
+fn findings(all: Vec<Vec<Finding>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for finding in all.into_iter().flatten() {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::backend::redis::protocol::reply::ServerSaid;
+
+    /// What is listed where two nodes answer so, the second one first.
+    async fn listed(parts: [Result<&[&str], Cause>; 2]) -> Result<Vec<LockKey>, Cause> {
+        let parts = parts.map(|part| {
+            let (reply, answered) = oneshot::channel();
+            (part, reply, answered)
+        });
+        let mut all = Parts::new();
+        let mut replies = Vec::new();
+        for (part, reply, answered) in parts {
+            let part = part.map(|it| it.iter().copied().map(LockKey::unchecked).collect());
+            all.push(answered);
+            replies.push((reply, part));
+        }
+        for (reply, part) in replies.into_iter().rev() {
+            reply.send(part).expect("it is awaited");
+        }
+        whole(all, names).await
+    }
+
+    #[tokio::test]
+    async fn a_list_has_what_every_node_has_listed() {
+        let found = listed([Ok(&["b", "a"]), Ok(&["c", "a"])]).await;
+        let found = found.expect("a list");
+        let found: Vec<_> = found.iter().map(LockKey::as_str).collect();
+        assert_eq!(found, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_list_without_the_answer_of_a_node_is_an_error() {
+        let failed = Err(Arc::new(ServerSaid("cut".into())) as Cause);
+        let found = listed([failed, Ok(&["a"])]).await;
+        assert!(found.is_err(), "{found:?}");
     }
 }

@@ -131,15 +131,15 @@ impl Routes {
         self.slots.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Where to send a call on that `from` did not carry out; `Err` gives back one that
-    /// has been sent on too often.
+    /// Where to send a call on that `from` did not carry out, unless it has been sent on too
+    /// often.
     pub(crate) fn follow(
         &mut self,
         now: Moment,
         from: NodeId,
         redirect: &Redirect,
-        sent: Sent,
-    ) -> Result<(NodeId, Sent), Sent> {
+        sent: &mut Sent,
+    ) -> Option<NodeId> {
         let to = self.node(self.host(from, &redirect.host, redirect.port));
         self.guests.insert(to, now.after(KEEP_GUEST));
         if !redirect.asking {
@@ -150,14 +150,11 @@ impl Routes {
             self.doubt(now);
         }
         if sent.hops >= MOST_HOPS {
-            return Err(sent);
+            return None;
         }
-        let sent = Sent {
-            hops: sent.hops + 1,
-            asking: redirect.asking,
-            ..sent
-        };
-        Ok((to, sent))
+        sent.hops += 1;
+        sent.asking = redirect.asking;
+        Some(to)
     }
 
     /// Something does not fit what is known: ask soon.

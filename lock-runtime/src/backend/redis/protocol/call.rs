@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::Cmd;
 
-use super::inspection::{Fact, Inspect, publish, words};
+use super::inspection::{AskedBy, Fact, Inspect, publish, words};
 use super::kind::KindCode;
 use super::message::{Grant, Message};
 use super::names::{KeyNames, Layout, Text};
@@ -15,7 +15,6 @@ use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
-use crate::types::query::QueryId;
 use crate::types::terms::Terms;
 
 /// An acquisition with its current token, which changes if it has to start over.
@@ -97,8 +96,8 @@ pub(crate) enum Call {
     },
     /// Releases a grant that nobody here knows.
     Disown(Grant),
-    /// A step of the inspection that answers a query.
-    Inspect(QueryId, Inspect),
+    /// A step of a query.
+    Inspect(Inspect),
     /// Asks a node of a cluster which nodes there are.
     Topology,
     /// Tells a connection about a lock that is held here.
@@ -117,6 +116,8 @@ pub(crate) enum Call {
 pub(crate) struct Sent {
     pub(crate) call: Call,
     pub(crate) at: Moment,
+    /// The query that awaits the reply, if one does.
+    pub(crate) by: Option<AskedBy>,
     /// How often another node has sent it on.
     pub(crate) hops: u8,
     /// Whether it goes to a node that has only begun to take over the lock.
@@ -128,8 +129,17 @@ impl Sent {
         Self {
             call,
             at,
+            by: None,
             hops: 0,
             asking: false,
+        }
+    }
+
+    /// A step of a query that awaits the reply.
+    pub(crate) fn step(step: Inspect, by: AskedBy, at: Moment) -> Self {
+        Self {
+            by: Some(by),
+            ..Self::new(Call::Inspect(step), at)
         }
     }
 }
@@ -143,10 +153,10 @@ impl Call {
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
-            Self::Inspect(_, Inspect::Status(_)) => &scripts::STATUS,
-            Self::Inspect(_, Inspect::Overview(_)) => &scripts::OVERVIEW,
-            Self::Inspect(_, Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
-            Self::Inspect(_, Inspect::ForceRelease(_)) => &scripts::FORCE,
+            Self::Inspect(Inspect::Status(_)) => &scripts::STATUS,
+            Self::Inspect(Inspect::Overview(_)) => &scripts::OVERVIEW,
+            Self::Inspect(Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
+            Self::Inspect(Inspect::ForceRelease(_)) => &scripts::FORCE,
             Self::Inspect(..) | Self::Topology | Self::Report { .. } => return None,
         })
     }
@@ -165,7 +175,7 @@ impl Call {
                 | Self::Leave(_)
                 | Self::Release { .. }
                 | Self::Disown(_)
-                | Self::Inspect(_, Inspect::ForceRelease(_))
+                | Self::Inspect(Inspect::ForceRelease(_))
         )
     }
 
@@ -233,9 +243,8 @@ impl Call {
             | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => Some(&ticket.terms.key),
             Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
-            Self::Inspect(_, Inspect::Status(key) | Inspect::ForceRelease(key)) => Some(key),
-            Self::Inspect(_, Inspect::Overview(keys)) => keys.first(),
-            Self::Disown(_) | Self::Inspect(..) | Self::Report { .. } | Self::Topology => None,
+            Self::Inspect(step) => step.key(),
+            Self::Disown(_) | Self::Report { .. } | Self::Topology => None,
         }
     }
 
@@ -320,7 +329,7 @@ impl Call {
                 cmd
             }
             Self::Topology => words(&["CLUSTER", "SLOTS"]),
-            Self::Inspect(_, step) => step.encode(names, by_text),
+            Self::Inspect(step) => step.encode(names, by_text),
             Self::Report {
                 channel,
                 token,

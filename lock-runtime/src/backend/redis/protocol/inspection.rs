@@ -1,24 +1,29 @@
-//! The steps of inspections, as values and as commands.
+//! The steps of queries, as values and as commands.
 
-use redis::Cmd;
+use redis::{Cmd, Value};
+use tokio::sync::oneshot;
 
 use super::message::Message;
 use super::names::{KeyNames, Text};
 use super::scripts;
+use super::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::overview::MOST_HOLDERS;
 
-/// A step of an inspection.
+/// The query that awaits the reply to a step.
+pub(crate) type AskedBy = oneshot::Sender<Result<Value, Trouble>>;
+
+/// A step of a query.
 #[derive(Clone, Debug)]
 pub(crate) enum Inspect {
     Status(LockKey),
     /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
-    /// A page of the owners of locks, and of the queues where `lines` says so.
+    /// A page of the owners of locks, and of the queues where `queues` says so.
     Scan {
         glob: Box<str>,
-        lines: bool,
+        queues: bool,
         cursor: u64,
     },
     /// The basic facts about these locks.
@@ -50,6 +55,15 @@ pub(crate) enum Fact {
 }
 
 impl Inspect {
+    /// The lock that it is about.
+    pub(crate) fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Status(key) | Self::ForceRelease(key) => Some(key),
+            Self::Overview(keys) => keys.first(),
+            _ => None,
+        }
+    }
+
     pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         match self {
             Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
@@ -60,9 +74,9 @@ impl Inspect {
             }
             Self::Scan {
                 glob,
-                lines,
+                queues,
                 cursor,
-            } => scan(*cursor, &names.owners(glob, *lines)),
+            } => scan(*cursor, &names.owners(glob, *queues)),
             Self::Keys { cursor } => scan(*cursor, &names.all_keys()),
             Self::Left(key) => words(&["PTTL", key]),
             Self::Overview(keys) => {

@@ -12,3 +12,4 @@ pub(crate) mod reply;
 pub(crate) mod scripts;
 pub(crate) mod setnx;
 pub(crate) mod slot;
+pub(crate) mod trouble;

@@ -1,5 +1,6 @@
 //! What each pushed message means for the claims of a connection.
 
+use super::reports::Report;
 use super::{CLAIM_TTL, Queue, Stage};
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::message::{Grant, Message};
@@ -22,7 +23,12 @@ impl Queue {
                 fence,
                 held,
                 followers,
-            } => self.inspections.told(token, fence, held, followers),
+            } => self.listeners.reported(Report {
+                token,
+                fence,
+                held,
+                followers,
+            }),
         }
     }
 

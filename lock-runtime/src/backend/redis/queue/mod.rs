@@ -3,13 +3,8 @@
 
 mod chains;
 mod claim;
-mod diagnosis;
-mod gathering;
-mod inspect;
 mod key_waiters;
-mod lasting;
 mod messages;
-mod next;
 pub(crate) mod order;
 mod pace;
 mod passing_on;
@@ -17,7 +12,7 @@ mod quarantine;
 mod quarantined;
 mod replicated;
 mod replies;
-mod reporting;
+pub(crate) mod reports;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -42,9 +37,9 @@ use crate::types::terms::LeaseId;
 
 use chains::Chains;
 use claim::{Claim, Stage};
-use inspect::Inspections;
 use key_waiters::Waiters;
 use quarantine::Quarantines;
+use reports::Listeners;
 use unconfirmed::Unconfirmed;
 
 /// The longest lease of a pushed grant, as in `limits.lua`.
@@ -65,7 +60,8 @@ pub(crate) struct Queue {
     chains: Chains,
     /// Whose acquire was sent last.
     last_joined: Option<LeaseId>,
-    inspections: Inspections,
+    /// Who wants to know what holders report.
+    listeners: Listeners,
     calls: Vec<Sent>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
@@ -87,7 +83,7 @@ impl Queue {
             waiters: Waiters::new(layout.is_polled()),
             chains: Chains::default(),
             last_joined: None,
-            inspections: Inspections::new(layout),
+            listeners: Listeners::default(),
             calls: Vec::new(),
             down: Some(Trouble::said("not connected yet")),
             replicated: replicated.then(Unconfirmed::default),
@@ -105,29 +101,25 @@ impl Queue {
         }
     }
 
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.is_some()
+    }
+
     /// What to send now.
     pub(crate) fn calls(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.calls)
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
-        let outcome = self.claims.next_outcome();
-        outcome.or_else(|| {
-            let answer = self.inspections.next_answer()?;
-            Some(self.tell_probe(answer))
-        })
+        self.claims.next_outcome()
     }
 
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.claims.next_wakeup();
         let ask = self.waiters.next_ask().filter(|_| self.down.is_none());
-        let inspection = self.inspections.next_end();
         let quarantine = self.quarantines.next_end();
-        [retry, ask, inspection, quarantine]
-            .into_iter()
-            .flatten()
-            .min()
+        [retry, ask, quarantine].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -136,7 +128,6 @@ impl Queue {
         while let Some(id) = self.claims.due(now) {
             self.retry(now, id);
         }
-        self.inspections.tick(now);
         if self.down.is_none() {
             while let Some(tickets) = self.waiters.due(now) {
                 self.ask(now, tickets);
@@ -173,7 +164,7 @@ impl Queue {
     pub(crate) fn disconnected(&mut self, trouble: Trouble) {
         self.replicas_gone(&trouble);
         self.interrupt(&trouble, |_| true);
-        self.inspections.fail_all(&trouble);
+        self.listeners.end(&trouble);
         self.down = Some(trouble);
     }
 

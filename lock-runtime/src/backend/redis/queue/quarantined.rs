@@ -2,16 +2,14 @@
 //! granted. What is held is renewed, and ends without being handed on.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::claim::Claim;
 use super::quarantine::Quarantines;
 use super::{Queue, Stage};
-use crate::backend::Outcome;
 use crate::backend::redis::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
-use crate::types::query::Found;
 
 impl Queue {
     /// The connection that is open now is to a server that grants nothing for this time.
@@ -49,16 +47,9 @@ impl Queue {
         }
     }
 
-    /// Adds to the answer of a probe until when nothing is granted.
-    pub(super) fn tell_probe(&self, mut answer: Outcome) -> Outcome {
-        if let Outcome::Answered {
-            result: Ok(Found::Health(health)),
-            ..
-        } = &mut answer
-        {
-            health.quarantined_until = self.quarantines.last().map(|it| it.until);
-        }
-        answer
+    /// Until when nothing is granted, by the clock of this machine.
+    pub(crate) fn quarantined_until(&self) -> Option<SystemTime> {
+        self.quarantines.last().map(|it| it.until)
     }
 
     /// Grants again once its time has come.

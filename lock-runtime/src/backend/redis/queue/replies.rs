@@ -1,8 +1,11 @@
 //! What each reply of the server means for its claim.
 
+use redis::Value;
+
 use super::{LONG_PAUSE, PAUSE, Queue, Stage};
 use crate::backend::Outcome;
 use crate::backend::redis::protocol::call::{Call, Sent, Ticket};
+use crate::backend::redis::protocol::inspection::AskedBy;
 use crate::backend::redis::protocol::reply::{Reply, Standing, Trouble};
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
@@ -10,7 +13,7 @@ use crate::types::deadline::deadline;
 impl Queue {
     /// The answer to a call.
     pub(crate) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
-        let Sent { call, at, .. } = sent;
+        let Sent { call, at, by, .. } = sent;
         match call {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
@@ -19,11 +22,7 @@ impl Queue {
             Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
-            Call::Inspect(number, step) => {
-                let next = self.inspections.replied(now, number, step, result);
-                let next = next.into_iter().map(|call| Sent::new(call, now));
-                self.calls.extend(next);
-            }
+            Call::Inspect(_) => inspected(by, result),
             // A grant that stays on the server ends with its ttl, and whoever asked
             // about a lock does not wait for long.
             Call::Disown(_) | Call::Report { .. } | Call::Topology => {}
@@ -216,4 +215,15 @@ impl Queue {
             }
         }
     }
+}
+
+/// Hands the raw reply to a step on to its query.
+fn inspected(by: Option<AskedBy>, result: Result<Reply, Trouble>) {
+    let raw = match result {
+        Ok(Reply::Raw(value)) => Ok(value),
+        // A step has no other reply.
+        Ok(_) => Ok(Value::Nil),
+        Err(trouble) => Err(trouble),
+    };
+    let _ = by.map(|by| by.send(raw));
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::claim::Claim;
+use super::reports::Reports;
 use super::{Queue, Stage};
-use crate::backend::redis::protocol::call::Ticket;
+use crate::backend::redis::protocol::call::{Sent, Ticket};
+use crate::backend::redis::protocol::inspection::{AskedBy, Inspect};
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::types::query::{Query, QueryId};
 use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
@@ -17,7 +18,8 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            Request::Query(id, query) => self.inspect(now, id, query),
+            // The backend answers it by steps, which go through `inspect`.
+            Request::Query(_) => {}
         }
     }
 
@@ -83,21 +85,20 @@ impl Queue {
         }
     }
 
-    fn inspect(&mut self, now: Moment, id: QueryId, query: Query) {
-        let obstacle = match &query {
-            Query::ForceRelease(key) => self.obstacle(key),
+    /// What holders report from now on.
+    pub(crate) fn listen(&mut self) -> Reports {
+        self.listeners.listen()
+    }
+
+    /// Sends a step of a query.
+    pub(crate) fn inspect(&mut self, now: Moment, step: Inspect, by: AskedBy) {
+        let obstacle = match &step {
+            Inspect::ForceRelease(key) => self.obstacle(key),
             _ => self.down.as_ref(),
         };
         match obstacle {
-            None => {
-                for call in self.inspections.begin(now, id, query) {
-                    self.send(now, call);
-                }
-            }
-            Some(trouble) => {
-                let result = Err(trouble.cause());
-                self.claims.report(Outcome::Answered { id, result });
-            }
+            None => self.calls.push(Sent::step(step, by, now)),
+            Some(trouble) => drop(by.send(Err(trouble.clone()))),
         }
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
-use super::inspections::Inspections;
 use crate::backend::claims::Claims;
 use crate::backend::redis::queue::order::Order;
 use crate::backend::{Outcome, Request};
@@ -22,7 +21,6 @@ pub(crate) struct Coordinator {
     pub(super) claims: Claims<Claim>,
     pub(super) orders: Vec<(usize, Order)>,
     pub(super) clocks: Clocks,
-    inspections: Inspections,
     pub(super) servers: usize,
 }
 
@@ -33,7 +31,6 @@ impl Coordinator {
             claims: Claims::default(),
             orders: Vec::new(),
             clocks,
-            inspections: Inspections::new(servers),
             servers,
         }
     }
@@ -64,12 +61,8 @@ impl Coordinator {
             Request::Abandon(id) => self.leave(id, None),
             Request::Release(id) => self.release(now, id),
             Request::Renew(id) => self.renew(now, id),
-            Request::Query(id, query) => {
-                for server in 0..self.servers {
-                    let request = Request::Query(id, query.clone());
-                    self.orders.push((server, Order::Plain(request)));
-                }
-            }
+            // The servers answer it.
+            Request::Query(_) => {}
         }
     }
 
@@ -107,11 +100,6 @@ impl Coordinator {
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
             Outcome::Released { id, result } => self.left(server, id, result),
-            Outcome::Answered { id, result } => {
-                if let Some(answer) = self.inspections.answered(server, id, result) {
-                    self.claims.report(answer);
-                }
-            }
         }
     }
 

@@ -10,20 +10,15 @@ use crate::types::health::Health;
 use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
 use crate::types::overview::{Count, Overview, Summary};
-use crate::types::query::Found;
 
 /// How many servers there are, and how many decide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
-    servers: usize,
-    majority: usize,
+    pub(super) servers: usize,
+    pub(super) majority: usize,
 }
 
 impl Sight {
-    pub(super) fn new(servers: usize, majority: usize) -> Self {
-        Self { servers, majority }
-    }
-
     /// How many of those that have answered have to name a holder: the others may know it
     /// too.
     fn needed(self, answered: usize) -> usize {
@@ -32,60 +27,34 @@ impl Sight {
     }
 }
 
-/// The answers to one query, one or more, as one.
-pub(super) fn merge(found: Vec<Found>, sight: Sight) -> Found {
-    let (mut statuses, mut names, mut overviews) = (Vec::new(), BTreeSet::new(), Vec::new());
-    let (mut most, mut healths, mut findings) = (0, Vec::new(), Vec::new());
-    let asked = found.first().map(std::mem::discriminant);
-    let kind = |it: Found| asked == Some(std::mem::discriminant(&it));
-    for answer in found {
-        match answer {
-            Found::Status(status) => statuses.push(status),
-            Found::List(keys) => names.extend(keys),
-            Found::Overview(overview) => overviews.push(overview),
-            Found::ForceRelease(count) => most = count.max(most),
-            Found::Health(health) => healths.push(health),
-            Found::Diagnose(found) => findings.extend(found),
-        }
-    }
-    if let Some(status) = status(&statuses, sight) {
-        Found::Status(status)
-    } else if let Some(overview) = overview(&overviews, sight) {
-        Found::Overview(overview)
-    } else if let Some(health) = health(healths, sight) {
-        Found::Health(health)
-    } else if !findings.is_empty() {
-        Found::Diagnose(worst(findings))
-    } else if kind(Found::ForceRelease(0)) {
-        Found::ForceRelease(most)
-    } else {
-        Found::List(names.into_iter().collect())
-    }
+pub(super) fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
+    let names: BTreeSet<_> = all.into_iter().flatten().collect();
+    names.into_iter().collect()
 }
 
-/// The longest queue that a majority has; who holds the lock is in no queue, though it may
-/// wait on the other servers.
-fn status(all: &[Status], sight: Sight) -> Option<Status> {
+/// The longest queue that a majority has, without the holders: a holder may still wait on the
+/// other servers.
+pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
     let holders = holders(&seen, sight);
     let holds = |id: &str| {
         let family = Token::family(id);
         holders.iter().any(|it| Token::family(&it.id) == family)
     };
-    let without_holders = all.iter().cloned().map(|mut status| {
+    let without_holders = all.into_iter().map(|mut status| {
         let before = status.waiters.len();
         status.waiters.retain(|waiter| !holds(&waiter.id));
         status.waiting -= before - status.waiters.len();
         status
     });
-    let mut lines: Vec<_> = without_holders.collect();
-    lines.sort_by_key(|it| std::cmp::Reverse(it.waiting));
-    let last = lines.len().checked_sub(1)?;
-    let line = lines.swap_remove(last.min(sight.majority - 1));
-    Some(Status { holders, ..line })
+    let mut queues: Vec<_> = without_holders.collect();
+    queues.sort_by_key(|it| std::cmp::Reverse(it.waiting));
+    let last = queues.len().checked_sub(1)?;
+    let queue = queues.swap_remove(last.min(sight.majority - 1));
+    Some(Status { holders, ..queue })
 }
 
-fn overview(all: &[Overview], sight: Sight) -> Option<Overview> {
+pub(super) fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
     // What was granted by too few for a majority counts too.
     let counts = || all.iter().filter_map(Overview::count);
     let count = counts().max_by_key(|it| it.fence).map(|it| Count {
@@ -94,9 +63,9 @@ fn overview(all: &[Overview], sight: Sight) -> Option<Overview> {
     });
     let answered = all.len();
     let mut locks: BTreeMap<LockKey, Vec<Summary>> = BTreeMap::new();
-    for summary in all.iter().flat_map(|it| &it.locks) {
+    for summary in all.into_iter().flat_map(|it| it.locks) {
         let same = locks.entry(summary.key.clone()).or_default();
-        same.push(summary.clone());
+        same.push(summary);
     }
     let merged = locks.into_values();
     let merged = merged.filter_map(|it| summary(&it, answered, sight));
@@ -123,7 +92,7 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
 }
 
 /// Reached when a majority is, as fast as that, and grants when a majority does.
-fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
+pub(super) fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
     let last_error = all.iter().find_map(|it| it.last_error.clone());
     all.sort_by_key(|it| (!it.connected, it.quarantined_until));
     let grants = all.get(sight.majority - 1)?.quarantined_until;
@@ -137,9 +106,9 @@ fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
 }
 
 /// The worst that was found of each thing that was looked at.
-fn worst(all: Vec<Finding>) -> Vec<Finding> {
+pub(super) fn worst(all: Vec<Vec<Finding>>) -> Vec<Finding> {
     let mut worst: Vec<Finding> = Vec::new();
-    for finding in all {
+    for finding in all.into_iter().flatten() {
         match worst.iter_mut().find(|it| it.check == finding.check) {
             Some(known) if known.severity < finding.severity => *known = finding,
             Some(_) => {}
@@ -188,14 +157,20 @@ mod tests {
 
     #[test]
     fn nothing_is_granted_until_a_majority_grants() {
-        let now = SystemTime::now();
+        let (now, sight) = (
+            SystemTime::now(),
+            Sight {
+                servers: 5,
+                majority: 3,
+            },
+        );
         let until = |seconds: &[u64]| {
             let server = |(number, seconds): (u64, &u64)| Health {
                 quarantined_until: (*seconds > 0).then(|| now + Duration::from_secs(*seconds)),
                 ..Health::reached(Duration::from_millis(number))
             };
             let all = (0..).zip(seconds).map(server).collect();
-            health(all, Sight::new(5, 3)).and_then(|it| it.quarantined_until)
+            health(all, sight).and_then(|it| it.quarantined_until)
         };
         assert_eq!(until(&[9, 9, 0, 0, 0]), None, "three grant");
         let third = now + Duration::from_secs(4);

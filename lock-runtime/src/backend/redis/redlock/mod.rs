@@ -5,12 +5,13 @@ pub(crate) mod clocks;
 mod contending;
 pub(crate) mod coordinator;
 mod holding;
-mod inspections;
 mod merging;
+mod queries;
 pub(crate) mod servers;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ use super::Redis;
 use super::connected::connect_failed;
 use super::protocol::names::{KeyNames, Layout};
 use super::protocol::reply::Trouble;
+use crate::backend::queries::Queries;
 use crate::backend::setup::Setup;
 use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
@@ -39,6 +41,8 @@ const LINGER: Duration = Duration::from_millis(50);
 pub(super) struct Redlock {
     servers: Vec<Redis>,
     coordinator: Coordinator,
+    /// They ask the servers, each of which has queries of its own.
+    queries: Queries<Infallible>,
     clock: Clock,
     sleep: Sleep,
 }
@@ -62,6 +66,7 @@ impl Redlock {
         let mut this = Self {
             servers,
             coordinator: Coordinator::new(clocks),
+            queries: Queries::new(),
             clock: setup.clock.clone(),
             sleep: Sleep::default(),
         };
@@ -136,7 +141,10 @@ impl Redlock {
 
 impl Backend for Redlock {
     fn submit(&mut self, now: Moment, request: Request) {
-        self.coordinator.submit(now, request);
+        match request {
+            Request::Query(query) => self.begin(query),
+            request => self.coordinator.submit(now, request),
+        }
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -147,6 +155,7 @@ impl Backend for Redlock {
                 self.servers[server].obey(now, order);
             }
             let heard = self.receive(cx);
+            self.queries.poll(cx);
             if let Some(outcome) = self.coordinator.next_outcome() {
                 return Poll::Ready(outcome);
             }

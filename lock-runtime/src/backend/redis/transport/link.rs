@@ -28,11 +28,10 @@ use crate::backend::redis::protocol::scripts::Script;
 use crate::backend::redis::queue::Queue;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::transport::connection::Connection;
-use crate::backend::transport::probe;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
 use crate::types::error::Cause;
-use crate::types::query::Found;
+use crate::types::health::LastError;
 
 /// How many pipelines in flight make it worth while to wait for more calls.
 const BUSY: usize = 1;
@@ -133,10 +132,9 @@ impl<D: CallSource> Link<D> {
         !self.in_flight.is_empty()
     }
 
-    /// Adds to the answer of a probe what the queue does not know.
-    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        let known = self.connection.last_error.clone();
-        probe::complete(result, self.is_up(), known);
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        self.connection.last_error.clone()
     }
 
     /// Writes what was sent and reads what has come in.

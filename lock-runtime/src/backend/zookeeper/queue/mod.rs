@@ -69,11 +69,6 @@ impl Queue {
         self.claims.next_outcome()
     }
 
-    /// The answer to a query, which goes to the driver with what becomes of claims.
-    pub(super) fn report(&mut self, answer: Outcome) {
-        self.claims.report(answer);
-    }
-
     /// What is to be sent.
     pub(super) fn calls(&mut self) -> Vec<Call> {
         self.requests.take()

@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::connect::{Dialer, Opened};
 use super::wire::Wire;
 use crate::backend::transport::connection::Connection;
-use crate::backend::transport::probe;
 use crate::backend::zookeeper::call::{Call, Recipient};
 use crate::backend::zookeeper::protocol::connect::Identity;
 use crate::backend::zookeeper::protocol::op::Op;
@@ -20,7 +19,6 @@ use crate::backend::zookeeper::protocol::reply::{
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
-use crate::types::query::Found;
 
 /// A connection, and everything that goes over it.
 pub(crate) struct Link {
@@ -82,14 +80,12 @@ impl Link {
         self.seen
     }
 
-    pub(crate) fn last_error(&self) -> Option<&LastError> {
-        self.connection.last_error.as_ref()
+    pub(crate) fn dialer(&self) -> &Dialer {
+        &self.dialer
     }
 
-    /// Adds to the answer of a probe what the connection knows.
-    pub(crate) fn complete(&self, result: &mut Result<Found, Cause>) {
-        let known = self.connection.last_error.clone();
-        probe::complete(result, self.is_up(), known);
+    pub(crate) fn last_error(&self) -> Option<&LastError> {
+        self.connection.last_error.as_ref()
     }
 
     /// Connects if there is no connection, asking for `session` to go on; writes what was

@@ -87,7 +87,6 @@ fn is_read(call: &Call) -> bool {
     matches!(
         call,
         Call::Inspect(
-            _,
             Inspect::Status(_) | Inspect::Scan { .. } | Inspect::Overview(_) | Inspect::Echo
         )
     )

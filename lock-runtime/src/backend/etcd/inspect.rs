@@ -1,0 +1,151 @@
+//! Queries: who holds a lock, which locks there are, and taking one away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::protocol::call::{Call, Reply};
+use super::protocol::entry::{self, Entry};
+use super::protocol::keys::{Keys, Span};
+use super::protocol::messages::{KeyValue, RangeResponse};
+use super::protocol::trouble::{Trouble, cause};
+use super::queue::AskedBy;
+use crate::backend::queries::Asker;
+use crate::base::clock::Clock;
+use crate::types::error::Cause;
+use crate::types::holder::Status;
+use crate::types::key::LockKey;
+use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
+use crate::types::query::Pattern;
+
+/// How many keys are read at once.
+const PAGE: i64 = 1_000;
+/// How many waiters of one lock a status names.
+const MOST_NAMED: usize = 1_000;
+/// How many entries one call deletes; a member refuses 128.
+const AT_ONCE: usize = 100;
+
+/// What a query asks of a member.
+pub(super) type Asked = (Call, AskedBy);
+
+/// Asks the member that is asked at the time, by way of the backend.
+#[derive(Clone)]
+pub(super) struct Inspector {
+    pub(super) asker: Asker<Asked>,
+    pub(super) keys: Arc<Keys>,
+    pub(super) clock: Clock,
+}
+
+impl Inspector {
+    pub(super) async fn status(self, key: LockKey) -> Result<Status, Cause> {
+        let mut read = Vec::new();
+        let span = self.keys.line(&key);
+        self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        let queue = entry::line(&self.keys, read);
+        let (holders, waiters) = queue.split_at(entry::holders(&queue));
+        let named = waiters.iter().take(MOST_NAMED);
+        Ok(Status {
+            holders: holders.iter().map(Entry::holder).collect(),
+            waiting: waiters.len(),
+            waiters: named.map(Entry::waiter).collect(),
+            ..Status::free(key)
+        })
+    }
+
+    pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
+        let mut found = BTreeSet::new();
+        let take_in = |kvs: Vec<KeyValue>| {
+            let read = kvs.iter().filter_map(|kv| self.keys.read(&kv.key));
+            found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
+        };
+        self.pages(self.keys.all(), true, take_in).await?;
+        Ok(found.into_iter().collect())
+    }
+
+    pub(super) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
+        let mut read = Vec::new();
+        let span = self.keys.all();
+        self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        let mut queues = BTreeMap::<_, Vec<_>>::new();
+        for entry in entry::line(&self.keys, read) {
+            if pattern.matches(&entry.lock) {
+                queues.entry(entry.lock.clone()).or_default().push(entry);
+            }
+        }
+        let summaries = queues.into_iter().map(|(key, queue)| summary(key, &queue));
+        Ok(Overview::new(summaries.collect(), None))
+    }
+
+    pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
+        let range = self.range(Call::keys(self.keys.line(&key))).await?;
+        let mut queue = entry::line(&self.keys, range.kvs);
+        queue.truncate(entry::holders(&queue));
+        let mut released = 0;
+        for some in queue.rchunks(AT_ONCE) {
+            let keys = some.iter().map(|entry| entry.key.clone());
+            match self.ask(Call::delete_all(keys)).await? {
+                Reply::Txn(txn) => released += txn.deleted(),
+                _ => return Err(mismatch()),
+            }
+        }
+        Ok(released)
+    }
+
+    /// How long a member takes to read a key.
+    pub(super) async fn echo(self) -> Result<Duration, Cause> {
+        let asked = self.clock.now();
+        self.range(Call::get(self.keys.nothing())).await?;
+        Ok(self.clock.now().since(asked))
+    }
+
+    /// Reads all of a span.
+    async fn pages(
+        &self,
+        mut span: Span,
+        keys_only: bool,
+        mut take_in: impl FnMut(Vec<KeyValue>),
+    ) -> Result<(), Cause> {
+        loop {
+            let page = Call::page(span.clone(), PAGE, keys_only);
+            let page = self.range(page).await?;
+            let last = page.kvs.last().filter(|_| page.more);
+            // The first key after it.
+            let next = last.map(|it| [&it.key[..], &[0]].concat());
+            take_in(page.kvs);
+            match next {
+                Some(key) => span.key = key,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn range(&self, call: Call) -> Result<RangeResponse, Cause> {
+        match self.ask(call).await? {
+            Reply::Range(range) => Ok(range),
+            _ => Err(mismatch()),
+        }
+    }
+
+    async fn ask(&self, call: Call) -> Result<Reply, Trouble> {
+        let answer = self.asker.ask(|by| (call, by)).await;
+        answer.unwrap_or_else(|_| Err(Trouble::said("the connection was given up")))
+    }
+}
+
+fn mismatch() -> Cause {
+    cause("the answer belongs to another call")
+}
+
+fn summary(key: LockKey, queue: &[Entry]) -> Summary {
+    let (held, waiting) = queue.split_at(entry::holders(queue));
+    let holders: Vec<_> = held.iter().map(Entry::holder).collect();
+    let working = holders.iter().position(|it| !it.resting);
+    Summary {
+        key,
+        kind: working.map(|at| held[at].kind),
+        held_by: holders.len(),
+        holders: holders.into_iter().take(MOST_HOLDERS).collect(),
+        waiting: waiting.len(),
+        longest_wait: waiting.first().map(Entry::age),
+    }
+}

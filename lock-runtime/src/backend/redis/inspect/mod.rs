@@ -1,0 +1,97 @@
+//! Answers queries: asks one server, step by step, and reads what it says.
+
+mod diagnosis;
+mod overview;
+mod parts;
+mod scan;
+mod status;
+
+use std::future::Future;
+use std::time::Duration;
+
+use redis::Value;
+
+use super::protocol::inspection::{AskedBy, Inspect};
+use super::protocol::names::Layout;
+use super::protocol::reply::{Trouble, number};
+use crate::backend::queries::Asker;
+use crate::base::clock::Clock;
+use crate::types::error::Cause;
+use crate::types::key::LockKey;
+
+pub(super) use parts::{Parts, together};
+
+/// A server, asked over one of its connections by way of the backend.
+#[derive(Debug)]
+pub(super) struct Server<C> {
+    pub(super) asker: Asker<Asked<C>>,
+    pub(super) connection: C,
+    pub(super) layout: Layout,
+    pub(super) clock: Clock,
+}
+
+/// A step, and the connection that it goes over.
+#[derive(Debug)]
+pub(super) struct Asked<C> {
+    pub(super) connection: C,
+    pub(super) step: Inspect,
+    pub(super) by: AskedBy,
+}
+
+impl<C: Copy> Server<C> {
+    /// Asks at once; the answer may be awaited later. What was not run is asked again.
+    fn ask(&self, step: Inspect) -> impl Future<Output = Result<Value, Trouble>> {
+        let ask = move || {
+            let (connection, step) = (self.connection, step.clone());
+            self.asker.ask(|by| Asked {
+                connection,
+                step,
+                by,
+            })
+        };
+        let mut asked = ask();
+        async move {
+            loop {
+                match asked.await {
+                    Ok(Err(Trouble::NotRun)) => asked = ask(),
+                    Ok(answer) => return answer,
+                    Err(_) => return Err(Trouble::said("the connection was given up")),
+                }
+            }
+        }
+    }
+
+    pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
+        let count = self.ask(Inspect::ForceRelease(key)).await?;
+        let count = number(&count).and_then(|it| usize::try_from(it).ok());
+        count.ok_or_else(mismatch)
+    }
+
+    /// How long a message of the connection to itself takes.
+    pub(super) async fn echo(self) -> Result<Duration, Cause> {
+        let asked = self.clock.now();
+        match self.ask(Inspect::Echo).await? {
+            Value::Int(1..) => Ok(self.clock.now().since(asked)),
+            _ => Err(mismatch()),
+        }
+    }
+}
+
+fn mismatch() -> Cause {
+    Trouble::said("the reply did not match its request").cause()
+}
+
+/// What is left of a lease; `Some(None)` for one without an end.
+#[expect(
+    clippy::option_option,
+    reason = "the outer one says that the reply is odd"
+)]
+fn lease(left: &Value) -> Option<Option<Duration>> {
+    match left {
+        Value::Int(-1) => Some(None),
+        Value::Int(left) => Some(Some(Duration::from_millis(
+            u64::try_from(*left).unwrap_or(0),
+        ))),
+        _ => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! Queries of which several servers answer a part each.
+
+use tokio::sync::oneshot;
+
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::types::error::Cause;
+
+/// The answers that are still to come, one from each server.
+pub(crate) type Parts<T> = Vec<oneshot::Receiver<Result<T, Cause>>>;
+
+/// What they have found, and why the last one that failed did.
+pub(crate) async fn together<T>(parts: Parts<T>) -> (Vec<T>, Option<Cause>) {
+    let (mut found, mut failed) = (Vec::new(), None);
+    for part in parts {
+        let gone = |_| Err(Trouble::said("the query was given up").cause());
+        match part.await.unwrap_or_else(gone) {
+            Ok(it) => found.push(it),
+            Err(cause) => failed = Some(cause),
+        }
+    }
+    (found, failed)
+}

@@ -1,0 +1,218 @@
+//! Who holds a lock and who waits for it: what the server knows, and what the holders report.
+
+use std::time::{Duration, SystemTime};
+
+use redis::Value;
+
+use super::{Server, lease, mismatch};
+use crate::backend::name;
+use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::kind;
+use crate::backend::redis::protocol::reply::{Trouble, number, text};
+use crate::backend::redis::queue::reports::{Report, Reports};
+use crate::backend::token::Token;
+use crate::types::error::Cause;
+use crate::types::fence::FencingToken;
+use crate::types::holder::{Status, Waiter};
+use crate::types::key::LockKey;
+
+/// How long holders have to report about their locks. A stopped holder does not; of it
+/// only the entry on the server is known.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(300);
+
+impl<C: Copy> Server<C> {
+    /// `reports` has those that arrive over the connection.
+    pub(in crate::backend::redis) async fn status(
+        self,
+        key: LockKey,
+        mut reports: Reports,
+    ) -> Result<Status, Cause> {
+        let known = self.ask(Inspect::Status(key.clone())).await?;
+        let ends = self.clock.now().after(REPORT_TIMEOUT);
+        let (mut status, tokens) = read(key, &known).ok_or_else(mismatch)?;
+        if tokens.is_empty() {
+            return Ok(status);
+        }
+        // Others have asked for those.
+        while reports.try_recv().is_ok() {}
+        tokio::select! {
+            biased;
+            all = take_in(&mut status, reports) => all?,
+            Err(trouble) = self.ask(Inspect::Holders(tokens)) => return Err(trouble.cause()),
+            () = self.clock.sleep_until(ends) => {}
+        }
+        Ok(status)
+    }
+}
+
+/// Takes in what holders report, until all have.
+async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Trouble> {
+    while let Some(report) = reports.recv().await {
+        note(status, &report?);
+        let mut holders = status.holders.iter();
+        if holders.all(|it| it.resting || it.fencing_token.is_some()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn note(status: &mut Status, report: &Report) {
+    for holder in &mut status.holders {
+        if Token::parse(&holder.id) == Some(report.token) {
+            // They are out of the queue that the server keeps.
+            status.waiting += report.followers;
+            holder.since = SystemTime::now().checked_sub(report.held);
+            holder.fencing_token = Some(FencingToken::new(report.fence));
+        }
+    }
+}
+
+/// What the server knows, and the tokens of the holders that can report more.
+fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
+    let Value::Array(items) = known else {
+        return None;
+    };
+    let [waiting, Value::Array(waiters), holders @ ..] = &items[..] else {
+        return None;
+    };
+    let mut status = Status::free(key);
+    status.waiting = usize::try_from(number(waiting)?).ok()?;
+    let waiters = waiters.chunks_exact(3).map(read_waiter);
+    status.waiters = waiters.collect::<Option<_>>()?;
+    let mut tokens = Vec::new();
+    for pair in holders.chunks_exact(2) {
+        let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
+        if !holder.resting && holder.process.is_some() {
+            tokens.extend(Token::parse(&holder.id));
+        }
+        status.holders.push(holder);
+    }
+    Some((status, tokens))
+}
+
+fn read_waiter(facts: &[Value]) -> Option<Waiter> {
+    let [kind, name, waited] = facts else {
+        return None;
+    };
+    let who = name::holder(&text(name)?, None);
+    let waited = Duration::from_micros(number(waited)?);
+    Some(Waiter::new(who, kind::parse(&text(kind)?)?, Some(waited)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+
+    use tokio::sync::oneshot;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+    use crate::backend::queries::Queries;
+    use crate::backend::redis::inspect::Asked;
+    use crate::backend::redis::protocol::message::Message;
+    use crate::backend::redis::protocol::names::Layout;
+    use crate::backend::redis::protocol::reply::ServerSaid;
+    use crate::backend::redis::queue::Queue;
+    use crate::base::clock::{Clock, Moment};
+
+    type Answered = oneshot::Receiver<Result<Status, Cause>>;
+
+    /// Queries over one connection, whose steps are answered by hand.
+    struct Peer {
+        queries: Queries<Asked<()>>,
+        queue: Queue,
+    }
+
+    impl Peer {
+        fn connected() -> Self {
+            let mut queue = Queue::new(false, Layout::Shared);
+            queue.connected(Moment::from_nanos(1));
+            let queries = Queries::new();
+            Self { queries, queue }
+        }
+
+        /// A query, and its first step.
+        fn ask(&mut self) -> (Answered, Asked<()>) {
+            let (reply, answered) = oneshot::channel();
+            let server = Server {
+                asker: self.queries.asker(),
+                connection: (),
+                layout: Layout::Shared,
+                clock: Clock::manual(),
+            };
+            let reports = self.queue.listen();
+            let status = server.status(LockKey::unchecked("k"), reports);
+            self.queries.begin(reply, status);
+            let step = self.next_step().expect("a step");
+            assert!(matches!(step.step, Inspect::Status(_)));
+            (answered, step)
+        }
+
+        fn next_step(&mut self) -> Option<Asked<()>> {
+            self.queries.poll(&mut Context::from_waker(Waker::noop()));
+            self.queries.next_asked()
+        }
+    }
+
+    fn reply(step: Asked<()>, reply: Result<Value, Trouble>) {
+        step.by.send(reply).expect("it is awaited");
+    }
+
+    fn token() -> Token {
+        Token::parse(&"7".repeat(32)).expect("a token")
+    }
+
+    fn held() -> Value {
+        let name = format!("{} 1@host", token());
+        let holder = [
+            Value::Int(0),
+            Value::Array(Vec::new()),
+            Value::BulkString(name.into_bytes()),
+            Value::Int(900),
+        ];
+        Value::Array(holder.into())
+    }
+
+    #[test]
+    fn what_a_holder_reports_ends_no_query_that_has_no_answer_yet() {
+        let mut peer = Peer::connected();
+        let (mut first, step) = peer.ask();
+        let (mut second, other) = peer.ask();
+        reply(step, Ok(held()));
+        let asked = peer.next_step().map(|it| it.step);
+        assert!(matches!(asked, Some(Inspect::Holders(_))), "{asked:?}");
+        let report = Message::Told {
+            token: token(),
+            fence: 9,
+            held: Duration::ZERO,
+            followers: 0,
+        };
+        peer.queue.heard(Moment::from_nanos(2), report);
+        assert!(peer.next_step().is_none());
+        let status = first.try_recv().expect("an answer").expect("a status");
+        assert_eq!(status.holders[0].fencing_token, Some(FencingToken::new(9)));
+
+        reply(other, Ok(held()));
+        let _step = peer.next_step().expect("the holders are asked");
+        let unanswered = second.try_recv();
+        assert!(matches!(unanswered, Err(TryRecvError::Empty)));
+        let cut = Trouble::Unknown(Arc::new(ServerSaid("cut".into())));
+        peer.queue.disconnected(cut);
+        assert!(peer.next_step().is_none());
+        assert!(second.try_recv().expect("an answer").is_err());
+    }
+
+    #[test]
+    fn what_was_not_run_is_asked_again() {
+        let mut peer = Peer::connected();
+        let (mut answered, step) = peer.ask();
+        reply(step, Err(Trouble::NotRun));
+        let again = peer.next_step().expect("the same step");
+        assert!(matches!(again.step, Inspect::Status(_)));
+        reply(again, Err(Trouble::said("not now")));
+        assert!(peer.next_step().is_none());
+        assert!(answered.try_recv().expect("an answer").is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! Queries: all servers are asked, and what they have found becomes one answer.
+
+use tokio::sync::oneshot;
+
+use super::Redlock;
+use super::claim::majority;
+use super::merging::{self, Sight};
+use crate::backend::redis::inspect::together;
+use crate::backend::redis::protocol::reply::Trouble;
+use crate::types::answer::Reply;
+use crate::types::query::Query;
+
+impl Redlock {
+    pub(super) fn begin(&mut self, query: Query) {
+        match query {
+            Query::Status(key, reply) => {
+                let part = |reply| Query::Status(key.clone(), reply);
+                self.ask_all(reply, part, merging::status);
+            }
+            Query::List(pattern, reply) => {
+                let part = |reply| Query::List(pattern.clone(), reply);
+                self.ask_all(reply, part, |all, _| Some(merging::names(all)));
+            }
+            Query::Overview(pattern, reply) => {
+                let part = |reply| Query::Overview(pattern.clone(), reply);
+                self.ask_all(reply, part, merging::overview);
+            }
+            Query::ForceRelease(key, reply) => {
+                let part = |reply| Query::ForceRelease(key.clone(), reply);
+                self.ask_all(reply, part, |counts, _| counts.into_iter().max());
+            }
+            Query::Health(reply) => self.ask_all(reply, Query::Health, merging::health),
+            Query::Diagnose(reply) => {
+                self.ask_all(reply, Query::Diagnose, |all, _| Some(merging::worst(all)));
+            }
+        }
+    }
+
+    /// Answers with what the servers have found, if a majority has answered.
+    fn ask_all<T: Send + 'static>(
+        &mut self,
+        reply: Reply<T>,
+        part: impl Fn(Reply<T>) -> Query,
+        merge: fn(Vec<T>, Sight) -> Option<T>,
+    ) {
+        let ask = |server: &mut super::Redis| {
+            let (reply, answered) = oneshot::channel();
+            server.begin(part(reply));
+            answered
+        };
+        let parts = self.servers.iter_mut().map(ask).collect();
+        let servers = self.servers.len();
+        let majority = majority(servers);
+        self.queries.begin(reply, async move {
+            match together(parts).await {
+                (found, Some(cause)) if found.len() < majority => Err(cause),
+                (found, _) => merge(found, Sight { servers, majority })
+                    .ok_or_else(|| Trouble::said("no server has answered").cause()),
+            }
+        });
+    }
+}
