@@ -33,6 +33,9 @@ async fn the_line_is_told_in_its_order(store: Store) {
         let kind = [kinds::Kind::Exclusive, kinds::Kind::Reader][number / 2];
         let request = kind.request(locks, "key").function(name).wait_forever();
         waiters.push(in_line(locks, request).await);
+        // Several connections keep no order among themselves.
+        let waits = async || status(&others, "key").await.waiting == number + 1;
+        eventually(PATIENCE, waits).await;
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let held = status(&others, "key").await;
