@@ -1,4 +1,4 @@
-//! How long the driver is patient.
+//! How long the driver waits.
 
 use std::time::Duration;
 

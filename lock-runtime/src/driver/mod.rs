@@ -2,13 +2,13 @@
 //! that blocks its runtime does not starve the renewals, and a caller that is
 //! cancelled does not interrupt the protocol.
 
+mod adaptive_spin;
 mod ended;
 mod engine;
 mod limits;
 mod mailbox;
 mod op;
 mod operations;
-mod patience;
 mod polling;
 #[cfg(feature = "testing")]
 mod task;

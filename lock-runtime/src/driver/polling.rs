@@ -1,7 +1,7 @@
 //! Who polls the engine: the driver's own thread, or a caller for one turn when nothing is
 //! in flight, or when the lock that it is about is passed on here, since waking a thread takes
 //! longer than sending a request. Where the answer is likely to come sooner than the caller
-//! would be asleep, that one turn lasts until it does ([`Patience`]), and a release that
+//! would be asleep, that one turn lasts until it does ([`AdaptiveSpin`]), and a release that
 //! nobody waits for does not count as in flight.
 //!
 //! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
@@ -30,8 +30,8 @@ use std::thread;
 use tokio::runtime::Handle;
 use tokio::task::unconstrained;
 
+use super::adaptive_spin::AdaptiveSpin;
 use super::engine::Engine;
-use super::patience::Patience;
 use crate::base::last_waker::LastWaker;
 use crate::types::key::LockKey;
 
@@ -57,7 +57,7 @@ pub(super) struct SharedEngine {
     passed_on: AtomicU64,
     flag: Arc<WakeFlag>,
     waker: Waker,
-    patience: Patience,
+    spin: AdaptiveSpin,
     /// The runtime that timers and sockets belong to, whichever thread polls them.
     runtime: Option<Handle>,
 }
@@ -94,7 +94,7 @@ impl SharedEngine {
             passed_on: AtomicU64::new(0),
             waker: Waker::from(Arc::clone(&flag)),
             flag,
-            patience: Patience::new(),
+            spin: AdaptiveSpin::new(),
             runtime,
         }
     }
@@ -151,9 +151,9 @@ impl SharedEngine {
         })
     }
 
-    /// Takes turns as long as there is something to do; with `patience` also until the answer
+    /// Takes turns as long as there is something to do; with `spin` also until the answer
     /// comes that is due, where that is soon and nobody else here waits for anything.
-    fn poll(&self, engine: &mut Engine, patience: bool) {
+    fn poll(&self, engine: &mut Engine, spin: bool) {
         let _alarm = Alarm(&self.flag);
         let _ = IN_TURN.try_with(|in_turn| in_turn.set(true));
         let mut cx = Context::from_waker(&self.waker);
@@ -168,10 +168,10 @@ impl SharedEngine {
             self.passed_on.store(engine.passed_on(), Ordering::Relaxed);
             let is_quiet = engine.is_quiet();
             // Where its answer takes long, the release is better sent together with what follows.
-            let is_free = is_quiet || engine.is_unawaited() && self.patience.is_promising();
+            let is_free = is_quiet || engine.is_unawaited() && self.spin.is_promising();
             self.quiet.store(is_free, Ordering::Release);
-            if patience && !is_quiet && engine.is_about_one() {
-                self.patience.wait(|| self.flag.is_woken());
+            if spin && !is_quiet && engine.is_about_one() {
+                self.spin.wait(|| self.flag.is_woken());
             }
             if self.flag.end() {
                 return;

@@ -35,7 +35,7 @@ use protocol::paths::Paths;
 use protocol::reply::Refusal;
 use queue::Queue;
 use session::Session;
-use transport::{Dialer, Link, News, Opened};
+use transport::{Dialer, Link, LinkEvent, Opened};
 
 pub(crate) const SCHEMES: &[Scheme] = &[
     Scheme::plain("zookeeper://", target),
@@ -122,8 +122,8 @@ impl ZooKeeper {
             self.session_over(now, cause);
         }
         let mut busy = false;
-        while let Some(news) = self.poll_link(cx) {
-            self.take(news);
+        while let Some(event) = self.poll_link(cx) {
+            self.take(event);
             busy = true;
         }
         self.queue.tick(now);
@@ -138,36 +138,36 @@ impl ZooKeeper {
         busy
     }
 
-    fn poll_link(&mut self, cx: &mut Context<'_>) -> Option<News> {
+    fn poll_link(&mut self, cx: &mut Context<'_>) -> Option<LinkEvent> {
         let session = self.queue.session().map(|it| &it.identity);
         self.link.poll(cx, self.clock.now(), session)
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, event: LinkEvent) {
         let now = self.clock.now();
-        match news {
-            News::Opened(opened) => self.opened(now, opened),
-            News::Failed(cause) => {
+        match event {
+            LinkEvent::Opened(opened) => self.opened(now, opened),
+            LinkEvent::Failed(cause) => {
                 if cause.is::<Distrust>() {
                     self.ready = Some(Err(Arc::clone(&cause)));
                 }
                 self.queue.disconnected(&cause, false);
                 self.fail_queries(&cause);
             }
-            News::Broken(cause, unanswered) => self.broken(&cause, unanswered),
-            News::Reply(_, Err(Refusal::SessionOver)) => {
+            LinkEvent::Broken(cause, unanswered) => self.broken(&cause, unanswered),
+            LinkEvent::Reply(_, Err(Refusal::SessionOver)) => {
                 self.session_over(now, cause(Refusal::SessionOver));
             }
-            News::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
-            News::Reply(Recipient::Session, reply) => self.marked(reply.err()),
-            News::Reply(to, reply) => {
+            LinkEvent::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
+            LinkEvent::Reply(Recipient::Session, reply) => self.marked(reply.err()),
+            LinkEvent::Reply(to, reply) => {
                 // The answer to the creation of the node that it was written to may be lost.
                 if let (Recipient::Heartbeat, Ok(_)) = (&to, &reply) {
                     self.ready = Some(Ok(()));
                 }
                 self.queue.replied(now, to, reply);
             }
-            News::Message(message) => self.queue.heard(&message),
+            LinkEvent::Message(message) => self.queue.heard(&message),
         }
     }
 
@@ -198,7 +198,7 @@ impl ZooKeeper {
         if self.link.is_up() {
             // If it has not, others need not wait for its end.
             self.link.close();
-            if let News::Broken(cause, unanswered) = self.link.broken(now, cause) {
+            if let LinkEvent::Broken(cause, unanswered) = self.link.broken(now, cause) {
                 self.broken(&cause, unanswered);
             }
         }

@@ -127,8 +127,8 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        let patience = acquiring.terms.call_timeout().min(FIRST_ANSWER);
-        let answer_by = acquiring.started.after(patience);
+        let call_timeout = acquiring.terms.call_timeout().min(FIRST_ANSWER);
+        let answer_by = acquiring.started.after(call_timeout);
         if acquiring.news.is_open() && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert(answer_by, id);

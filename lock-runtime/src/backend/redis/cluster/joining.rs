@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
 
-use super::lane::{Lane, Node};
-use super::mail::Mail;
+use super::node_mailbox::NodeMailbox;
 use super::routes::Routes;
+use super::sharded_connection::{Node, ShardedConnection};
 use super::{Cluster, ClusterAddress, ConnectionId};
 use crate::backend::queries::Queries;
 use crate::backend::redis::connected;
@@ -36,17 +36,17 @@ impl Cluster {
     ) -> Result<Self, LockError> {
         let server = Arc::from(address.to_string());
         let (sender, pushes) = mpsc::unbounded_channel();
-        let mut lanes = Vec::with_capacity(setup.pool_size);
+        let mut sharded = Vec::with_capacity(setup.pool_size);
         for _ in 0..setup.pool_size {
             let names = KeyNames::new(&setup.prefix, Layout::Declared)
                 .map_err(|error| LockError::unavailable_at(&server, error))?;
-            lanes.push(Lane::new(names, setup.replicas > 0));
+            sharded.push(ShardedConnection::new(names, setup.replicas > 0));
         }
         let now = setup.clock.now();
         let mut this = Self {
             address: address.clone(),
             setup: setup.clone(),
-            lanes,
+            sharded,
             routes: Routes::new(&address.seeds, now),
             trouble: None,
             bound: Numbered::default(),
@@ -77,7 +77,7 @@ impl Cluster {
     fn poll_all_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
         loop {
             let unread = self.take_turn(cx);
-            if self.routes.is_known() && self.lanes.iter().all(Lane::is_up) {
+            if self.routes.is_known() && self.sharded.iter().all(ShardedConnection::is_up) {
                 return Poll::Ready(Ok(()));
             }
             if let Some(trouble @ Trouble::Never(_)) = self.latest_trouble() {
@@ -91,7 +91,10 @@ impl Cluster {
 
     /// Why something is not connected; what will not go away by itself comes first.
     fn latest_trouble(&self) -> Option<Trouble> {
-        let nodes = self.lanes.iter().flat_map(|lane| lane.nodes.values());
+        let nodes = self
+            .sharded
+            .iter()
+            .flat_map(|sharded| sharded.nodes.values());
         let down = nodes.filter(|node| !node.link.is_up());
         let mut all: Vec<_> = down
             .map(|node| &node.trouble)
@@ -110,8 +113,8 @@ impl Cluster {
 
     /// Connects to nodes that are new, and leaves those that are gone.
     pub(super) fn meet(&mut self, now: Moment) {
-        for lane in &mut self.lanes {
-            lane.leave(now, &mut self.routes);
+        for sharded in &mut self.sharded {
+            sharded.leave(now, &mut self.routes);
         }
         let nodes = &self.routes;
         self.connections
@@ -119,8 +122,8 @@ impl Cluster {
         let known = self.routes.nodes();
         let hosts: Vec<_> = known.map(|(id, host)| (id, host.clone())).collect();
         for (id, host) in hosts {
-            for number in 0..self.lanes.len() {
-                if self.lanes[number].nodes.contains_key(&id) {
+            for number in 0..self.sharded.len() {
+                if self.sharded[number].nodes.contains_key(&id) {
                     continue;
                 }
                 let dialer = self.dialer(&host);
@@ -128,11 +131,11 @@ impl Cluster {
                 self.next_connection += 1;
                 self.connections
                     .insert(ConnectionId(connection), (number, id));
-                let lane = &mut self.lanes[number];
-                let names = lane.names.clone();
-                let mail = Mail::new(self.setup.replicas > 0);
-                let link = Link::new(connection, mail, names, dialer, now);
-                lane.nodes.insert(id, Node::new(link));
+                let sharded = &mut self.sharded[number];
+                let names = sharded.names.clone();
+                let mailbox = NodeMailbox::new(self.setup.replicas > 0);
+                let link = Link::new(connection, mailbox, names, dialer, now);
+                sharded.nodes.insert(id, Node::new(link));
             }
         }
     }

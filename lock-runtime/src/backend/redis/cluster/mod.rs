@@ -1,12 +1,12 @@
-//! The store on Redis Cluster: lanes, each with a connection to every node, over which a
+//! The store on Redis Cluster: sharded connections, each with a connection to every node, over which a
 //! lock's calls go to the node that serves it.
 
 mod address;
 mod joining;
-mod lane;
-mod mail;
+mod node_mailbox;
 mod queries;
 pub(crate) mod routes;
+mod sharded_connection;
 pub(crate) mod topology;
 
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use self::lane::Lane;
 use self::routes::{NodeId, Routes};
+use self::sharded_connection::ShardedConnection;
 use super::inspect::Asked;
 use super::protocol::reply::Trouble;
 use super::transport::connect::Push;
@@ -38,7 +38,7 @@ const WATCH: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConnectionId(usize);
 
-/// What a query is asked over: a lane, and the node for what is about no lock.
+/// What a query is asked over: a sharded connection, and the node for what is about no lock.
 type Over = (usize, Option<NodeId>);
 
 /// The backend for `redis+cluster:`.
@@ -46,16 +46,16 @@ type Over = (usize, Option<NodeId>);
 pub(super) struct Cluster {
     address: ClusterAddress,
     setup: Setup,
-    lanes: Vec<Lane>,
+    sharded: Vec<ShardedConnection>,
     routes: Routes,
     /// Why the topology is not known, or a node cannot be connected to.
     trouble: Option<Trouble>,
-    /// The lane that each acquisition went to.
+    /// The sharded connection that each acquisition went to.
     bound: Numbered<LeaseId, usize>,
     queries: Queries<Asked<Over>, Over>,
     /// Counts probes: each goes over another connection.
     probes: usize,
-    /// The lane and the node of each connection.
+    /// The sharded connection and the node of each connection.
     connections: BTreeMap<ConnectionId, (usize, NodeId)>,
     next_connection: usize,
     /// Counts questions about the topology: each goes to another node.
@@ -69,9 +69,9 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Commands about one key stay in order, since they share a lane.
-    fn lane_of(&self, key: &LockKey) -> usize {
-        super::place_of(key, self.lanes.len())
+    /// Commands about one key stay in order, since they share a sharded connection.
+    fn sharded_of(&self, key: &LockKey) -> usize {
+        super::place_of(key, self.sharded.len())
     }
 
     /// Everything that can be done now; whether there may be more.
@@ -81,11 +81,11 @@ impl Cluster {
         self.go_on_with_queries(cx, now);
         self.ask_topology(now);
         let mut unread = false;
-        for lane in &mut self.lanes {
-            unread |= lane.drive(cx, now, &mut self.routes);
+        for sharded in &mut self.sharded {
+            unread |= sharded.drive(cx, now, &mut self.routes);
         }
         unread |= self.hear_news(now);
-        if !self.lanes.iter().all(Lane::is_up) {
+        if !self.sharded.iter().all(ShardedConnection::is_up) {
             self.routes.doubt_at(now.after(WATCH));
             if self.reachable().is_empty() {
                 self.routes.return_to_seeds();
@@ -101,21 +101,21 @@ impl Cluster {
     /// Takes in everything that has arrived, pushes before the replies that arrived with
     /// them.
     fn receive(&mut self, cx: &mut Context<'_>) {
-        for lane in &mut self.lanes {
-            lane.poll_io(cx);
+        for sharded in &mut self.sharded {
+            sharded.poll_io(cx);
         }
         let now = self.clock.now();
         // They arrive while a connection is polled, and wake nobody else.
         while let Ok(push) = self.pushes.try_recv() {
             let connection = ConnectionId(push.connection);
-            if let Some((lane, node)) = self.connections.get(&connection)
-                && let Some(node) = self.lanes[*lane].nodes.get_mut(node)
+            if let Some((sharded, node)) = self.connections.get(&connection)
+                && let Some(node) = self.sharded[*sharded].nodes.get_mut(node)
             {
                 node.link.pushed(now, push.generation, &push.event);
             }
         }
-        for lane in &mut self.lanes {
-            lane.settle(now, &mut self.routes);
+        for sharded in &mut self.sharded {
+            sharded.settle(now, &mut self.routes);
         }
     }
 
@@ -129,32 +129,36 @@ impl Cluster {
             return;
         }
         self.asked = self.asked.wrapping_add(1);
-        let (lane, node) = up[self.asked % up.len()];
-        self.lanes[lane].ask_topology(now, node);
+        let (sharded, node) = up[self.asked % up.len()];
+        self.sharded[sharded].ask_topology(now, node);
     }
 
     /// The connections that are open.
     fn reachable(&self) -> Vec<(usize, NodeId)> {
-        let lanes = self.lanes.iter().enumerate();
-        let up = lanes.flat_map(|(number, lane)| lane.up().map(move |id| (number, id)));
+        let sharded = self.sharded.iter().enumerate();
+        let up = sharded.flat_map(|(number, sharded)| sharded.up().map(move |id| (number, id)));
         up.collect()
     }
 
     /// What became of a question about the topology; `false` if nothing has.
     fn hear_news(&mut self, now: Moment) -> bool {
-        let Some(news) = self.lanes.iter_mut().find_map(Lane::take_news) else {
+        let Some(news) = self
+            .sharded
+            .iter_mut()
+            .find_map(ShardedConnection::take_news)
+        else {
             return false;
         };
-        for lane in &mut self.lanes {
+        for sharded in &mut self.sharded {
             match &news {
-                Ok(changed) if self.is_open => lane.moved(now, &self.routes, changed),
+                Ok(changed) if self.is_open => sharded.moved(now, &self.routes, changed),
                 Ok(_) if self.routes.is_known() => {
-                    lane.close(now, &self.routes);
-                    lane.queue.connected(now);
+                    sharded.close(now, &self.routes);
+                    sharded.queue.connected(now);
                 }
                 Ok(_) => {}
                 Err(trouble) if self.is_open => {}
-                Err(trouble) => lane.queue.disconnected(trouble.clone()),
+                Err(trouble) => sharded.queue.disconnected(trouble.clone()),
             }
         }
         self.is_open = self.routes.is_known();
@@ -163,8 +167,8 @@ impl Cluster {
     }
 
     fn next_outcome(&mut self) -> Option<Outcome> {
-        let mut lanes = self.lanes.iter_mut();
-        let outcome = lanes.find_map(|it| it.queue.next_outcome())?;
+        let mut sharded = self.sharded.iter_mut();
+        let outcome = sharded.find_map(|it| it.queue.next_outcome())?;
         if let Some(id) = outcome.ended() {
             self.bound.remove(&id);
         }
@@ -173,30 +177,34 @@ impl Cluster {
 
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let topology = self
-            .routes
-            .next_wakeup()
-            .filter(|_| self.lanes.iter().any(|lane| lane.up().next().is_some()));
-        let lanes = self.lanes.iter().filter_map(Lane::next_wakeup);
-        let wakeup = lanes.chain(topology).min();
+        let topology = self.routes.next_wakeup().filter(|_| {
+            self.sharded
+                .iter()
+                .any(|sharded| sharded.up().next().is_some())
+        });
+        let sharded = self
+            .sharded
+            .iter()
+            .filter_map(ShardedConnection::next_wakeup);
+        let wakeup = sharded.chain(topology).min();
         self.sleep.poll_until(cx, &self.clock, wakeup)
     }
 }
 
 impl Backend for Cluster {
     fn submit(&mut self, now: Moment, request: Request) {
-        let lane = match request {
+        let sharded = match request {
             Request::Query(query) => return self.begin(query),
             Request::Acquire(ref terms) => {
-                let lane = self.lane_of(&terms.key);
-                self.bound.insert(terms.id, lane);
-                lane
+                let sharded = self.sharded_of(&terms.key);
+                self.bound.insert(terms.id, sharded);
+                sharded
             }
             Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
                 self.bound.get(&id).copied().unwrap_or(0)
             }
         };
-        self.lanes[lane].queue.submit(now, request);
+        self.sharded[sharded].queue.submit(now, request);
     }
 
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -215,11 +223,11 @@ impl Backend for Cluster {
     }
 
     fn passed_on(&self) -> u64 {
-        let marks = self.lanes.iter().map(Lane::passed_on);
+        let marks = self.sharded.iter().map(ShardedConnection::passed_on);
         marks.fold(0, |all, marks| all | marks)
     }
 
     fn is_quiet(&self) -> bool {
-        self.lanes.iter().all(Lane::is_quiet)
+        self.sharded.iter().all(ShardedConnection::is_quiet)
     }
 }

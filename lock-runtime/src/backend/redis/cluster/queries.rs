@@ -24,13 +24,13 @@ impl Cluster {
     pub(super) fn begin(&mut self, query: Query) {
         match query {
             Query::Status(key, reply) => {
-                let lane = self.lane_of(&key);
-                let reports = self.lanes[lane].queue.listen();
-                let status = self.over((lane, None)).status(key, reports);
+                let sharded = self.sharded_of(&key);
+                let reports = self.sharded[sharded].queue.listen();
+                let status = self.over((sharded, None)).status(key, reports);
                 self.queries.begin(reply, status);
             }
             Query::ForceRelease(key, reply) => {
-                let server = self.over((self.lane_of(&key), None));
+                let server = self.over((self.sharded_of(&key), None));
                 self.queries.begin(reply, server.force_release(key));
             }
             Query::List(pattern, reply) => {
@@ -41,31 +41,33 @@ impl Cluster {
             }
             Query::Diagnose(reply) => self.ask_masters(reply, Server::diagnose, findings),
             Query::Health(reply) => {
-                let (lane, node) = self.connection_to_probe();
-                let over = (lane, Some(node));
+                let (sharded, node) = self.connection_to_probe();
+                let over = (sharded, Some(node));
                 let echo = self.over(over).echo();
                 self.queries.probe(over, reply, echo);
             }
         }
     }
 
-    /// Takes in the replies that have arrived, and gives the steps that follow to the lanes.
+    /// Takes in the replies that have arrived, and gives the steps that follow to the sharded connections.
     pub(super) fn go_on_with_queries(&mut self, cx: &mut Context<'_>, now: Moment) {
         for probed in self.queries.poll(cx) {
-            let (lane, node) = probed.connection;
-            let lane = &self.lanes[lane];
-            let link = node.and_then(|it| lane.nodes.get(&it)).map(|it| &it.link);
+            let (sharded, node) = probed.connection;
+            let sharded = &self.sharded[sharded];
+            let link = node
+                .and_then(|it| sharded.nodes.get(&it))
+                .map(|it| &it.link);
             match probed.echo {
                 Ok(_) => {
                     let last_error = link.and_then(Link::last_error);
-                    probed.answer(true, last_error, lane.queue.quarantined_until());
+                    probed.answer(true, last_error, sharded.queue.quarantined_until());
                 }
                 Err(cause) => drop(probed.reply.send(Err(cause))),
             }
         }
         while let Some(asked) = self.queries.next_asked() {
-            let (lane, node) = asked.connection;
-            self.lanes[lane].inspect(now, node, asked.step, asked.by);
+            let (sharded, node) = asked.connection;
+            self.sharded[sharded].inspect(now, node, asked.step, asked.by);
         }
     }
 
@@ -105,12 +107,13 @@ impl Cluster {
     /// One that is broken, or else each in turn.
     fn connection_to_probe(&mut self) -> (usize, NodeId) {
         self.probes = self.probes.wrapping_add(1);
-        let lanes = self.lanes.iter().enumerate();
-        let all = lanes.flat_map(|(number, lane)| lane.nodes.iter().map(move |it| (number, it)));
+        let sharded = self.sharded.iter().enumerate();
+        let all =
+            sharded.flat_map(|(number, sharded)| sharded.nodes.iter().map(move |it| (number, it)));
         let all: Vec<_> = all.collect();
         let broken = all.iter().position(|(_, (_, node))| !node.link.is_up());
-        let (lane, (node, _)) = all[broken.unwrap_or(self.probes % all.len())];
-        (lane, *node)
+        let (sharded, (node, _)) = all[broken.unwrap_or(self.probes % all.len())];
+        (sharded, *node)
     }
 }
 

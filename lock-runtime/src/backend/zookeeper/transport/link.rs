@@ -43,7 +43,7 @@ struct InFlight {
 }
 
 /// What has happened.
-pub(crate) enum News {
+pub(crate) enum LinkEvent {
     /// A server has answered to the request for a session.
     Opened(Opened),
     /// An attempt has failed.
@@ -95,7 +95,7 @@ impl Link {
         cx: &mut Context<'_>,
         now: Moment,
         session: Option<&Identity>,
-    ) -> Option<News> {
+    ) -> Option<LinkEvent> {
         let opened = self.connection.poll_attempt(cx, now, |backoff| {
             let dialer = self.dialer.clone();
             // The session does not wait for longer.
@@ -104,24 +104,24 @@ impl Link {
             dialer.open(backoff.server, session.cloned(), self.seen, timeout)
         });
         match opened {
-            Some(Ok(opened)) => return Some(News::Opened(opened)),
+            Some(Ok(opened)) => return Some(LinkEvent::Opened(opened)),
             Some(Err(cause)) => {
                 self.connection.failed(now, &cause);
-                return Some(News::Failed(cause));
+                return Some(LinkEvent::Failed(cause));
             }
             None => {}
         }
         let wire = self.connection.up_mut()?;
         // What came in before the connection ended is an answer still.
         let polled = wire.poll(cx);
-        let news = match wire.packet() {
+        let event = match wire.packet() {
             Ok(Some(packet)) => self.received(now, &packet),
             Ok(None) => polled.map(|()| None),
             Err(error) => Err(error),
         };
         let answer_by = self.answer_by();
-        match news {
-            Ok(Some(news)) => Some(news),
+        match event {
+            Ok(Some(event)) => Some(event),
             Ok(None) if self.connection.silence.is_over(now, answer_by) => {
                 let silence = io::Error::other("the server does not answer");
                 Some(self.broken(now, Arc::new(silence)))
@@ -161,7 +161,7 @@ impl Link {
 
     /// Ends the connection, and tries another server. One that answered nothing counts as an
     /// attempt that failed, so that servers that are slow get more time.
-    pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> News {
+    pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> LinkEvent {
         if self.is_of_use {
             self.connection.backoff.worked();
             self.connection.broken(now, &cause);
@@ -169,7 +169,7 @@ impl Link {
             self.connection.failed(now, &cause);
         }
         let unanswered = self.in_flight.drain(..).map(|it| it.to).collect();
-        News::Broken(cause, unanswered)
+        LinkEvent::Broken(cause, unanswered)
     }
 
     /// The session is not to go on: the next attempt asks for another one.
@@ -203,15 +203,15 @@ impl Link {
         Some(self.connection.silence.limit(oldest.at, call_timeout))
     }
 
-    fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<News>> {
+    fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<LinkEvent>> {
         self.connection.silence.heard(now);
         match read(packet).map_err(io::Error::other)? {
-            Packet::Message(message) => Ok(Some(News::Message(message))),
+            Packet::Message(message) => Ok(Some(LinkEvent::Message(message))),
             Packet::Answer(answer) => self.answered(&answer).map(Some),
         }
     }
 
-    fn answered(&mut self, answer: &Answer<'_>) -> io::Result<News> {
+    fn answered(&mut self, answer: &Answer<'_>) -> io::Result<LinkEvent> {
         self.seen = self.seen.max(answer.zxid);
         self.is_of_use = true;
         let known = self
@@ -223,7 +223,7 @@ impl Link {
         let asked =
             asked.ok_or_else(|| io::Error::other("an answer belongs to another request"))?;
         let reply = answer.reply(asked.expected).map_err(io::Error::other)?;
-        Ok(News::Reply(asked.to, reply))
+        Ok(LinkEvent::Reply(asked.to, reply))
     }
 }
 

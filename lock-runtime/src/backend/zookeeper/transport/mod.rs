@@ -7,4 +7,4 @@ mod logins;
 mod wire;
 
 pub(crate) use connect::{Dialer, Opened};
-pub(crate) use link::{Link, News};
+pub(crate) use link::{Link, LinkEvent};

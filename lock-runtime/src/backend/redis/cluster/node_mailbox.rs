@@ -1,4 +1,4 @@
-//! What a node's link has to send, and what came of it: the links of a lane share one
+//! What a node's link has to send, and what came of it: the links of a sharded connection share one
 //! queue, so none of them owns it.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
 #[derive(Debug, Default)]
-pub(super) struct Mail {
+pub(super) struct NodeMailbox {
     outbox: Vec<Sent>,
     inbox: VecDeque<Event>,
     /// Grants and renewals that the node's replicas have to confirm, where they have to.
@@ -62,7 +62,7 @@ pub(super) enum Event {
     Down(Trouble),
 }
 
-impl Mail {
+impl NodeMailbox {
     /// With `replicated`, grants and renewals count once replicas have them.
     pub(super) fn new(replicated: bool) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Mail {
     }
 }
 
-impl CallSource for Mail {
+impl CallSource for NodeMailbox {
     fn calls(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.outbox)
     }

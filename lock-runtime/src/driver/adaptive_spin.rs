@@ -17,7 +17,7 @@ const MOST: u32 = 4096;
 /// whenever it is yielded.
 const TAKEN: Duration = Duration::from_micros(500);
 
-pub(super) struct Patience {
+pub(super) struct AdaptiveSpin {
     /// How many requests are not waited for from now on.
     left_out: AtomicU32,
     next: AtomicU32,
@@ -27,7 +27,7 @@ pub(super) struct Patience {
     has_processors: bool,
 }
 
-impl Patience {
+impl AdaptiveSpin {
     pub(super) fn new() -> Self {
         Self {
             left_out: AtomicU32::new(0),
@@ -90,11 +90,11 @@ mod tests {
     use super::*;
 
     /// How many of so many requests are waited for, where no answer comes in time.
-    fn waits(patience: &Patience, requests: u32) -> u32 {
+    fn waits(spin: &AdaptiveSpin, requests: u32) -> u32 {
         let waits = Cell::new(0);
         for _ in 0..requests {
             let looked = Cell::new(false);
-            patience.wait(|| {
+            spin.wait(|| {
                 looked.set(true);
                 false
             });
@@ -103,32 +103,32 @@ mod tests {
         waits.get()
     }
 
-    fn patience() -> Patience {
-        Patience {
+    fn spin() -> AdaptiveSpin {
+        AdaptiveSpin {
             has_processors: true,
-            ..Patience::new()
+            ..AdaptiveSpin::new()
         }
     }
 
     #[test]
     fn a_server_far_away_is_hardly_ever_waited_for() {
-        let patience = patience();
-        assert_eq!(waits(&patience, 1 + FEWEST), 1);
-        assert_eq!(waits(&patience, 1 + 2 * FEWEST), 1);
-        waits(&patience, 4 * MOST);
-        assert!(waits(&patience, 2 * MOST) <= 2);
+        let spin = spin();
+        assert_eq!(waits(&spin, 1 + FEWEST), 1);
+        assert_eq!(waits(&spin, 1 + 2 * FEWEST), 1);
+        waits(&spin, 4 * MOST);
+        assert!(waits(&spin, 2 * MOST) <= 2);
     }
 
     #[test]
     fn one_that_answers_in_time_is_waited_for_again() {
-        let patience = patience();
-        waits(&patience, 4 * MOST);
+        let spin = spin();
+        waits(&spin, 4 * MOST);
         for _ in 0..MOST {
-            patience.wait(|| true);
+            spin.wait(|| true);
         }
         let looked = Cell::new(0);
         for _ in 0..10 {
-            patience.wait(|| {
+            spin.wait(|| {
                 looked.set(looked.get() + 1);
                 true
             });
@@ -138,24 +138,24 @@ mod tests {
 
     #[test]
     fn a_processor_that_others_take_is_not_yielded() {
-        let patience = patience();
-        patience.wait(|| {
+        let spin = spin();
+        spin.wait(|| {
             sleep(2 * TAKEN);
             false
         });
-        assert_eq!(patience.unyielding.load(Ordering::Relaxed), MOST);
+        assert_eq!(spin.unyielding.load(Ordering::Relaxed), MOST);
         for _ in 0..=FEWEST {
-            patience.wait(|| true);
+            spin.wait(|| true);
         }
-        assert_eq!(patience.unyielding.load(Ordering::Relaxed), MOST - 1);
+        assert_eq!(spin.unyielding.load(Ordering::Relaxed), MOST - 1);
     }
 
     #[test]
     fn one_processor_is_left_to_the_server() {
-        let patience = Patience {
+        let spin = AdaptiveSpin {
             has_processors: false,
-            ..Patience::new()
+            ..AdaptiveSpin::new()
         };
-        assert_eq!(waits(&patience, 100), 0);
+        assert_eq!(waits(&spin, 100), 0);
     }
 }

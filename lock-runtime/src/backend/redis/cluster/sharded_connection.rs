@@ -1,11 +1,11 @@
-//! A lane: a connection to each node of the cluster, and the one queue of all that goes
+//! A sharded connection: a connection to each node of the cluster, and the one queue of all that goes
 //! over them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Context;
 
-use super::mail::{Event, Mail};
+use super::node_mailbox::{Event, NodeMailbox};
 use super::routes::{Changed, NodeId, Routes};
 use super::topology;
 use crate::backend::redis::protocol::call::{Call, Sent};
@@ -19,7 +19,7 @@ use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ShardedConnection {
     pub(super) queue: Queue,
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
@@ -29,13 +29,13 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) link: Link<Mail>,
+    pub(super) link: Link<NodeMailbox>,
     /// Why it is not connected, while it is not.
     pub(super) trouble: Trouble,
 }
 
 impl Node {
-    pub(super) fn new(link: Link<Mail>) -> Self {
+    pub(super) fn new(link: Link<NodeMailbox>) -> Self {
         let trouble = Trouble::said("not connected yet");
         Self { link, trouble }
     }
@@ -46,7 +46,7 @@ impl Node {
     }
 }
 
-impl Lane {
+impl ShardedConnection {
     pub(super) fn new(names: KeyNames, replicated: bool) -> Self {
         let queue = Queue::new(false, Layout::Declared);
         Self {
