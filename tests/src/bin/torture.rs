@@ -12,14 +12,14 @@ async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["load", store, locks, register, directory, more] => {
+        ["load", store, locks, register, directory, profile] => {
             let servers = Servers::named(store).expect("a store");
-            let more = more.parse().expect("a number");
+            let profile = Profile::named(profile).expect("a profile");
             // Its parent's end is the end of its standard input.
             let mut rest = Vec::new();
             let mut input = stdin();
             tokio::select! {
-                () = load(servers, locks, register, Path::new(directory), more) => {}
+                () = load(servers, locks, register, Path::new(directory), profile) => {}
                 _ = input.read_to_end(&mut rest) => {}
             }
             ExitCode::SUCCESS
@@ -75,8 +75,7 @@ impl<'a> Wish<'a> {
                     };
                 }
                 name => {
-                    let known = Profile::ALL.iter().any(|(known, _)| *known == name);
-                    assert!(known, "no such profile: {name}");
+                    assert!(Profile::named(name).is_some(), "no such profile: {name}");
                     wish.profiles.push(name);
                 }
             }

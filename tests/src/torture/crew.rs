@@ -40,8 +40,7 @@ pub(super) struct Crew {
     watch: ChainWatch,
     /// What the URL says of the locks.
     query: String,
-    /// How many tasks more each process has.
-    more: usize,
+    profile: Profile,
     register: RedisServer,
     program: String,
     /// Where servers are that are reached directly.
@@ -67,7 +66,7 @@ impl Crew {
             closed: Vec::new(),
             served: Vec::new(),
             query: profile.protection(servers).query(servers, servers.ttl()),
-            more: profile.more_tasks(),
+            profile,
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),
@@ -212,14 +211,13 @@ impl Crew {
         let way = self.ways.get(number % self.ways.len().max(1));
         let url = way.map_or_else(|| self.url.clone(), |way| way.url(self.servers));
         let url = url + &self.query;
-        let more = self.more.to_string();
         let args = [
             "load",
             self.servers.name(),
             &url,
             &register,
             &directory,
-            &more,
+            self.profile.name(),
         ];
         match way {
             Some(way) => way.spawn(&self.program, &args).await,

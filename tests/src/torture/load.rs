@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, READERS_KEY, SHARED, SHORT, Servers,
+    HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, Profile, READERS_KEY, SHARED, SHORT, Servers,
     body::{Bodies, linger, noted},
     history::{Grant, History, Kind, Mode, monotonic},
     lock_name,
@@ -32,8 +32,14 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// Runs until the process ends.
 ///
-/// It takes locks of these servers at that URL, with so many tasks `more`.
-pub async fn run(servers: Servers, locks: &str, register: &str, directory: &Path, more: usize) {
+/// It takes locks of these servers at that URL.
+pub async fn run(
+    servers: Servers,
+    locks: &str,
+    register: &str,
+    directory: &Path,
+    profile: Profile,
+) {
     let config = LockConfig::new(locks).expect("a URL of a store that is built in");
     let worker = Arc::new(Worker {
         // A fault may strike while it starts.
@@ -41,12 +47,13 @@ pub async fn run(servers: Servers, locks: &str, register: &str, directory: &Path
             .await
             .expect("a manager"),
         servers,
+        cooldowns: profile.has_cooldowns(),
         register: connect(register).await,
         history: History::open(directory).expect("the history can be written"),
     });
     let can = *worker.manager.capabilities();
     let mut tasks = JoinSet::new();
-    let more = [(Bodies::Short, more)];
+    let more = [(Bodies::Short, profile.more_tasks())];
     for (bodies, count) in crowd(servers, &can).into_iter().chain(more) {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
@@ -77,6 +84,7 @@ fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
 struct Worker {
     manager: LockManager,
     servers: Servers,
+    cooldowns: bool,
     register: MultiplexedConnection,
     history: History,
 }
@@ -134,7 +142,7 @@ impl Worker {
         };
         match fastrand::u8(..32) {
             0 | 1 => turn(|it| it.renew(false)).await,
-            2 => turn(|it| it.min_hold(Duration::from_millis(5))).await,
+            2 if self.cooldowns => turn(|it| it.min_hold(Duration::from_millis(5))).await,
             3 => turn(|it| it.wait(Duration::from_millis(10))).await,
             4..8 => {
                 let _given_up = timeout(soon, turn(|it| it)).await;

@@ -99,6 +99,18 @@ impl Profile {
         ("limits", Self::Limits),
     ];
 
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, profile)| *profile)
+    }
+
+    /// What it is called.
+    pub(super) fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, profile)| *profile == self);
+        found.expect("all have names").0
+    }
+
     /// Whether it is one of the few that run at every change.
     pub fn is_standard(self) -> bool {
         !matches!(
@@ -137,6 +149,11 @@ impl Profile {
     /// Whether it does something to the ways between processes and servers.
     pub(super) fn needs_ways(self) -> bool {
         self.needs_proxies() || self == Self::Network
+    }
+
+    /// Whether locks may be held back after a release. A clock that steps back by hours holds them back for as long.
+    pub(super) fn has_cooldowns(self) -> bool {
+        self != Self::Clock
     }
 
     /// How many tasks more each process has.
