@@ -118,7 +118,7 @@ run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on ano
 	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
-OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock:: on_setnx::
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_redlock:: on_setnx::
 # All failures are seen at once.
 CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --no-fail-fast
 .PHONY: stores
@@ -178,7 +178,7 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
-TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd all,$(STORE)),--features stores)
+TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd postgres all,$(STORE)),--features stores)
 .PHONY: torture
 torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=redis, …, all; PROFILE=cutoff …) and checks
 	cargo build $(TORTURE)

@@ -51,8 +51,8 @@ pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
-    PgBouncer, PostgresHome, PostgresPeer, PostgresServer, PostgresServerBuilder, Rows, SCHEMA,
-    SqlError,
+    Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
+    PostgresServerBuilder, Rows, SCHEMA, SqlError,
 };
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy, Verdict};

@@ -2,6 +2,7 @@
 
 mod bouncer;
 mod launch;
+mod pair;
 mod peer;
 mod processes;
 mod programs;
@@ -18,6 +19,7 @@ use tempfile::TempDir;
 pub use self::{
     bouncer::PgBouncer,
     launch::PostgresServerBuilder,
+    pair::{Fate, PostgresPair},
     peer::{PostgresPeer, Rows, SqlError},
     shared::PostgresHome,
 };
@@ -108,9 +110,14 @@ impl PostgresServer {
 
     /// Shuts the server down, and starts it again.
     pub async fn restart_cleanly(&mut self) {
+        self.shut_down().await;
+        self.start_again().await;
+    }
+
+    /// Ends the server with its connections, when its standbys have received everything.
+    pub async fn shut_down(&mut self) {
         let ended = within(PATIENCE, self.processes.shut_down()).await;
         assert!(ended.success(), "the server did not shut down: {ended}");
-        self.start_again().await;
     }
 
     async fn start_again(&mut self) {
@@ -146,6 +153,29 @@ impl PostgresServer {
         let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                       WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
         self.cmd(others).await.len()
+    }
+
+    /// Kills the process of one connection, whereupon the server ends all others and recovers.
+    pub async fn kill_backend(&self, pid: u32) {
+        self.processes.kill_child(pid);
+        eventually(PATIENCE, async || self.is_up().await).await;
+    }
+
+    /// Whether the server answers.
+    pub async fn is_up(&self) -> bool {
+        let Ok(mut peer) = PostgresPeer::try_connect(self.addr(), "postgres", "postgres").await
+        else {
+            return false;
+        };
+        peer.try_rows("SELECT 1").await.is_ok()
+    }
+
+    /// The processes of the connections of managers.
+    pub async fn backends(&self) -> Vec<u32> {
+        let others = "SELECT pid FROM pg_stat_activity \
+                      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid";
+        let pids = self.cmd(others).await.into_iter();
+        pids.map(|it| it.parse().expect("a number")).collect()
     }
 
     /// What is there of locks that somebody has or waits for, in this schema.

@@ -81,7 +81,18 @@ impl Processes {
         remove_shared_memory(&self.data);
     }
 
-    /// Waits for all transactions that can be cut short, and ends.
+    /// Ends the process of one connection at once; returns when it is gone.
+    pub(super) fn kill_child(&self, pid: u32) {
+        let mut children = children(self.pid()).into_iter();
+        let child = children.find(|it| it.as_raw_pid().cast_unsigned() == pid);
+        let child = child.expect("a process of this server");
+        signal(child, Signal::KILL);
+        while !matches!(state(child), None | Some('Z')) {
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Ends the connections, sends everything to the standbys, and ends.
     pub(super) async fn shut_down(&mut self) -> ExitStatus {
         self.postmaster.signal(Signal::INT);
         self.postmaster.wait().await
