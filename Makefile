@@ -118,7 +118,7 @@ run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on ano
 	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
-OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_redlock:: on_setnx::
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_pgbouncer:: on_redlock:: on_setnx::
 # All failures are seen at once.
 CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --no-fail-fast
 .PHONY: stores

@@ -1,4 +1,4 @@
-//! `PgBouncer` in front of a server: a connection of the server is a client's for one transaction at a time.
+//! PgBouncer in front of a server: a connection of the server is a client's for one transaction at a time.
 
 use std::{
     ffi::OsString,
@@ -22,10 +22,10 @@ const ATTEMPTS: u32 = 10;
 #[derive(Debug)]
 pub struct PgBouncer {
     // The process is dropped, and so ended, before its directory.
-    process: Process,
+    pub(super) process: Process,
     command: Vec<OsString>,
     port: u16,
-    _directory: TempDir,
+    pub(super) directory: TempDir,
 }
 
 impl PgBouncer {
@@ -51,7 +51,7 @@ impl PgBouncer {
                         process,
                         command,
                         port,
-                        _directory: directory,
+                        directory,
                     });
                 }
                 Err(log) if log.contains("Address already in use") => {}

@@ -45,7 +45,7 @@ pub(super) fn find(test: &str) -> Option<&'static Programs> {
     PROGRAMS.as_ref()
 }
 
-/// The words that start `PgBouncer`; without it, a notice says that `test` is skipped.
+/// The words that start PgBouncer; without it, a notice says that `test` is skipped.
 pub(super) fn pgbouncer(test: &str) -> Option<Vec<OsString>> {
     if PGBOUNCER.is_none() {
         notice(test, "no PgBouncer; `make setup` fetches it");
