@@ -77,7 +77,7 @@ fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
         (Bodies::Reading, if_it(can.read, SHARED)),
         (Bodies::Permitted, if_it(can.permits, SHARED)),
         // Where locks are not passed on, there is nothing to see.
-        (Bodies::Hot, if_it(servers.chain(), HOT)),
+        (Bodies::Hot, if_it(servers.hot(), HOT)),
     ]
 }
 
