@@ -18,6 +18,8 @@ const STORES: &[&[Scheme]] = &[
     super::redis::target::SCHEMES,
     #[cfg(feature = "etcd")]
     super::etcd::SCHEMES,
+    #[cfg(feature = "postgres")]
+    super::postgres::target::SCHEMES,
     #[cfg(feature = "zookeeper")]
     super::zookeeper::SCHEMES,
     #[cfg(test)]
@@ -29,6 +31,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("redis", "redis"),
     ("valkey", "redis"),
     ("etcd", "etcd"),
+    ("postgres", "postgres"),
     ("zookeeper", "zookeeper"),
 ];
 

@@ -82,7 +82,6 @@ impl Terms {
 
     /// Whether nobody may be given a number together with it: the lock rests after it, or
     /// its own number is that of a key which is taken later.
-    #[cfg(feature = "redis")]
     pub(crate) fn is_alone(&self) -> bool {
         self.min_hold.is_some() || self.more_keys
     }
