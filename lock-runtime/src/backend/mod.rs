@@ -105,7 +105,7 @@ pub(crate) enum Request {
 // Nothing fails in memory.
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
-    /// was asked for; a renewal makes it whole.
+    /// was asked for; a renewal restores the full ttl.
     Granted {
         id: LeaseId,
         fence: u64,

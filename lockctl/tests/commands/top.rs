@@ -79,7 +79,7 @@ async fn a_lock_is_revoked_after_a_yes() {
     screen.shows("Revoke `key`?").await;
     screen.press("y");
     within(TIME_LIMIT, guard.lost()).await;
-    screen.shows("`key` was taken from 1 holder").await;
+    screen.shows("`key` was revoked from 1 holder").await;
     screen.shows("held 0").await;
     screen.press("\x03");
     assert_eq!(screen.end().await.code(), Some(0));
