@@ -275,8 +275,8 @@ impl Backend for Redis {
         }
     }
 
-    fn passed_on(&self) -> u64 {
-        let marks = self.links.iter().map(|it| it.queue.handed_over());
+    fn chained_keys(&self) -> u64 {
+        let marks = self.links.iter().map(|it| it.queue.chained_keys());
         marks.fold(0, |all, marks| all | marks)
     }
 
