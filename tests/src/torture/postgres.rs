@@ -181,6 +181,11 @@ impl Fleet for PostgresPair {
     }
 
     fn left_behind(&mut self) -> Doing<'_, Vec<String>> {
-        Box::pin(self.primary().traces(SCHEMA))
+        // Waiters of clients that are gone leave the queue when its lock is asked for.
+        Box::pin(async {
+            let mut left = self.primary().traces(SCHEMA).await;
+            left.retain(|it| !it.starts_with("waiter "));
+            left
+        })
     }
 }
