@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use self::routes::{NodeId, Routes};
 use self::sharded_connection::ShardedConnection;
 use super::inspect::Asked;
-use super::protocol::reply::Trouble;
 use super::transport::connect::Push;
 use crate::backend::queries::Queries;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -223,7 +223,7 @@ impl Backend for Cluster {
     }
 
     fn passed_on(&self) -> u64 {
-        let marks = self.sharded.iter().map(ShardedConnection::passed_on);
+        let marks = self.sharded.iter().map(ShardedConnection::handed_over);
         marks.fold(0, |all, marks| all | marks)
     }
 
