@@ -5,12 +5,12 @@ use std::time::Duration;
 use tests::{LONG, PATIENCE, Pulse, eventually, release, take, within, work};
 use tokio::time::sleep;
 
-use crate::{are_served_in_order, patient, server, waiter};
+use crate::{are_served_in_order, manager, server, waiter};
 
 #[tokio::test]
-async fn places_survive_connections_that_are_terminated() {
+async fn positions_survive_connections_that_are_terminated() {
     let Some(server) = server().await else { return };
-    let [ours, theirs] = [patient(&server.url()).await, patient(&server.url()).await];
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let waiters = vec![
         waiter(&theirs).await,
@@ -32,7 +32,7 @@ async fn places_survive_connections_that_are_terminated() {
 #[tokio::test]
 async fn a_turn_that_comes_while_the_connection_is_terminated_is_taken() {
     let Some(server) = server().await else { return };
-    let [ours, theirs] = [patient(&server.url()).await, patient(&server.url()).await];
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
     for _ in 0..5 {
         let guard = take(&theirs, "key", LONG).await;
         let next = waiter(&ours).await;
@@ -45,7 +45,7 @@ async fn a_turn_that_comes_while_the_connection_is_terminated_is_taken() {
 #[tokio::test]
 async fn nothing_is_lost_by_statements_that_are_cancelled() {
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let mut peer = server.peer().await;
     let cancelling = async {
         loop {
@@ -78,7 +78,7 @@ async fn nothing_is_lost_by_statements_that_are_cancelled() {
 async fn a_body_runs_on_while_connections_are_terminated() {
     const TTL: Duration = Duration::from_secs(3);
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let guard = take(&locks, "key", TTL).await;
     let pulse = Pulse::default();
     let body = work(guard, &pulse, 2 * TTL);

@@ -12,7 +12,7 @@ use tests::{
 };
 use tokio::time::sleep;
 
-use crate::{patient, server};
+use crate::{manager, server};
 
 /// What of an exchange is lost.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,8 +33,8 @@ impl Scene {
         let server = server().await?;
         let proxy = Proxy::start(server.addr());
         Some(Self {
-            ours: patient(&server.url_at(proxy.addr())).await,
-            theirs: patient(&server.url()).await,
+            ours: manager(&server.url_at(proxy.addr())).await,
+            theirs: manager(&server.url()).await,
             proxy,
             server,
         })
@@ -166,7 +166,7 @@ async fn a_turn_that_comes_while_there_is_no_connection_is_taken() {
     release(within(PATIENCE, waiter).await.unwrap()).await;
 }
 
-/// The server still has the old connection, on which a call arrives when another one has taken its place.
+/// The server still has the old connection, on which a call arrives when another one has replaced it.
 #[tokio::test]
 async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
     let Some(server) = server().await else { return };
@@ -176,7 +176,7 @@ async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
         slow.addr(),
         quick.addr()
     );
-    let locks = patient(&url).await;
+    let locks = manager(&url).await;
     take_turn(&locks, "warm").await;
     for round in 0..4 {
         let slow = if round % 2 == 0 { &slow } else { &quick };

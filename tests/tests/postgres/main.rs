@@ -23,7 +23,7 @@ async fn server() -> Option<PostgresServer> {
 }
 
 /// A manager that waits for a server, and is given time on a busy machine.
-async fn patient(url: &str) -> LockManager {
+async fn manager(url: &str) -> LockManager {
     let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
     connect(config.unavailable_wait_forever()).await
 }

@@ -129,7 +129,7 @@ async fn a_schema_that_may_not_be_installed_is_explained() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_unless_that_is_wished() {
+async fn nothing_is_installed_if_the_url_forbids_it() {
     let Some(server) = server().await else { return };
     let url = format!("{}?install=never", server.url());
     let text = refused(&url).await.to_string();

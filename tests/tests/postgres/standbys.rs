@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{Fate, LONG, PATIENCE, PostgresPair, connect, release, take, timed, within};
 
-use crate::{are_served_in_order, patient, waiter};
+use crate::{are_served_in_order, manager, waiter};
 
 const TEST: &str = "tests/postgres";
 
@@ -72,7 +72,7 @@ async fn without_a_quarantine_a_promoted_standby_grants_what_it_has_not_heard_of
     let Some(mut pair) = PostgresPair::start(TEST).await else {
         return;
     };
-    let locks = patient(&pair.url()).await;
+    let locks = manager(&pair.url()).await;
     let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks).await;
     let next = locks.lock("key").ttl(LONGEST).wait(PATIENCE).acquire();
     let next = within(PATIENCE, next).await.unwrap();
@@ -86,12 +86,12 @@ async fn a_synchronous_standby_knows_every_grant() {
     let Some(mut pair) = PostgresPair::start_synchronous(TEST).await else {
         return;
     };
-    let locks = patient(&pair.url()).await;
+    let locks = manager(&pair.url()).await;
     for round in 0..3 {
         let key = format!("key-{round}");
         let guard = take(&locks, &key, LONG).await;
         pair.fail_over(Fate::Killed).await;
-        let others = patient(&pair.url()).await;
+        let others = manager(&pair.url()).await;
         let tried = others.lock(&*key).try_once().acquire();
         match within(PATIENCE, tried).await {
             Err(LockError::Contended { .. }) => {}
@@ -105,11 +105,11 @@ async fn a_synchronous_standby_knows_every_grant() {
 }
 
 #[tokio::test]
-async fn places_survive_a_switchover() {
+async fn positions_survive_a_switchover() {
     let Some(mut pair) = PostgresPair::start(TEST).await else {
         return;
     };
-    let [ours, theirs] = [patient(&pair.url()).await, patient(&pair.url()).await];
+    let [ours, theirs] = [manager(&pair.url()).await, manager(&pair.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let waiters = vec![
         waiter(&theirs).await,

@@ -6,15 +6,15 @@ use lock_runtime::LockError;
 use tests::{LONG, PATIENCE, PostgresPeer, PostgresServer, eventually, release, take, within};
 use tokio::time::sleep;
 
-use crate::{patient, refused};
+use crate::{manager, refused};
 
 #[tokio::test]
-async fn a_manager_is_told_that_connections_are_used_up_and_one_that_lost_its_own_waits() {
+async fn a_manager_without_a_connection_left_says_so_and_others_reconnect_later() {
     let builder = PostgresServer::builder().option("max_connections", "12");
     let Some(server) = builder.start("tests/postgres").await else {
         return;
     };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let guard = take(&locks, "key", LONG).await;
     let mut administrator = server.peer().await;
     let mut others = Vec::new();
