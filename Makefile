@@ -112,6 +112,7 @@ features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --features tls $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features zookeeper,tls $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features postgres $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)

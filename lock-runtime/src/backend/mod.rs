@@ -10,6 +10,8 @@ pub(crate) mod etcd;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod name;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod queries;
 #[cfg(feature = "redis")]

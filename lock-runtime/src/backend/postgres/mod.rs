@@ -1,0 +1,6 @@
+//! The store on a PostgreSQL server.
+#![allow(dead_code)]
+
+mod address;
+mod protocol;
+mod transport;
