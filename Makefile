@@ -201,10 +201,12 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
+# Ten minutes at most.
+MODEL = -q -p tests --bin model $(if $(filter postgres,$(STORE)),--features stores)
 .PHONY: model
-model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
-	cargo build -q -p tests --bin model
-	$(call limited,600) cargo run -q -p tests --bin model -- $(SEED)
+model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO, STORE=postgres)
+	cargo build $(MODEL)
+	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
