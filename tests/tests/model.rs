@@ -36,7 +36,11 @@ async fn a_thousand_operations_on_postgres() {
 async fn ten_thousand_operations_a_few_times() {
     const OPERATIONS: usize = 10_000;
     for seed in 1..=5 {
-        pass(seed, OPERATIONS, &run(Store::Redis, seed, OPERATIONS, PROGRAM).await);
+        pass(
+            seed,
+            OPERATIONS,
+            &run(Store::Redis, seed, OPERATIONS, PROGRAM).await,
+        );
     }
 }
 

@@ -33,9 +33,7 @@ async fn main() -> ExitCode {
 
 async fn run_model(store: Store, words: &[&str]) -> ExitCode {
     let (operations, seeds) = match words {
-        ["--operations", operations, seeds @ ..] => {
-            (operations.parse().expect("a number"), seeds)
-        }
+        ["--operations", operations, seeds @ ..] => (operations.parse().expect("a number"), seeds),
         seeds => (10_000, seeds),
     };
     let model = model(store, operations, seeds);

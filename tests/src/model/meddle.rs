@@ -27,7 +27,7 @@ impl Meddler {
         }
     }
 
-    /// Takes a lock from its holders, who are told.
+    /// Revokes a lock; its holders are notified.
     pub(super) async fn force(&self, operation: &str, key: &str) {
         let from = monotonic();
         let forced = self.locks.force_release(key).await;
@@ -45,7 +45,7 @@ impl Meddler {
     /// Notes that what was granted before is worth nothing any more.
     async fn note(&self, operation: &str, from: Duration, key: &str) {
         let fence = self.server.fence(key).await;
-        let what = What::Taken(key.to_owned(), from, fence);
+        let what = What::Revoked(key.to_owned(), from, fence);
         self.log
             .note(monotonic(), format_args!("{operation} {what}"));
     }

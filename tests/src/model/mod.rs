@@ -53,12 +53,7 @@ pub struct Share {
 
 /// Does and checks so many operations with the choices of a seed; `program work URL DIRECTORY SEED OPERATIONS PROCESS`
 /// is a process. Also says how long that took.
-pub async fn run(
-    store: Store,
-    seed: u64,
-    operations: usize,
-    program: &str,
-) -> (Report, Duration) {
+pub async fn run(store: Store, seed: u64, operations: usize, program: &str) -> (Report, Duration) {
     let started = Instant::now();
     let server = Arc::new(Server::start(store).await);
     let directory = tempfile::tempdir().expect("a directory");

@@ -26,7 +26,7 @@ impl Store {
 /// Such a server, running.
 #[derive(Debug)]
 pub(super) enum Server {
-    Redis(RedisServer, Box<ChainWatch>),
+    Redis(Box<RedisServer>, Box<ChainWatch>),
     Postgres(Box<PostgresServer>),
 }
 
@@ -36,7 +36,7 @@ impl Server {
             Store::Redis => {
                 let server = RedisServer::start().await;
                 let watch = ChainWatch::start([&server]).await;
-                Self::Redis(server, Box::new(watch))
+                Self::Redis(Box::new(server), Box::new(watch))
             }
             Store::Postgres => {
                 let server = PostgresServer::start("the model").await;
@@ -115,7 +115,7 @@ impl Server {
     ) -> Option<Chains> {
         match self {
             Self::Redis(server, watch) => {
-                watch.catch_up([server]).await;
+                watch.catch_up([&**server]).await;
                 Some(watch.chains(grants))
             }
             Self::Postgres(_) => None,

@@ -10,7 +10,7 @@ use super::{
     history::monotonic,
     store::{Doing, Fleet},
 };
-use crate::{Fate, PATIENCE, PostgresPair, PostgresPeer, PostgresServer, SCHEMA, eventually};
+use crate::{Fate, PostgresPair, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, eventually};
 
 const SERVERS: usize = 2;
 
@@ -176,7 +176,7 @@ impl Fleet for PostgresPair {
 
     fn settled(&mut self) -> Doing<'_, ()> {
         Box::pin(async {
-            eventually(PATIENCE, async || self.primary().is_up().await).await;
+            eventually(TIME_LIMIT, async || self.primary().is_up().await).await;
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PATIENCE, Worker, connect, release, take, timed, within};
+use tests::{LONG, TIME_LIMIT, Worker, connect, release, take, timed, within};
 
 use crate::{manager, server, waiter, waiting};
 
@@ -71,5 +71,5 @@ async fn a_holder_that_is_killed_is_replaced_when_its_lease_ends() {
     let next = next.unwrap();
     assert!(took < TTL + Duration::from_secs(1), "{took:?}");
     assert!(next.fencing_token().get() > fence);
-    within(PATIENCE, next.release_confirmed()).await.unwrap();
+    within(TIME_LIMIT, next.release_confirmed()).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{LONG, PATIENCE, SCHEMA, connect, release, take, within};
+use tests::{LONG, SCHEMA, TIME_LIMIT, connect, release, take, within};
 use tokio::time::sleep;
 
 use crate::{are_served_in_order, manager, server, waiter};
@@ -28,7 +28,7 @@ async fn locks_and_positions_outlive_tables_that_are_locked() {
     sleep(CLOSED).await;
     assert!(!late.is_finished());
     peer.rows("COMMIT").await;
-    let other = within(PATIENCE, late).await.unwrap().unwrap();
+    let other = within(TIME_LIMIT, late).await.unwrap().unwrap();
     release(other).await;
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lock_runtime::LockConfig;
 use tests::{
-    LONG, PATIENCE, PgBouncer, PostgresServer, SCHEMA, Worker, connect, eventually, release, take,
-    timed, within,
+    LONG, PgBouncer, PostgresServer, SCHEMA, TIME_LIMIT, Worker, connect, eventually, release,
+    take, timed, within,
 };
 
 use crate::{are_served_in_order, manager, server, waiter, waiting};
@@ -33,7 +33,7 @@ async fn waiters_are_served_in_order_and_soon() {
     // The next one asks within a quarter of a second, those behind it once a second.
     assert!(took < 8 * Duration::from_secs(2), "{took:?}");
     let traces = async || server.traces(SCHEMA).await.is_empty();
-    eventually(PATIENCE, traces).await;
+    eventually(TIME_LIMIT, traces).await;
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn managers_with_and_without_a_pooler_share_locks() {
         let guard = take(&apart, "key", LONG).await;
         let next = waiter(&direct).await;
         release(guard).await;
-        let guard = within(PATIENCE, next).await.unwrap();
+        let guard = within(TIME_LIMIT, next).await.unwrap();
         let next = waiter(&apart).await;
         release(guard).await;
-        release(within(PATIENCE, next).await.unwrap()).await;
+        release(within(TIME_LIMIT, next).await.unwrap()).await;
     }
 }
 
@@ -84,7 +84,7 @@ async fn locks_are_held_while_the_pooler_restarts() {
     pooler.restart().await;
     for locks in [&ours, &theirs] {
         let request = locks.lock("other").wait_forever();
-        release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+        release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;

@@ -1,7 +1,7 @@
 //! Servers that cannot keep locks, and logins that are not safe, are refused with a sentence.
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{PATIENCE, PostgresServer, Proxy, connect, take_turn, within};
+use tests::{PostgresServer, Proxy, TIME_LIMIT, connect, take_turn, within};
 
 use crate::{refused, server};
 
@@ -139,7 +139,7 @@ async fn nothing_is_installed_if_the_url_forbids_it() {
         [""; 0]
     );
     let config = LockConfig::new(server.url()).unwrap();
-    within(PATIENCE, LockManager::connect(config))
+    within(TIME_LIMIT, LockManager::connect(config))
         .await
         .unwrap();
     take_turn(&connect(&*url).await, "key").await;

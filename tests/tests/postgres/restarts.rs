@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PATIENCE, PostgresServer, Worker, release, settled, take, timed, within};
+use tests::{LONG, PostgresServer, TIME_LIMIT, Worker, release, settled, take, timed, within};
 use tokio::time::sleep;
 
 use crate::{are_served_in_order, manager, server, waiter};
@@ -28,7 +28,7 @@ async fn positions_survive(strike: impl AsyncFnOnce(&mut PostgresServer)) {
     // Each of them has found the server again.
     for locks in [&ours, &theirs, &others] {
         let request = locks.lock("other").wait_forever();
-        release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+        release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;
@@ -36,7 +36,7 @@ async fn positions_survive(strike: impl AsyncFnOnce(&mut PostgresServer)) {
         settled(locks).await;
     }
     let traces = async || server.traces(tests::SCHEMA).await.is_empty();
-    tests::eventually(PATIENCE, traces).await;
+    tests::eventually(TIME_LIMIT, traces).await;
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_grant_survives_the_crash_right_after_it() {
         server.restart().await;
         let others = manager(&server.url()).await;
         let tried = others.lock(&*key).try_once().acquire();
-        assert!(within(PATIENCE, tried).await.is_err(), "granted twice");
+        assert!(within(TIME_LIMIT, tried).await.is_err(), "granted twice");
         assert!(guard.is_held());
     }
 }

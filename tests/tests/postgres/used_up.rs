@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::{LONG, PATIENCE, PostgresPeer, PostgresServer, eventually, release, take, within};
+use tests::{LONG, PostgresPeer, PostgresServer, TIME_LIMIT, eventually, release, take, within};
 use tokio::time::sleep;
 
 use crate::{manager, refused};
@@ -46,10 +46,10 @@ async fn a_manager_without_a_connection_left_says_so_and_others_reconnect_later(
         use_up().await;
         sleep(Duration::from_millis(10)).await;
     }
-    eventually(PATIENCE, async || !locks.health().await.connected).await;
+    eventually(TIME_LIMIT, async || !locks.health().await.connected).await;
     assert!(guard.is_held());
     others.clear();
-    let other = within(PATIENCE, locks.lock("other").wait_forever().acquire());
+    let other = within(TIME_LIMIT, locks.lock("other").wait_forever().acquire());
     release(other.await.unwrap()).await;
     release(guard).await;
 }

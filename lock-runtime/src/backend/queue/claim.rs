@@ -109,7 +109,7 @@ impl Claim {
     /// The stage of a release that begins now.
     pub(super) fn releasing(&self, now: Moment) -> Stage {
         let cooldown = match self.stage {
-            Stage::Held { granted, .. } => self.ticket.terms.rest(granted, now),
+            Stage::Held { granted, .. } => self.ticket.terms.cooldown(granted, now),
             _ => Duration::ZERO,
         };
         Stage::Releasing {

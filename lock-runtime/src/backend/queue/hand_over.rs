@@ -192,7 +192,7 @@ impl<S: Step> Queue<S> {
     }
 
     /// Marks of the keys whose locks are handed over here.
-    pub(crate) fn handed_over(&self) -> u64 {
+    pub(crate) fn chained_keys(&self) -> u64 {
         self.chains.marks()
     }
 

@@ -47,7 +47,7 @@ use transport::link::Link;
 use transport::way::Way;
 
 /// Which of several connections the calls about a key go over.
-fn place_of(key: &LockKey, count: usize) -> usize {
+fn index_of(key: &LockKey, count: usize) -> usize {
     if count == 1 {
         return 0;
     }
@@ -189,7 +189,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        place_of(key, self.links.len())
+        index_of(key, self.links.len())
     }
 
     /// Compares each connection with what the sentinels say, whenever one has said something.
@@ -286,8 +286,8 @@ impl Backend for Redis {
         }
     }
 
-    fn passed_on(&self) -> u64 {
-        let marks = self.links.iter().map(|it| it.queue.handed_over());
+    fn chained_keys(&self) -> u64 {
+        let marks = self.links.iter().map(|it| it.queue.chained_keys());
         marks.fold(0, |all, marks| all | marks)
     }
 

@@ -28,7 +28,7 @@ pub(super) struct ShardedConnection {
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     /// What became of a question about the topology.
-    news: Option<Result<Changed, Trouble>>,
+    topology: Option<Result<Changed, Trouble>>,
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl ShardedConnection {
             }),
             names,
             nodes: BTreeMap::new(),
-            news: None,
+            topology: None,
         }
     }
 
@@ -74,9 +74,9 @@ impl ShardedConnection {
         up.map(|(id, _)| *id)
     }
 
-    /// Marks of the keys whose locks are passed on here.
-    pub(super) fn handed_over(&self) -> u64 {
-        self.queue.handed_over()
+    /// Marks of the keys whose locks are handed over in chains.
+    pub(super) fn chained_keys(&self) -> u64 {
+        self.queue.chained_keys()
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -210,7 +210,7 @@ impl ShardedConnection {
         if let Call::Step(Inspect::Topology) = sent.call {
             // An answer that comes late is out of date.
             if routes.awaits(sent.at) {
-                self.news = Some(told(now, routes, from, result));
+                self.topology = Some(learn(now, routes, from, result));
             }
             return;
         }
@@ -227,8 +227,8 @@ impl ShardedConnection {
         self.queue.replied(now, sent, result);
     }
 
-    pub(super) fn take_news(&mut self) -> Option<Result<Changed, Trouble>> {
-        self.news.take()
+    pub(super) fn take_topology(&mut self) -> Option<Result<Changed, Trouble>> {
+        self.topology.take()
     }
 
     /// Sends the calls of the queue to the nodes that serve their locks.
@@ -324,7 +324,7 @@ fn is_at(routes: &Routes, key: &LockKey, node: NodeId) -> bool {
 }
 
 /// Takes in the answer to a question about the topology.
-fn told(
+fn learn(
     now: Moment,
     routes: &mut Routes,
     from: NodeId,
@@ -337,7 +337,7 @@ fn told(
     if let Some(ranges) = ranges {
         return Ok(routes.learned(now, from, ranges));
     }
-    routes.not_told(now);
+    routes.not_learned(now);
     let unclear = || Trouble::not_now("the server's answer does not say which nodes there are");
     Err(result.err().unwrap_or_else(unclear))
 }

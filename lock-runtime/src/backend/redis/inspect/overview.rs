@@ -111,7 +111,7 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let waiting = usize::try_from(number(waiting)?).ok()?;
     Some(Summary {
         key: key.clone(),
-        kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.resting)),
+        kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.cooling_down)),
         held_by: sharing.max(holders.len()),
         holders,
         waiting,

@@ -51,7 +51,7 @@ async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Troubl
     while let Some(report) = reports.recv().await {
         note(status, &report?);
         let mut holders = status.holders.iter();
-        if holders.all(|it| it.resting || it.fencing_token.is_some()) {
+        if holders.all(|it| it.cooling_down || it.fencing_token.is_some()) {
             break;
         }
     }
@@ -84,7 +84,7 @@ fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let mut tokens = Vec::new();
     for pair in holders.chunks_exact(2) {
         let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
-        if !holder.resting && holder.process.is_some() {
+        if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
         status.holders.push(holder);

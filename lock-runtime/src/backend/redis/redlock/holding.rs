@@ -165,7 +165,7 @@ impl Coordinator {
 
     pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
         let cools_until = self.claims.get(&id).map(|claim| match claim.stage {
-            Stage::Held { granted, .. } => now.after(claim.terms.rest(granted, now)),
+            Stage::Held { granted, .. } => now.after(claim.terms.cooldown(granted, now)),
             _ => now,
         });
         self.leave(id, cools_until);

@@ -23,7 +23,7 @@ pub(crate) trait CallSource: fmt::Debug {
     /// A pushed message.
     fn heard(&mut self, now: Moment, message: Message);
 
-    /// The server may have forgotten locks, and grants nothing for this time. Told before
+    /// The server may have forgotten locks, and grants nothing for this time. Called before
     /// the connection is open.
     fn quarantined(&mut self, now: Moment, left: Option<Duration>);
 

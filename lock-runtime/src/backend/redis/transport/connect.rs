@@ -129,7 +129,7 @@ impl Dialer {
         !self.in_cluster
     }
 
-    /// The server that has taken the place of this one, as far as sentinels have said so.
+    /// The server that has replaced this one, as far as sentinels have said so.
     pub(super) fn successor(&self, of: &Master) -> Option<Host> {
         let master = self.way.master()?;
         (master.host != of.host).then_some(master.host)

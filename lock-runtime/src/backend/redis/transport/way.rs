@@ -34,7 +34,7 @@ impl Way {
         }
     }
 
-    /// Whether another server may take the place of the one that it leads to.
+    /// Whether another server may replace the one that it leads to.
     pub(super) fn may_change(&self) -> bool {
         matches!(self, Self::Sentinels(_))
     }

@@ -93,7 +93,7 @@ fn the_topology_is_asked_for_at_most_every_100_ms() {
     assert!(routes.begins_to_ask(at(100)));
     routes.doubt(at(150));
     assert!(!routes.begins_to_ask(at(200)), "an answer is awaited");
-    routes.not_told(at(160));
+    routes.not_learned(at(160));
     assert!(!routes.begins_to_ask(at(199)));
     assert!(routes.begins_to_ask(at(200)));
     routes.learned(at(201), first, vec![range(0, 16383, 1)]);

@@ -2,7 +2,7 @@
 
 use redis::{FromRedisValue, from_redis_value};
 
-use crate::{PATIENCE, RedisServer, eventually, protocol::token_of};
+use crate::{RedisServer, TIME_LIMIT, eventually, protocol::token_of};
 
 impl RedisServer {
     /// The token of the owner of lock `name`.
@@ -17,8 +17,8 @@ impl RedisServer {
     }
 
     /// Returns when so many wait for lock `name`.
-    pub async fn in_line(&self, name: &str, waiters: u64) {
-        eventually(PATIENCE, async || self.waiting(name).await == waiters).await;
+    pub async fn queued(&self, name: &str, waiters: u64) {
+        eventually(TIME_LIMIT, async || self.waiting(name).await == waiters).await;
     }
 
     /// Everything the server has of lock `name`.

@@ -1,6 +1,6 @@
-//! Who joins a long line of one manager, or enters from it, costs what it would in a short one.
+//! In a long queue of one manager, joining and entering cost what they do in a short one.
 
-use tests::{LONG, PATIENCE, Proxy, eventually, release, within};
+use tests::{LONG, Proxy, TIME_LIMIT, eventually, release, within};
 use tokio::task::JoinSet;
 
 use crate::{manager, server};
@@ -12,7 +12,7 @@ const TURNS: u64 = 20;
 const FEW_BYTES: u64 = 3_000;
 
 #[tokio::test]
-async fn a_manager_does_not_read_its_line_for_each_who_joins_or_enters() {
+async fn a_manager_does_not_read_its_queue_for_each_waiter_that_joins_or_enters() {
     let Some(server) = server().await else { return };
     let proxy = Proxy::start(server.addr());
     let locks = manager(&format!("zookeeper://{}/long", proxy.addr()), LONG).await;
@@ -32,7 +32,7 @@ async fn a_manager_does_not_read_its_line_for_each_who_joins_or_enters() {
     release(guard).await;
     let start = proxy.replies().bytes();
     for _ in 0..TURNS {
-        let next = within(PATIENCE, waiters.join_next()).await.unwrap();
+        let next = within(TIME_LIMIT, waiters.join_next()).await.unwrap();
         let next = next.unwrap().unwrap();
         assert!(next.fencing_token() > fence, "in their order");
         fence = next.fencing_token();
@@ -44,9 +44,9 @@ async fn a_manager_does_not_read_its_line_for_each_who_joins_or_enters() {
         "{handed} bytes to hand over"
     );
     drop(waiters);
-    eventually(PATIENCE, async || {
-        let line = server.peer().await.children("/long/lock/key").await;
-        line.is_empty()
+    eventually(TIME_LIMIT, async || {
+        let queue = server.peer().await.children("/long/lock/key").await;
+        queue.is_empty()
     })
     .await;
 }
