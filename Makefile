@@ -78,7 +78,7 @@ postgres: ## Fetches a PostgreSQL server and PgBouncer for the tests, where Debi
 
 # $(call fetched,PACKAGE): unpacks a package below target/postgres, and libraries that it needs and the machine lacks.
 missing = apt-get install -qq --print-uris --no-install-recommends $(1) 2>/dev/null | sed 's/^[^ ]* \([^_]*\)_.*/\1/' | \
-    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(llvm|clang|.*-perl$$)'
+    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(c6|c-.*|llvm.*|clang.*|.*perl.*)$$'
 define fetched
 { command -v apt-get && command -v dpkg && mkdir -p target/postgres && \
     { names=$$($(call missing,$(1))) || { $(ROOT) apt-get update -q && names=$$($(call missing,$(1))); }; } && \
@@ -201,10 +201,12 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
+# Ten minutes at most.
+MODEL = -q -p tests --bin model $(if $(filter postgres,$(STORE)),--features stores)
 .PHONY: model
-model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
-	cargo build -q -p tests --bin model
-	$(call limited,600) cargo run -q -p tests --bin model -- $(SEED)
+model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO, STORE=postgres)
+	cargo build $(MODEL)
+	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
