@@ -19,6 +19,7 @@ impl Postgres {
             asker: self.queries.asker(),
             connection,
             functions: Arc::clone(&self.functions),
+            listens: self.connections[connection].listens(),
             clock: self.clock.clone(),
         };
         let queries = &mut self.queries;
