@@ -118,7 +118,7 @@ fn encrypted(url: &mut Url) -> Result<bool, LockError> {
         #[cfg(not(feature = "tls"))]
         Some("require" | "verify-ca" | "verify-full") => invalid(without("tls")),
         Some(mode @ ("allow" | "prefer")) => invalid(format!(
-            "with `{mode}`, whoever sits in between decides whether anything is encrypted: write `verify-full`, or \
+            "with `{mode}`, an attacker between client and server can turn the encryption off: write `verify-full`, or \
              `disable`"
         )),
         Some(_) => {

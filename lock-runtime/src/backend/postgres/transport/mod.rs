@@ -6,6 +6,10 @@ pub(crate) mod link;
 mod login;
 mod open;
 mod prepare;
+#[cfg(test)]
 pub(crate) mod server;
+mod standbys;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trouble;
 mod wire;
