@@ -154,14 +154,12 @@ fn one_of<T: Copy>(
     let Some(text) = url.take(name)? else {
         return Ok(None);
     };
-    match values.iter().find(|(value, _)| *value == text) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => {
-            let [(one, _), (other, _)] = values;
-            let reason = format_args!("it can only be `{one}` or `{other}`");
-            Err(LockError::invalid(name, reason))
-        }
+    if let Some((_, value)) = values.iter().find(|(value, _)| *value == text) {
+        return Ok(Some(*value));
     }
+    let [(one, _), (other, _)] = values;
+    let reason = format_args!("it can only be `{one}` or `{other}`");
+    Err(LockError::invalid(name, reason))
 }
 
 /// Names the servers and never the password.

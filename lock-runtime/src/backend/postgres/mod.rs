@@ -1,4 +1,4 @@
-//! The store on a PostgreSQL server.
+//! The store on a server of `PostgreSQL`.
 #![allow(dead_code)]
 
 mod address;

@@ -6,7 +6,6 @@ pub(crate) mod link;
 mod login;
 mod open;
 mod prepare;
-#[cfg(test)]
 pub(crate) mod server;
 mod standbys;
 #[cfg(test)]
