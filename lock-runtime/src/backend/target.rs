@@ -18,6 +18,8 @@ const STORES: &[&[Scheme]] = &[
     super::redis::target::SCHEMES,
     #[cfg(feature = "etcd")]
     super::etcd::SCHEMES,
+    #[cfg(feature = "postgres")]
+    super::postgres::target::SCHEMES,
     #[cfg(feature = "zookeeper")]
     super::zookeeper::SCHEMES,
     #[cfg(test)]
@@ -29,6 +31,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("redis", "redis"),
     ("valkey", "redis"),
     ("etcd", "etcd"),
+    ("postgres", "postgres"),
     ("zookeeper", "zookeeper"),
 ];
 
@@ -70,7 +73,7 @@ pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Err(LockError::invalid("url", reason))
 }
 
-/// What to write in place of a scheme that no store has. It is not repeated: in a URL without a
+/// What to write instead of a scheme that no store has. It is not repeated: in a URL without a
 /// scheme, it is a user's name.
 fn unknown(scheme: &str) -> String {
     let mut unsupported = UNSUPPORTED.iter();

@@ -32,7 +32,7 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) enum Page {
     List,
-    /// One lock and its line, once it was asked for.
+    /// One lock and its queue, once it was asked for.
     Details(LockKey, Option<Status>),
 }
 

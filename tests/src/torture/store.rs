@@ -3,7 +3,7 @@
 use std::{fmt::Debug, net::SocketAddr, pin::Pin};
 
 use super::{Profile, Servers, site::Site};
-use crate::{EtcdCluster, ZooKeeperEnsemble};
+use crate::{EtcdCluster, PostgresPair, ZooKeeperEnsemble};
 
 /// What is done to servers, in its own time.
 pub(super) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -22,7 +22,7 @@ pub(super) trait Fleet: Debug {
     /// One that clients' requests are for: a master, or the leader.
     fn leader(&mut self) -> Doing<'_, usize>;
 
-    /// Those that could be slow or have old news while that one leads.
+    /// Those that could be slow or out of date while that one leads.
     fn witnesses(&self, leader: usize) -> Vec<usize>;
 
     /// The servers that are left to clients who are on the side of a cut with `leader`, which is the smaller one; the
@@ -40,7 +40,7 @@ pub(super) trait Fleet: Debug {
     /// Has another one lead in place of this one; nothing where they find out by themselves.
     fn replace(&mut self, leader: usize) -> Doing<'_, ()>;
 
-    /// Keeps news from a witness, which answers clients all the same, or will as soon as it sees again.
+    /// Cuts a witness off from the others; it answers clients all the same, or will once it sees them again.
     fn blind(&mut self, witness: usize);
 
     /// Undoes it.
@@ -59,6 +59,7 @@ pub(super) enum Store {
     Redis(Site),
     ZooKeeper(ZooKeeperEnsemble),
     Etcd(EtcdCluster),
+    Postgres(Box<PostgresPair>),
 }
 
 impl Store {
@@ -71,6 +72,10 @@ impl Store {
                 Self::ZooKeeper(super::zookeeper::start(test, profile).await.expect(HAVE))
             }
             Servers::Etcd => Self::Etcd(super::etcd::start(test, profile).await.expect(HAVE)),
+            Servers::Postgres => {
+                let pair = super::postgres::start(test, profile).await.expect(HAVE);
+                Self::Postgres(Box::new(pair))
+            }
             _ => Self::Redis(super::redis::start(servers, profile).await),
         }
     }
@@ -80,6 +85,7 @@ impl Store {
             Self::Redis(site) => site,
             Self::ZooKeeper(ensemble) => ensemble,
             Self::Etcd(cluster) => cluster,
+            Self::Postgres(pair) => pair.as_mut(),
         }
     }
 

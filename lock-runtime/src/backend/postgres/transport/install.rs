@@ -33,8 +33,9 @@ pub(super) async fn ensure(
     if self::lack(schema, version_of(version))?.is_none() {
         return run(wire, "ROLLBACK").await;
     }
-    // The script commits.
-    let script = format!("ROLLBACK TO looked; {}", schema.script);
+    // The script commits. It finds what it has written by the number of the transaction, which a
+    // savepoint has too.
+    let script = format!("ROLLBACK TO looked; RELEASE looked; {}", schema.script);
     match try_run(wire, &script).await? {
         Err(error) if error.is_forbidden() => Err(by_hand(
             &lack,

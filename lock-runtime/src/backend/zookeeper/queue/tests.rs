@@ -78,7 +78,7 @@ impl Scene {
         let Op::Create { path, mode, .. } = &create.op else {
             panic!("{create:?}");
         };
-        assert_eq!(*mode, Mode::InLine);
+        assert_eq!(*mode, Mode::Sequential);
         let path = format!("{path}{number:010}");
         let mine = path.rsplit('/').next().unwrap().to_owned();
         let stat = owned_by(7);
@@ -132,7 +132,7 @@ fn a_free_lock_is_taken_with_one_write() {
     scene.acquire(Kind::Exclusive);
     let calls = scene.stands_behind(&[], 0);
     assert!(scene.is_granted());
-    assert_eq!(watched(&calls).len(), 1, "its own, which may be taken away");
+    assert_eq!(watched(&calls).len(), 1, "its own, which may be deleted");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
         matches!(
             &it.op,
             Op::Create {
-                mode: Mode::InLine,
+                mode: Mode::Sequential,
                 ..
             }
         )
@@ -353,7 +353,7 @@ fn to_connect_again_prolongs_no_lease() {
     assert_eq!(since, scene.now);
 }
 
-/// What is written to a node of the line.
+/// What is written to a node of the queue.
 fn announcement(calls: Vec<Call>) -> Option<Call> {
     let mut calls = calls.into_iter();
     calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
@@ -384,7 +384,7 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     );
     assert!(scene.is_granted());
 
-    let lost = announcement(scene.queue.calls()).expect("those behind are told");
+    let lost = announcement(scene.queue.calls()).expect("those behind are notified");
     scene.connect_again(vec![lost], 0);
     let refused = announcement(scene.queue.calls()).expect("again");
     scene.reply(refused, Err(Refusal::Other(-127)));
@@ -442,7 +442,7 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
     }
 }
 
-/// Two wait behind somebody else: the first looks at the line, the second follows it.
+/// Two wait behind somebody else: the first reads the queue, the second follows it.
 fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
     scene.acquire(Kind::Exclusive);
     let second = Terms::of(LeaseId(2), "k", TIMEOUT);
@@ -453,7 +453,7 @@ fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
         calls.next().unwrap(),
         calls.next().unwrap(),
     );
-    assert!(calls.next().is_none(), "the line is looked at once");
+    assert!(calls.next().is_none(), "the queue is read once");
     let path = |call: &Call, number: u32| match &call.op {
         Op::Create { path, .. } => format!("{path}{number:010}"),
         other => panic!("{other:?}"),
@@ -507,13 +507,16 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         let change = Change::Deleted;
         scene.queue.heard(&Message { change, path });
         let mut calls = scene.queue.calls();
-        let (own, line) = (calls.pop().unwrap(), calls.pop().unwrap());
-        assert!(matches!(line.op, Op::Read { watch: false, .. }), "{line:?}");
+        let (own, queue) = (calls.pop().unwrap(), calls.pop().unwrap());
+        assert!(
+            matches!(queue.op, Op::Read { watch: false, .. }),
+            "{queue:?}"
+        );
         assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
         let changed = Stat { pzxid: 99, ..stat };
         let data = Vec::new();
         scene.reply(
-            line,
+            queue,
             Ok(Reply::Data {
                 data: data.clone(),
                 stat: changed,
@@ -537,9 +540,9 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
     }
 }
 
-/// Answers everything that is asked, for some time, about a line whose first node rests
-/// and may not be deleted; says how often its deletion was asked for.
-fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
+/// Answers everything that is asked, for some time, about a queue whose first node is a
+/// cooldown and may not be deleted; says how often its deletion was asked for.
+fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {
     let mut deletions = 0;
     for _ in 0..20 {
         for call in scene.queue.calls() {
@@ -556,7 +559,7 @@ fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
                     data: entry::data("-somebody", Duration::from_secs(1), true),
                     stat: Stat::default(),
                 }),
-                Op::Children { .. } => Ok(children(line.to_vec(), 77)),
+                Op::Children { .. } => Ok(children(queue.to_vec(), 77)),
                 other => panic!("{other:?}"),
             };
             scene.reply(call, reply);
@@ -566,21 +569,21 @@ fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
 }
 
 #[test]
-fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
-    let rest = format!("{}-rest", others("x", 0));
+fn a_cooldown_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
+    let cooldown = format!("{}-rest", others("x", 0));
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.stands_behind(std::slice::from_ref(&rest), 1);
+    let calls = scene.stands_behind(std::slice::from_ref(&cooldown), 1);
     for call in calls {
         scene.queue.requests.send(call.op, call.to);
     }
     let path = scene.claim(ID).node.unwrap().entry.to_string();
-    let line = [rest.clone(), path.clone()];
-    assert_eq!(deletions_of_a_rest(&mut scene, &line), 1);
-    // It looks once the rest is gone, whoever has deleted it.
+    let queue = [cooldown.clone(), path.clone()];
+    assert_eq!(deletions_of_a_cooldown(&mut scene, &queue), 1);
+    // It looks once the cooldown is gone, whoever has deleted it.
     scene.queue.heard(&Message {
         change: Change::Deleted,
-        path: format!("/lock/k/{rest}"),
+        path: format!("/lock/k/{cooldown}"),
     });
     let look = scene.queue.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![path], 78)));
@@ -592,7 +595,7 @@ fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
         ..Terms::of(ID, "k", TIMEOUT)
     };
     scene.queue.acquire(scene.now, Arc::new(terms));
-    assert_eq!(deletions_of_a_rest(&mut scene, &[rest]), 1);
+    assert_eq!(deletions_of_a_cooldown(&mut scene, &[cooldown]), 1);
     let outcomes = scene.outcomes();
     assert!(
         matches!(outcomes[..], [Outcome::Busy { .. }]),
