@@ -91,6 +91,11 @@ impl Connection {
         self.link.is_quiet()
     }
 
+    /// Whether a pooler stands in front of the server.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.server.is_some_and(|it| it.is_pooled)
+    }
+
     /// What went wrong last.
     pub(super) fn last_error(&self) -> Option<LastError> {
         self.link.last_error()

@@ -22,6 +22,8 @@ pub(super) const PAGE: usize = 500;
 /// The statements that call the functions of one schema for the locks of one prefix.
 #[derive(Debug)]
 pub(super) struct Functions {
+    /// The schema, quoted.
+    schema: Box<str>,
     prefix: Box<str>,
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
@@ -49,6 +51,7 @@ impl Functions {
             Arc::new(Statement::prepared(name, text, types))
         };
         Self {
+            schema: schema.into(),
             prefix: prefix.into(),
             longest,
             durable,
@@ -74,6 +77,16 @@ impl Functions {
             sweep: function("sweep", &[Text, Int4]),
             quarantined: function("quarantined", &[Int4]),
         }
+    }
+
+    /// The name of the schema, as statements write it.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether grants wait for the disk.
+    pub(super) fn are_durable(&self) -> bool {
+        self.durable
     }
 
     /// Whether a server may have to grant nothing for a while.
@@ -178,7 +191,7 @@ impl Functions {
             KindCode(terms.kind).to_string().into(),
             ttl(ticket).into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             (!terms.wait.is_try()).into(),
             position.map(signed).into(),
             self.longest.into(),
@@ -261,7 +274,7 @@ impl Functions {
             whos.into(),
             ttls.into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             self.longest.into(),
             self.durable.into(),
         ];
@@ -292,11 +305,6 @@ impl Functions {
             Inspect::Look(statement) => (statement, Vec::new()),
         }
     }
-}
-
-/// Whether the session can be notified, and counts as gone when nobody holds its bell.
-fn has_bell(server: &Server) -> bool {
-    server.listens && !server.is_pooled
 }
 
 fn ttl(ticket: &Ticket) -> i64 {
