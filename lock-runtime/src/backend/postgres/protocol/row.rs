@@ -8,8 +8,6 @@ use bytes::Bytes;
 use fallible_iterator::FallibleIterator as _;
 use postgres_protocol::message::backend::DataRowBody;
 
-use crate::backend::token::Token;
-
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     bytes: Bytes,
@@ -23,11 +21,6 @@ impl Row {
             bytes: body.buffer_bytes().clone(),
             values: body.ranges().collect()?,
         })
-    }
-
-    /// How many values there are.
-    pub(crate) fn len(&self) -> usize {
-        self.values.len()
     }
 
     pub(crate) fn is_null(&self, column: usize) -> bool {
@@ -52,10 +45,5 @@ impl Row {
             "f" => Some(false),
             _ => None,
         }
-    }
-
-    /// The same as a token, which the server writes as a UUID.
-    pub(crate) fn token(&self, column: usize) -> Option<Token> {
-        Token::parse(&self.text(column)?.replace('-', ""))
     }
 }

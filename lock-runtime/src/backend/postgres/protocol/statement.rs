@@ -8,9 +8,7 @@ pub(crate) enum Type {
     Int8,
     Text,
     Uuid,
-    BoolArray,
     Int4Array,
-    Int8Array,
     TextArray,
     UuidArray,
 }
@@ -23,10 +21,8 @@ impl Type {
             Self::Int8 => 20,
             Self::Int4 => 23,
             Self::Text => 25,
-            Self::BoolArray => 1000,
             Self::Int4Array => 1007,
             Self::TextArray => 1009,
-            Self::Int8Array => 1016,
             Self::Uuid => 2950,
             Self::UuidArray => 2951,
         }

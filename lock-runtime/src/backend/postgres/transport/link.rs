@@ -53,11 +53,6 @@ impl<T> Link<T> {
         self.connection.is_up()
     }
 
-    /// The server of the open connection.
-    pub(crate) fn server(&self) -> Option<&Server> {
-        self.connection.up().map(|open| &open.server)
-    }
-
     /// Whether an answer is due.
     pub(crate) fn awaits_answer(&self) -> bool {
         self.connection.up().is_some_and(Open::awaits_answer)
