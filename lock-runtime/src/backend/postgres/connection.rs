@@ -104,9 +104,9 @@ impl Connection {
         self.link.is_quiet()
     }
 
-    /// Whether waiters are notified, as far as is known.
-    pub(super) fn listens(&self) -> bool {
-        self.server.is_none_or(|it| it.listens)
+    /// Whether a pooler stands in front of the server.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.server.is_some_and(|it| it.is_pooled)
     }
 
     /// What went wrong last.

@@ -22,8 +22,8 @@ pub(super) const PAGE: usize = 500;
 /// The statements that call the functions of one schema for the locks of one prefix.
 #[derive(Debug)]
 pub(super) struct Functions {
-    /// Quoted.
-    pub(super) schema: Box<str>,
+    /// The schema, quoted.
+    schema: Box<str>,
     prefix: Box<str>,
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
@@ -79,6 +79,16 @@ impl Functions {
             sweep: function("sweep", &[Text, Int4]),
             quarantined: function("quarantined", &[Int4]),
         }
+    }
+
+    /// The name of the schema, as statements write it.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether grants wait for the disk.
+    pub(super) fn are_durable(&self) -> bool {
+        self.durable
     }
 
     /// Whether a server may have to grant nothing for a while.
@@ -190,7 +200,7 @@ impl Functions {
             KindCode(terms.kind).to_string().into(),
             ttl(ticket).into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             (!terms.wait.is_try()).into(),
             position.map(signed).into(),
             self.longest.into(),
@@ -273,7 +283,7 @@ impl Functions {
             whos.into(),
             ttls.into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             self.longest.into(),
             self.durable.into(),
         ];
@@ -304,11 +314,6 @@ impl Functions {
             Inspect::Look(statement) => (statement, Vec::new()),
         }
     }
-}
-
-/// Whether the session can be notified, and counts as gone when nobody holds its bell.
-fn has_bell(server: &Server) -> bool {
-    server.listens && !server.is_pooled
 }
 
 fn ttl(ticket: &Ticket) -> i64 {

@@ -4,6 +4,7 @@
 mod address;
 mod batch;
 mod connection;
+mod findings;
 mod functions;
 mod inspect;
 mod protocol;

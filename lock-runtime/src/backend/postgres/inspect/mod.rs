@@ -25,8 +25,6 @@ pub(super) struct Inspector {
     pub(super) asker: Asker<Asked>,
     pub(super) connection: usize,
     pub(super) functions: Arc<Functions>,
-    /// Whether waiters are notified.
-    pub(super) listens: bool,
     pub(super) clock: Clock,
 }
 
