@@ -69,7 +69,7 @@ async fn join_each(peer: &mut Peer, numbers: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Which part of a script hands the lock on.
+/// Which part of a script hands the lock over.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Release,
