@@ -1,12 +1,13 @@
 //! Promise: at most so many hold the lock at once, and everybody who may does.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use lock_runtime::{LockError, LockGuard, LockManager};
+use redis::Value;
 use tests::{
-    LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, on_every_store, poll_once, queued,
-    release, settled, take_turn, timed, within,
+    LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, eventually, on_every_store, poll_once,
+    queued, release, settled, take_turn, timed, within,
 };
 
 tests::checks_of_kind!(three_permits, Kind::Permits(3), [permits]);
@@ -187,4 +188,25 @@ async fn crashes_cost_each_a_permit_for_its_own_ttl() {
     assert!(within(TIME_LIMIT, &mut second).await.unwrap().is_held());
     let status = locks.status("key").await.unwrap();
     assert_eq!(status.holders.len(), 2, "{status:?}");
+}
+
+#[tokio::test]
+async fn the_permit_of_a_holder_that_crashed_is_free_for_a_try_when_its_lease_has_ended() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let alive = permit(&locks, 2).await;
+    let args = ["holder", &server.url(), "permits:2", "key", "1000"];
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+    worker.fence().await;
+    worker.kill().await;
+    // Nobody asks for the lock meanwhile, so the server still keeps the dead holder.
+    let holders = "lock:{key}:h";
+    let ended = async || {
+        let now = UNIX_EPOCH.elapsed().unwrap().as_millis().to_string();
+        server.cmd(&["ZCOUNT", holders, "0", &now]).await == Value::Int(1)
+    };
+    eventually(TIME_LIMIT, ended).await;
+    assert_eq!(server.cmd(&["ZCARD", holders]).await, Value::Int(2));
+    let second = permit(&locks, 2).await;
+    assert!(alive.is_held() && second.is_held());
 }

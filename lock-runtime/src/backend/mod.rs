@@ -12,6 +12,8 @@ pub(crate) mod memory;
 pub(crate) mod name;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod queries;
+#[cfg(feature = "redis")]
+pub(crate) mod queue;
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;

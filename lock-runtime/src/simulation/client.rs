@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
 use super::failover::Safeguard;
+use crate::backend::queue::Rules;
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;
 use crate::base::clock::{Clock, Moment};
@@ -78,7 +78,10 @@ pub(super) struct Link {
 impl Link {
     fn new(now: Moment, replicated: bool) -> Self {
         Self {
-            queue: Queue::new(replicated, Layout::Shared),
+            queue: Queue::new(Rules {
+                replicated,
+                ..Rules::default()
+            }),
             up: false,
             generation: 0,
             outbox: Vec::new(),

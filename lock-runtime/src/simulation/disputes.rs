@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::client::LONGEST_TTL;
 use super::{Event, Wire, World};
+use crate::backend::queue::protocol::message::Message;
 use crate::backend::redis::protocol::call::Call;
-use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::client::LONGEST_TTL;
 use super::server::Server;
 use super::{CLIENTS, Event, Wire, World};
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 
 /// By how much the clock of a replica is behind that of its master.
@@ -148,7 +148,7 @@ impl World {
     /// A client hears whether the replica has it.
     pub(super) fn replicated(&mut self, wire: Wire, enough: bool) {
         if self.hears(wire) {
-            let few = || Trouble::said("the replica is late");
+            let few = || Trouble::not_now("the replica is late");
             let answer = enough.then_some(()).ok_or_else(few);
             let now = self.now;
             self.link(wire).queue.replicas_answered(now, &answer);

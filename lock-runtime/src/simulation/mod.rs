@@ -23,9 +23,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
-use crate::backend::redis::protocol::reply::{Reply, Trouble};
+use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::{Clock, Moment};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;

@@ -10,7 +10,6 @@ mod lua;
 mod opening;
 pub(crate) mod protocol;
 mod queries;
-pub(crate) mod queue;
 pub(crate) mod redlock;
 mod sentinel;
 pub(crate) mod target;
@@ -35,12 +34,13 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
+use crate::backend::queue::Rules;
+use crate::backend::queue::order::Order;
+use crate::backend::queue::protocol::trouble::Trouble;
 use connected::connect_failed;
 use inspect::Asked;
+use protocol::call::Queue;
 use protocol::names::{KeyNames, Layout};
-use protocol::reply::Trouble;
-use queue::Queue;
-use queue::order::Order;
 use sentinel::Watch;
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
@@ -90,7 +90,12 @@ impl Redis {
         let dialer = Dialer::new(way, login, setup, sender);
         let now = setup.clock.now();
         let link = |(number, names): (usize, &KeyNames)| {
-            let queue = Queue::new(setup.replicas > 0, names.layout);
+            let rules = Rules {
+                replicated: setup.replicas > 0,
+                polled: names.layout.is_polled(),
+                ..Rules::default()
+            };
+            let queue = Queue::new(rules);
             Link::new(number, queue, names.clone(), dialer.clone(), now)
         };
         Self {
@@ -126,7 +131,7 @@ impl Redis {
             Err(failed) => {
                 let trouble = failed
                     .or(last)
-                    .unwrap_or_else(|| Trouble::said(&late(setup)));
+                    .unwrap_or_else(|| Trouble::not_now(&late(setup)));
                 Err(connect_failed(&trouble, server, database))
             }
         }
@@ -282,7 +287,7 @@ impl Backend for Redis {
     }
 
     fn chained_keys(&self) -> u64 {
-        let marks = self.links.iter().map(|it| it.queue.passed_on());
+        let marks = self.links.iter().map(|it| it.queue.chained_keys());
         marks.fold(0, |all, marks| all | marks)
     }
 

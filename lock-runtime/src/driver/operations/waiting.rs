@@ -93,7 +93,8 @@ impl Operations {
     }
 
     /// Does not count the time since the last call of this as trouble if the process did not
-    /// run meanwhile.
+    /// run meanwhile; save a little of it, so that trouble ends the acquisition of a driver
+    /// that is merely slow, too.
     pub(super) fn forgive_sleep(&mut self, now: Moment) {
         let Some(last) = self.awake.take() else {
             return;
@@ -104,13 +105,14 @@ impl Operations {
         if slept < ASLEEP {
             return;
         }
+        let forgiven = slept.saturating_sub(HEARTBEAT.min(wait / 4));
         // The others came to be known just now.
         let known = last.after(wait);
         let before: Vec<_> = std::iter::from_fn(|| self.troubles.due(known)).collect();
         for id in before {
             let acquiring = self.acquiring.get_mut(&id);
             if let Some(at) = acquiring.and_then(|it| it.unavailable_ends.as_mut()) {
-                *at = at.after(slept);
+                *at = at.after(forgiven);
                 self.troubles.insert(*at, id);
             }
         }
@@ -156,5 +158,65 @@ impl Operations {
             self.troubles.remove(at, id);
         }
         Some(acquiring)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::backend::Outcome;
+    use crate::base::clock::Clock;
+    use crate::driver::limits::Limits;
+    use crate::driver::op::Op;
+    use crate::held::home::{Home, Nowhere};
+
+    const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
+
+    /// After how many turns an acquisition ends whose store cannot be asked, with this pause before each turn.
+    fn turns_of_trouble(pause: Duration) -> usize {
+        let clock = Clock::manual();
+        let limits = Limits {
+            shutdown_grace: Duration::ZERO,
+            unavailable_wait: Wait::AtMost(UNAVAILABLE_WAIT),
+        };
+        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
+        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
+        let mut terms = Terms::of(LeaseId(1), "key", Duration::from_secs(10));
+        terms.wait = Wait::Forever;
+        let (reply, mut answer) = oneshot::channel();
+        let terms = Arc::new(terms);
+        operations.take(clock.now(), Op::Acquire { terms, reply });
+        let trouble = Outcome::Trouble {
+            id: LeaseId(1),
+            cause: Arc::from(Box::from("refused")),
+            soon: false,
+        };
+        operations.settle(clock.now(), trouble);
+        operations.tick(clock.now());
+        let ended = (1..100).find(|_| {
+            clock.advance(pause);
+            operations.tick(clock.now());
+            answer.try_recv().is_ok()
+        });
+        ended.expect("trouble that lasts ends an acquisition")
+    }
+
+    #[test]
+    fn trouble_ends_an_acquisition_after_its_time() {
+        assert_eq!(turns_of_trouble(HEARTBEAT), 8);
+    }
+
+    #[test]
+    fn trouble_ends_the_acquisition_of_a_slow_driver_too() {
+        assert_eq!(turns_of_trouble(Duration::from_millis(600)), 8);
+    }
+
+    #[test]
+    fn a_sleep_that_is_longer_than_the_time_for_trouble_does_not_end_an_acquisition() {
+        assert!(turns_of_trouble(3 * UNAVAILABLE_WAIT) > 1);
     }
 }

@@ -149,11 +149,11 @@ impl Routes {
             }
             self.doubt(now);
         }
-        if sent.hops >= MOST_HOPS {
+        if sent.route.hops >= MOST_HOPS {
             return None;
         }
-        sent.hops += 1;
-        sent.asking = redirect.asking;
+        sent.route.hops += 1;
+        sent.route.asking = redirect.asking;
         Some(to)
     }
 

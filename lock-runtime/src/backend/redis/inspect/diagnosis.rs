@@ -7,10 +7,11 @@ use redis::{FromRedisValue as _, Value};
 
 use super::scan::read_page;
 use super::{Server, mismatch};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::findings::{Facts, Lasting, findings};
 use crate::backend::redis::protocol::inspection::{Fact, Inspect};
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::reply::{Trouble, text};
+use crate::backend::redis::protocol::reply::text;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 

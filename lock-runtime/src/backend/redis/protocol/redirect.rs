@@ -42,6 +42,8 @@ impl fmt::Display for Redirect {
     }
 }
 
+impl std::error::Error for Redirect {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::claim::{Grant, Part, Stage};
 use super::coordinator::Coordinator;
 use crate::backend::Outcome;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, Part, Stage};
 use super::coordinator::Coordinator;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::clocks::Clocks;
 use super::coordinator::Coordinator;
-use crate::backend::redis::protocol::reply::Trouble;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
@@ -101,7 +101,7 @@ fn servers_that_do_not_answer_count_as_against_it() {
     for server in 2..5 {
         let trouble = Outcome::Trouble {
             id: ID,
-            cause: Trouble::said("down").cause(),
+            cause: Trouble::not_now("down").cause(),
             soon: false,
         };
         coordinator.settle(at(1), server, trouble);

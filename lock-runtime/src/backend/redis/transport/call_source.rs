@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
-use crate::backend::redis::protocol::reply::{Reply, Trouble};
-use crate::backend::redis::queue::Queue;
+use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 

@@ -7,8 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, Value};
 
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::IN_CLUSTER;
 use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::protocol::trouble::IN_CLUSTER;
 use crate::types::holder::THIS_PROCESS;
 
 /// Identifies one connection to the server.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::sentinel::{Master, Sentinels};
 use crate::backend::transport::endpoint::Route;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Link;
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::sentinel::Master;
 use crate::backend::redis::transport::call_source::CallSource;
 use crate::backend::redis::transport::replicas::Replicas;
