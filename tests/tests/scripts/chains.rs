@@ -95,7 +95,7 @@ impl By {
 }
 
 #[tokio::test]
-async fn those_who_stand_beside_each_other_are_handed_it_together() {
+async fn neighbours_in_the_queue_are_handed_it_together() {
     for by in [By::Release, By::Question, By::Try] {
         let server = RedisServer::start().await;
         let mut holder = holder(&server).await;
