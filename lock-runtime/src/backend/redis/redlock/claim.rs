@@ -73,8 +73,8 @@ pub(super) struct Grant {
     pub(super) ttl: Duration,
     /// Until when it is kept from others for those that have not answered.
     pub(super) kept: Moment,
-    /// Whether a renewal is on its way.
-    pub(super) asked: bool,
+    /// While a renewal is on its way: the fence that it brings the server to, or zero.
+    pub(super) asked: Option<u64>,
 }
 
 impl Grant {

@@ -136,8 +136,8 @@ impl Coordinator {
     fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
         let claim = self.claims.get_mut(&id);
         let grant = claim.and_then(|claim| claim.grant(server));
-        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
-            grant.asked = true;
+        if let Some(grant) = grant.filter(|it| it.fence < fence && it.asked.is_none()) {
+            grant.asked = Some(fence);
             self.orders.push((server, Order::Raise { id, fence }));
         }
     }

@@ -80,7 +80,7 @@ impl Coordinator {
                     since,
                     ttl,
                     kept: now,
-                    asked: false,
+                    asked: None,
                 };
                 self.granted(now, server, id, grant);
             }

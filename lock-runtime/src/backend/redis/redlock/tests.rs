@@ -224,3 +224,28 @@ fn a_majority_renews_and_the_rest_of_all_lose() {
         "{outcome:?}"
     );
 }
+
+#[test]
+fn a_server_has_the_fence_that_it_was_asked_to_have_and_no_later_one() {
+    let mut coordinator = asked();
+    for (server, fence) in [(0, 3), (1, 9), (2, 5)] {
+        grants(&mut coordinator, server, 0, fence);
+    }
+    assert_eq!(raised(&mut coordinator), [0, 2]);
+    // One is lost meanwhile, and another one brings a larger fence.
+    coordinator.settle(at(10), 1, Outcome::NotHeld { id: ID });
+    renews(&mut coordinator, 2, 10);
+    grants(&mut coordinator, 3, 20, 12);
+    renews(&mut coordinator, 2, 30);
+    assert!(coordinator.next_outcome().is_none(), "two have 12");
+    // That has been asked to have 9.
+    renews(&mut coordinator, 0, 30);
+    let outcome = coordinator.next_outcome();
+    assert!(outcome.is_none(), "two have 12: {outcome:?}");
+    renews(&mut coordinator, 0, 40);
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Granted { fence: 12, .. })),
+        "{outcome:?}"
+    );
+}
