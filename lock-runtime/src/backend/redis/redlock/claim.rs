@@ -149,6 +149,12 @@ impl Claim {
         self.count(|it| matches!(it, Part::Asked(_) | Part::Granted(_))) < self.majority()
     }
 
+    /// Whether so many have answered that they decide.
+    pub(super) fn has_heard_majority(&self) -> bool {
+        let heard = |it: &Part| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed);
+        self.count(heard) >= self.majority()
+    }
+
     /// How many servers have said that it is not ours.
     pub(super) fn denied(&self) -> usize {
         self.count(|it| matches!(it, Part::Waiting(_) | Part::Lost | Part::Failed))

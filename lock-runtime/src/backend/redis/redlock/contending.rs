@@ -26,11 +26,9 @@ impl Coordinator {
         if claim.valid(now).count() >= majority {
             return self.number(now, id);
         }
-        let reached =
-            claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
         let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
         let short = claim.is_short();
-        if short && reached >= majority {
+        if short && claim.has_heard_majority() {
             let (holder, named) = claim.holder();
             if is_try && named >= majority {
                 return self.busy(id);

@@ -8,7 +8,7 @@ use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::types::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(1);
 const TTL: Duration = Duration::from_secs(10);
@@ -248,4 +248,30 @@ fn a_server_has_the_fence_that_it_was_asked_to_have_and_no_later_one() {
         matches!(outcome, Some(Outcome::Granted { fence: 12, .. })),
         "{outcome:?}"
     );
+}
+
+#[test]
+fn a_try_that_too_few_answer_finds_the_lock_not_held() {
+    let mut coordinator = Coordinator::new(Clocks::new(5, 0));
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(ID, "k", TTL)
+    };
+    coordinator.submit(at(0), Request::Acquire(terms.into()));
+    coordinator.orders();
+    let mut answer_by = 1;
+    while let Some(due) = {
+        for server in 0..2 {
+            granted_after(&mut coordinator, server, answer_by);
+        }
+        coordinator.next_wakeup()
+    } {
+        answer_by = due.since(at(0)).as_millis() as u64 + 1;
+        if answer_by > 2_000 {
+            break;
+        }
+        coordinator.tick(at(answer_by));
+        let outcome = coordinator.next_outcome();
+        assert!(outcome.is_none(), "after {answer_by} ms: {outcome:?}");
+    }
 }
