@@ -187,8 +187,7 @@ impl Claim {
         if ours >= self.majority() {
             return Some(Ok(true));
         }
-        let may_be_ours = ours + open >= self.majority();
-        if ours + others >= self.majority() && !may_be_ours {
+        if others >= self.minority() {
             return Some(Ok(false));
         }
         if open > 0 {

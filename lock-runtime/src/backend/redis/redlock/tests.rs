@@ -275,3 +275,24 @@ fn a_try_that_too_few_answer_finds_the_lock_not_held() {
         assert!(outcome.is_none(), "after {answer_by} ms: {outcome:?}");
     }
 }
+
+#[test]
+fn whether_it_was_ours_is_unknown_where_those_that_had_it_do_not_say() {
+    let mut coordinator = asked();
+    for server in 0..5 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    assert!(coordinator.next_outcome().is_some());
+    coordinator.submit(at(100), Request::Release(ID));
+    let silent = || Err(Trouble::said("down").cause());
+    let answers = [Ok(true), Ok(true), Ok(false), silent(), silent()];
+    for (server, result) in answers.into_iter().enumerate() {
+        assert!(coordinator.next_outcome().is_none());
+        coordinator.settle(at(110), server, Outcome::Released { id: ID, result });
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Released { result: Err(_), .. })),
+        "{outcome:?}"
+    );
+}
