@@ -14,6 +14,12 @@ impl Queue {
     /// The answer to a call.
     pub(crate) fn replied(&mut self, now: Moment, sent: Sent, result: Result<Reply, Trouble>) {
         let Sent { call, at, by, .. } = sent;
+        if let Call::Release { ticket, .. } = &call
+            && let Err(Trouble::Unknown(_) | Trouble::NotRun) = result
+            && self.has_yet_to_give_way(now, at, ticket)
+        {
+            return self.send(at, call);
+        }
         match call {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),

@@ -1,5 +1,7 @@
 //! Promise: a majority of all servers decides, whatever the others say.
 
+mod parts;
+
 use std::time::Duration;
 
 use super::clocks::Clocks;
