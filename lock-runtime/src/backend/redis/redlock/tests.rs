@@ -286,7 +286,7 @@ fn whether_it_was_ours_is_unknown_where_those_that_had_it_do_not_say() {
     }
     assert!(coordinator.next_outcome().is_some());
     coordinator.submit(at(100), Request::Release(ID));
-    let silent = || Err(Trouble::said("down").cause());
+    let silent = || Err(Trouble::not_now("down").cause());
     let answers = [Ok(true), Ok(true), Ok(false), silent(), silent()];
     for (server, result) in answers.into_iter().enumerate() {
         assert!(coordinator.next_outcome().is_none());
