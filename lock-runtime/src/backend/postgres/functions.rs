@@ -178,7 +178,7 @@ impl Functions {
             KindCode(terms.kind).to_string().into(),
             ttl(ticket).into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             (!terms.wait.is_try()).into(),
             position.map(signed).into(),
             self.longest.into(),
@@ -261,7 +261,7 @@ impl Functions {
             whos.into(),
             ttls.into(),
             server.session.token().into(),
-            has_bell(server).into(),
+            server.listens.into(),
             self.longest.into(),
             self.durable.into(),
         ];
@@ -292,11 +292,6 @@ impl Functions {
             Inspect::Look(statement) => (statement, Vec::new()),
         }
     }
-}
-
-/// Whether the session can be notified, and counts as gone when nobody holds its bell.
-fn has_bell(server: &Server) -> bool {
-    server.listens && !server.is_pooled
 }
 
 fn ttl(ticket: &Ticket) -> i64 {

@@ -130,11 +130,13 @@ impl Dialer {
         let schema = &self.schema.quoted();
         let facts = prepare::look(&mut wire, process, schema).await?;
         install::ensure(&mut wire, &self.schema, self.install, facts.schema).await?;
-        let session = if facts.is_pooled {
-            session
-        } else {
+        // With `wake=listen` a pooler keeps the connection for this client.
+        let is_kept = !facts.is_pooled || self.wake == Some(Wake::Listen);
+        let session = if is_kept {
             prepare::set(&mut wire).await?;
             prepare::take_bell(&mut wire, schema, session, timeout).await?
+        } else {
+            session
         };
         let server = Server::new(session, facts.version, facts.is_pooled, self.wake);
         Ok(Opened { wire, server })
