@@ -118,7 +118,7 @@ fn encrypted(url: &mut Url) -> Result<bool, LockError> {
         #[cfg(not(feature = "tls"))]
         Some("require" | "verify-ca" | "verify-full") => invalid(without("tls")),
         Some(mode @ ("allow" | "prefer")) => invalid(format!(
-            "with `{mode}`, whoever sits in between decides whether anything is encrypted: write `verify-full`, or \
+            "with `{mode}`, an attacker between client and server can turn the encryption off: write `verify-full`, or \
              `disable`"
         )),
         Some(_) => {
@@ -154,14 +154,12 @@ fn one_of<T: Copy>(
     let Some(text) = url.take(name)? else {
         return Ok(None);
     };
-    match values.iter().find(|(value, _)| *value == text) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => {
-            let [(one, _), (other, _)] = values;
-            let reason = format_args!("it can only be `{one}` or `{other}`");
-            Err(LockError::invalid(name, reason))
-        }
+    if let Some((_, value)) = values.iter().find(|(value, _)| *value == text) {
+        return Ok(Some(*value));
     }
+    let [(one, _), (other, _)] = values;
+    let reason = format_args!("it can only be `{one}` or `{other}`");
+    Err(LockError::invalid(name, reason))
 }
 
 /// Names the servers and never the password.

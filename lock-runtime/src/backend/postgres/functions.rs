@@ -22,15 +22,18 @@ pub(super) const PAGE: usize = 500;
 /// The statements that call the functions of one schema for the locks of one prefix.
 #[derive(Debug)]
 pub(super) struct Functions {
+    /// The schema, quoted.
+    schema: Box<str>,
     prefix: Box<str>,
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
     /// Whether grants wait for the disk.
-    durable: bool,
+    pub(super) durable: bool,
     acquire: Arc<Statement>,
     ask: Arc<Statement>,
     release: Arc<Statement>,
     renew: Arc<Statement>,
+    held: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -49,6 +52,7 @@ impl Functions {
             Arc::new(Statement::prepared(name, text, types))
         };
         Self {
+            schema: schema.into(),
             prefix: prefix.into(),
             longest,
             durable,
@@ -61,6 +65,7 @@ impl Functions {
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
             release: function("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
             renew: function("renew", &[TextArray, UuidArray, Int4Array, Bool]),
+            held: function("held", &[TextArray, UuidArray]),
             many: function(
                 "many",
                 &[
@@ -74,6 +79,16 @@ impl Functions {
             sweep: function("sweep", &[Text, Int4]),
             quarantined: function("quarantined", &[Int4]),
         }
+    }
+
+    /// The name of the schema, as statements write it.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether grants wait for the disk.
+    pub(super) fn are_durable(&self) -> bool {
+        self.durable
     }
 
     /// Whether a server may have to grant nothing for a while.
@@ -95,6 +110,13 @@ impl Functions {
     /// For how long nothing is granted.
     pub(super) fn quarantined(&self) -> (Arc<Statement>, Vec<Arg>) {
         (Arc::clone(&self.quarantined), vec![self.longest.into()])
+    }
+
+    /// Whether these locks are still held.
+    pub(super) fn held(&self, tickets: &[Ticket]) -> (Arc<Statement>, Vec<Arg>) {
+        let names: Vec<_> = tickets.iter().map(|it| self.name(&it.terms.key)).collect();
+        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
+        (Arc::clone(&self.held), vec![names.into(), tokens.into()])
     }
 
     /// Deletes what nobody has used for long among the names behind this one.

@@ -21,13 +21,14 @@ impl Postgres {
             functions: Arc::clone(&self.functions),
             clock: self.clock.clone(),
         };
+        let is_pooled = self.connections[connection].is_pooled();
         let queries = &mut self.queries;
         match query {
             Query::Status(key, reply) => queries.begin(reply, inspector.status(key)),
             Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
-            Query::Diagnose(reply) => queries.begin(reply, inspector.diagnose()),
+            Query::Diagnose(reply) => queries.begin(reply, inspector.diagnose(is_pooled)),
             Query::Health(reply) => queries.probe(connection, reply, inspector.echo()),
         }
     }

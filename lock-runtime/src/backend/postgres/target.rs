@@ -29,6 +29,10 @@ impl Target for Address {
         names_if(self.encrypted, &self.hosts)
     }
 
+    fn has_replicas(&self) -> bool {
+        true
+    }
+
     fn quarantine(&self) -> Quarantine {
         Quarantine::IfSet
     }

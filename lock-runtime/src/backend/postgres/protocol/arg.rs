@@ -1,4 +1,4 @@
-//! The arguments of a call, as PostgreSQL reads them from text.
+//! The arguments of a call, as a server reads them from text.
 
 use std::fmt::{self, Write as _};
 

@@ -29,6 +29,8 @@ pub(crate) struct Dialer {
     schema: Arc<Schema>,
     install: Install,
     wake: Option<Wake>,
+    /// How many standbys have to have what counts.
+    replicas: usize,
     pub(super) connect_timeout: Duration,
 }
 
@@ -55,6 +57,7 @@ impl Dialer {
             schema: Arc::new(schema),
             install: address.install,
             wake: address.wake,
+            replicas: setup.replicas,
             connect_timeout: setup.connect_timeout,
         }
     }
@@ -129,16 +132,16 @@ impl Dialer {
         let process = login.run(&mut wire).await?;
         let schema = &self.schema.quoted();
         let facts = prepare::look(&mut wire, process, schema).await?;
+        facts.standbys.demand(self.replicas)?;
         install::ensure(&mut wire, &self.schema, self.install, facts.schema).await?;
-        // With `wake=listen` a pooler keeps the connection for this client.
-        let is_kept = !facts.is_pooled || self.wake == Some(Wake::Listen);
-        let session = if is_kept {
+        let mut server = Server::new(session, facts.version, facts.is_pooled, self.wake);
+        if !server.is_pooled {
             prepare::set(&mut wire).await?;
-            prepare::take_bell(&mut wire, schema, session, timeout).await?
-        } else {
-            session
-        };
-        let server = Server::new(session, facts.version, facts.is_pooled, self.wake);
+        }
+        // Nobody is notified whose bell is free.
+        if !server.is_pooled || server.listens {
+            server.session = prepare::take_bell(&mut wire, schema, session, timeout).await?;
+        }
         Ok(Opened { wire, server })
     }
 }

@@ -25,7 +25,7 @@ pub(super) async fn ensure(
         return Ok(());
     };
     if install == Install::Never {
-        return Err(by_hand(&lack, "`install=never` forbids to change that"));
+        return Err(by_hand(&lack, "`install=never` forbids a change"));
     }
     run(wire, BEGIN).await?;
     // Another manager may be faster.
@@ -39,7 +39,7 @@ pub(super) async fn ensure(
     match try_run(wire, &script).await? {
         Err(error) if error.is_forbidden() => Err(by_hand(
             &lack,
-            &format!("the user may not change that: {error}"),
+            &format!("the user may not change it ({error})"),
         )),
         result => Ok(result?),
     }
@@ -61,7 +61,7 @@ fn lack(schema: &Schema, found: Result<i32, ServerError>) -> Result<Option<Strin
 }
 
 fn by_hand(lack: &str, why: &str) -> Trouble {
-    let what = "have somebody run what `lockctl sql` prints, who may create schemas";
+    let what = "an administrator must run what `lockctl sql` prints";
     Trouble::invalid("schema", format!("{lack}, and {why}: {what}"))
 }
 

@@ -68,7 +68,7 @@ impl Login<'_> {
                 if !self.is_private {
                     return Err(Trouble::never(
                         "the server asks for the password over a connection that is not encrypted: encrypt it with \
-                         `sslmode=verify-full`, or have the server store and ask for SCRAM-SHA-256",
+                         `sslmode=verify-full`, or let the server's `pg_hba.conf` ask for `scram-sha-256`",
                     ));
                 }
                 let password = self.password()?;
@@ -76,7 +76,7 @@ impl Login<'_> {
             }
             Message::AuthenticationMd5Password(_) => {
                 return Err(Trouble::never(
-                    "the server asks for an MD5 hash of the password, which whoever sees it can use: set \
+                    "the server asks for an MD5 hash of the password, which lets an eavesdropper log in: set \
                      `password_encryption = 'scram-sha-256'` on the server and set the password again",
                 ));
             }

@@ -7,5 +7,8 @@ mod login;
 mod open;
 mod prepare;
 pub(crate) mod server;
+mod standbys;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trouble;
 mod wire;

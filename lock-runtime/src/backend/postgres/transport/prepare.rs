@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::standbys::Standbys;
 use super::trouble::Trouble;
 use super::wire::Wire;
 use crate::backend::postgres::protocol::answer::Answer;
@@ -27,7 +28,7 @@ const WHO: &str = "SELECT pg_catalog.version()";
 
 const FACTS: &str = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), \
      s('transaction_read_only'), s('server_version_num'), s('server_encoding'), \
-     s('default_transaction_isolation'), s('client_min_messages')";
+     s('default_transaction_isolation'), s('client_min_messages'), s('synchronous_standby_names'), s('synchronous_commit')";
 
 /// Nothing may hide that the wait for a standby was cancelled.
 const SETTINGS: &str = "SELECT s('default_transaction_isolation', 'read committed', false), \
@@ -47,6 +48,7 @@ const TAKE_BELL: &str = "SELECT pg_catalog.pg_try_advisory_lock(SCHEMA.bell($1))
 pub(super) struct Facts {
     pub(super) version: u32,
     pub(super) is_pooled: bool,
+    pub(super) standbys: Standbys,
     /// The version of the schema, or why it is not known.
     pub(super) schema: Result<i32, ServerError>,
 }
@@ -68,6 +70,10 @@ pub(super) async fn look(
     Ok(Facts {
         version,
         is_pooled,
+        standbys: Standbys::read(
+            facts.text(7).unwrap_or_default(),
+            facts.text(8).unwrap_or_default(),
+        ),
         schema: version_of(schema),
     })
 }
