@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::LockManager;
+use lock_runtime::{LockGuard, LockManager};
 use tests::{
     LONG, PostgresServer, Proxy, SCHEMA, TIME_LIMIT, Verdict, eventually, poll_once, queued,
     release, settled, take, take_turn, within,
@@ -63,14 +63,20 @@ impl Scene {
         let guard = take(&self.ours, "key", LONG).await;
         let next = self.theirs.lock("key").ttl(LONG).wait_forever();
         let next = queued(&self.theirs, next).await;
-        release(guard).await;
+        self.give(guard).await;
         let guard = within(TIME_LIMIT, next).await.unwrap();
         let mut next = self.ours.lock("key").ttl(LONG).wait_forever().acquire();
         assert!(poll_once(&mut next).await.is_pending());
         sleep(Duration::from_millis(20)).await;
         release(guard).await;
-        release(within(TIME_LIMIT, next).await.unwrap()).await;
+        self.give(within(TIME_LIMIT, next).await.unwrap()).await;
         self.leaves_nothing().await;
+    }
+
+    /// Releases a lock. If the first answer is lost, the second one says that it is not ours any more.
+    async fn give(&self, guard: LockGuard) {
+        assert!(guard.is_held());
+        within(TIME_LIMIT, guard.release_confirmed()).await.unwrap();
     }
 
     /// The same while the connection breaks once, at the message of this number in one way.

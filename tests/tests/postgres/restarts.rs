@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PostgresServer, TIME_LIMIT, Worker, release, settled, take, timed, within};
+use tests::{
+    LONG, PostgresServer, SCHEMA, TIME_LIMIT, Worker, eventually, release, take, timed, within,
+};
 use tokio::time::sleep;
 
 use crate::{are_served_in_order, manager, server, waiter};
@@ -32,11 +34,12 @@ async fn positions_survive(strike: impl AsyncFnOnce(&mut PostgresServer)) {
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;
-    for locks in [&ours, &theirs, &others] {
-        settled(locks).await;
-    }
-    let traces = async || server.traces(tests::SCHEMA).await.is_empty();
-    tests::eventually(TIME_LIMIT, traces).await;
+    // A crash may forget that other locks were released right before: their leases end later.
+    let nothing = async || {
+        let traces = server.traces(SCHEMA).await;
+        !traces.iter().any(|it| it.ends_with("{key}"))
+    };
+    eventually(TIME_LIMIT, nothing).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{Fate, LONG, PostgresPair, TIME_LIMIT, connect, release, take, timed, within};
+use tests::{
+    Fate, LONG, PostgresPair, TIME_LIMIT, connect, eventually, release, take, timed, within,
+};
 
 use crate::{are_served_in_order, manager, waiter};
 
@@ -13,15 +15,23 @@ const TEST: &str = "tests/postgres";
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// A lock is granted that the standby does not hear of before it takes over.
-async fn promoted_without_the_last_grant(pair: &mut PostgresPair, locks: &LockManager) -> Held {
-    release(take(locks, "before", LONGEST).await).await;
+async fn promoted_without_the_last_grant(
+    pair: &mut PostgresPair,
+    locks: &LockManager,
+    ttl: Duration,
+) -> Held {
+    release(take(locks, "before", ttl).await).await;
     let standby = 1 - pair.place();
     let primary = pair.addresses()[pair.place()];
     let direct =
         connect(LockConfig::new(format!("postgres://postgres@{primary}/postgres")).unwrap());
     let direct = direct.await;
     pair.server_mut(standby).stop();
-    let guard = take(&direct, "key", LONGEST).await;
+    // Else the standby would still find what its connection has delivered meanwhile.
+    let connected = "SELECT pg_terminate_backend(pid) FROM pg_stat_replication";
+    let is_alone = async || pair.primary().cmd(connected).await.is_empty();
+    eventually(TIME_LIMIT, is_alone).await;
+    let guard = take(&direct, "key", ttl).await;
     pair.server_mut(1 - standby).kill().await;
     pair.server_mut(standby).resume();
     pair.fail_over(Fate::Killed).await;
@@ -47,7 +57,7 @@ async fn a_quarantine_keeps_a_promoted_standby_from_a_second_grant() {
     };
     let config = config();
     let locks = connect(config.clone()).await;
-    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks).await;
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONGEST).await;
     let others = connect(config).await;
     let tried = others.lock("key").try_once().acquire();
     match within(TIME_LIMIT, tried).await {
@@ -73,8 +83,8 @@ async fn without_a_quarantine_a_promoted_standby_grants_what_it_has_not_heard_of
         return;
     };
     let locks = manager(&pair.url()).await;
-    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks).await;
-    let next = locks.lock("key").ttl(LONGEST).wait(TIME_LIMIT).acquire();
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONG).await;
+    let next = locks.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire();
     let next = within(TIME_LIMIT, next).await.unwrap();
     assert!(guard.is_held() && next.is_held());
     // The resource that checks fences sees a difference all the same.

@@ -10,7 +10,7 @@ use super::protocol::answer::Answer;
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
 use super::protocol::statement::Statement;
-use super::replies::Replies;
+use super::replies::{Replies, truths};
 use super::steps::Queue;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
@@ -19,12 +19,15 @@ use super::upkeep::{self, Upkeep};
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
 
 /// A connection without waiters listens for so long: others need not be notified for it.
 const LISTEN_FOR: Duration = Duration::from_secs(10);
+/// How often the locks that are held for longer are looked at.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How long the server may take for a call that is about no claim.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -39,6 +42,8 @@ pub(super) struct Connection {
     listening: Listening,
     /// Whether the next calls go one by one.
     apart: bool,
+    /// When to look next whether locks were taken by force.
+    check_at: Moment,
     /// Only one connection of the pool has it.
     upkeep: Option<Upkeep>,
 }
@@ -51,6 +56,8 @@ pub(super) enum Task {
     Listen,
     Unlisten,
     Sweep,
+    /// Whether locks are still held.
+    Check(Vec<Token>),
 }
 
 /// Whether notifications arrive.
@@ -64,7 +71,12 @@ enum Listening {
 }
 
 impl Connection {
-    pub(super) fn new(link: Link<Task>, functions: Arc<Functions>, upkeep: Option<Upkeep>) -> Self {
+    pub(super) fn new(
+        link: Link<Task>,
+        functions: Arc<Functions>,
+        upkeep: Option<Upkeep>,
+        now: Moment,
+    ) -> Self {
         // A notification counts once a renewal has waited for the disk.
         let rules = Rules {
             pushes_are_hints: true,
@@ -78,6 +90,7 @@ impl Connection {
             failed: None,
             listening: Listening::No,
             apart: false,
+            check_at: now.after(CHECK_EVERY),
             upkeep,
         }
     }
@@ -112,6 +125,7 @@ impl Connection {
             self.queue.next_wakeup(),
             listening,
             upkeep.map(|it| it.due),
+            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
         ];
         all.into_iter().flatten().min()
     }
@@ -196,6 +210,12 @@ impl Connection {
                     upkeep.go_on(rows.first().and_then(|row| row.text(0)));
                 }
             }
+            Task::Check(tokens) => {
+                let held = answer.result.map(|rows| truths(&rows)).unwrap_or_default();
+                for (token, _) in tokens.into_iter().zip(held).filter(|(_, held)| !held) {
+                    self.queue.heard(now, Message::Revoked(token));
+                }
+            }
             Task::Listen | Task::Unlisten => {}
         }
     }
@@ -218,6 +238,7 @@ impl Connection {
         let Some(server) = up else {
             return false;
         };
+        any |= self.check(now);
         if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
             let sweep = self.functions.sweep(after, upkeep::MOST);
             self.send(now, sweep, Task::Sweep);
@@ -261,6 +282,23 @@ impl Connection {
                 is_over
             }
         }
+    }
+
+    /// Asks now and then whether the locks that are held for longer were taken by force: a
+    /// notification would find a listener only where every holder listens.
+    fn check(&mut self, now: Moment) -> bool {
+        if now < self.check_at || self.queue.is_empty() {
+            return false;
+        }
+        let last = self.check_at;
+        self.check_at = now.after(CHECK_EVERY);
+        let held = self.queue.held_since(last);
+        if held.is_empty() {
+            return false;
+        }
+        let tokens = held.iter().map(|it| it.token).collect();
+        self.send(now, self.functions.held(&held), Task::Check(tokens));
+        true
     }
 
     fn once(&mut self, now: Moment, text: String, task: Task) {

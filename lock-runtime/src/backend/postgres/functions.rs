@@ -28,11 +28,12 @@ pub(super) struct Functions {
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
     /// Whether grants wait for the disk.
-    durable: bool,
+    pub(super) durable: bool,
     acquire: Arc<Statement>,
     ask: Arc<Statement>,
     release: Arc<Statement>,
     renew: Arc<Statement>,
+    held: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -64,6 +65,7 @@ impl Functions {
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
             release: function("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
             renew: function("renew", &[TextArray, UuidArray, Int4Array, Bool]),
+            held: function("held", &[TextArray, UuidArray]),
             many: function(
                 "many",
                 &[
@@ -108,6 +110,13 @@ impl Functions {
     /// For how long nothing is granted.
     pub(super) fn quarantined(&self) -> (Arc<Statement>, Vec<Arg>) {
         (Arc::clone(&self.quarantined), vec![self.longest.into()])
+    }
+
+    /// Whether these locks are still held.
+    pub(super) fn held(&self, tickets: &[Ticket]) -> (Arc<Statement>, Vec<Arg>) {
+        let names: Vec<_> = tickets.iter().map(|it| self.name(&it.terms.key)).collect();
+        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
+        (Arc::clone(&self.held), vec![names.into(), tokens.into()])
     }
 
     /// Deletes what nobody has used for long among the names behind this one.

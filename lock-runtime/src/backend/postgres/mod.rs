@@ -104,7 +104,7 @@ impl Postgres {
         let connection = |(number, session)| {
             let link = Link::new(number, dialer.clone(), session, now);
             let upkeep = (number == 0).then(|| Upkeep::new(now));
-            Connection::new(link, Arc::clone(&functions), upkeep)
+            Connection::new(link, Arc::clone(&functions), upkeep, now)
         };
         Self {
             connections: sessions.into_iter().enumerate().map(connection).collect(),

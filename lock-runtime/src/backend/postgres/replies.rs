@@ -64,10 +64,10 @@ impl Replies {
         }
         let row = rows.pop().ok_or_else(mismatch)?;
         match call {
-            Call::Acquire { .. } => self.acquired(&row, 0),
+            Call::Acquire { .. } => self.acquired(&row),
             Call::Ask(tickets) => self.asked(&row, tickets.len()),
             Call::Renew(_) | Call::Raise { .. } | Call::Shorten { .. } => {
-                let ours = list(&row, 0).and_then(|it| is_true(it.first()?));
+                let ours = truths(&[row]).into_iter().next();
                 ours.map(Reply::Ours).ok_or_else(mismatch)
             }
             _ => row.truth(0).map(Reply::Ours).ok_or_else(mismatch),
@@ -75,11 +75,9 @@ impl Replies {
     }
 
     fn renewed(&mut self, all: Vec<Sent>, rows: &[Row]) {
-        let ours = rows.first().and_then(|row| list(row, 0));
-        let mut ours = ours.unwrap_or_default().into_iter();
+        let mut ours = truths(rows).into_iter();
         for sent in all {
-            let ours = ours.next().and_then(is_true);
-            let reply = ours.map(Reply::Ours).ok_or_else(mismatch);
+            let reply = ours.next().map(Reply::Ours).ok_or_else(mismatch);
             self.all.push((sent, reply));
         }
     }
@@ -88,37 +86,37 @@ impl Replies {
     fn many(&mut self, all: Vec<Sent>, rows: &[Row]) {
         let mut replies: Vec<_> = all.iter().map(|_| Err(mismatch())).collect();
         for row in rows {
-            let call = row.number::<usize>(0).and_then(|it| it.checked_sub(1));
+            let call = row.number::<usize>(8).and_then(|it| it.checked_sub(1));
             if let Some(reply) = call.and_then(|it| replies.get_mut(it)) {
-                *reply = match row.text(1) {
+                *reply = match row.text(0) {
                     Some("ours") => Ok(Reply::Ours(true)),
                     Some("not ours") => Ok(Reply::Ours(false)),
-                    _ => self.acquired(row, 1),
+                    _ => self.acquired(row),
                 };
             }
         }
         self.all = all.into_iter().zip(replies).collect();
     }
 
-    /// Reads a `reply`, which begins at a column.
-    fn acquired(&mut self, row: &Row, first: usize) -> Result<Reply, Trouble> {
-        let ahead = || ahead(row, first + 3).ok_or_else(mismatch);
-        match row.text(first) {
+    /// Reads a `reply`.
+    fn acquired(&mut self, row: &Row) -> Result<Reply, Trouble> {
+        let ahead = || ahead(row, 3).ok_or_else(mismatch);
+        match row.text(0) {
             Some("granted") => {
-                let fence = row.number(first + 1).ok_or_else(mismatch)?;
+                let fence = row.number(1).ok_or_else(mismatch)?;
                 Ok(Reply::Granted { fence })
             }
             Some("waiting") => Ok(Reply::Waiting {
-                position: row.number(first + 2).ok_or_else(mismatch)?,
+                position: row.number(2).ok_or_else(mismatch)?,
                 ahead: ahead()?,
             }),
             Some("busy") => Ok(Reply::Busy { ahead: ahead()? }),
-            Some("differs") => match row.text(first + 7).and_then(kind::parse) {
+            Some("differs") => match row.text(7).and_then(kind::parse) {
                 Some(Kind::Permits(permits)) => Ok(Reply::Differs { permits }),
                 _ => Err(mismatch()),
             },
             Some("gone") => Ok(Reply::Gone),
-            Some("quarantined") => Err(self.quarantined(row, first + 3)),
+            Some("quarantined") => Err(self.quarantined(row, 3)),
             _ => Err(mismatch()),
         }
     }
@@ -188,6 +186,13 @@ fn ahead(row: &Row, first: usize) -> Option<Ahead> {
     })
 }
 
+/// The array of truth values in the only row.
+pub(super) fn truths(rows: &[Row]) -> Vec<bool> {
+    let items = rows.first().and_then(|row| list(row, 0));
+    let items = items.unwrap_or_default().into_iter();
+    items.map(|it| it == "t").collect()
+}
+
 /// The items of an array of truth values or numbers, in which there are no quotes.
 fn list(row: &Row, column: usize) -> Option<Vec<&str>> {
     let items = row.text(column)?.strip_prefix('{')?.strip_suffix('}')?;
@@ -197,12 +202,4 @@ fn list(row: &Row, column: usize) -> Option<Vec<&str>> {
 fn numbers<N: FromStr>(row: &Row, column: usize) -> Option<Vec<N>> {
     let items = list(row, column)?.into_iter();
     items.map(|it| it.parse().ok()).collect()
-}
-
-fn is_true(text: impl AsRef<str>) -> Option<bool> {
-    match text.as_ref() {
-        "t" => Some(true),
-        "f" => Some(false),
-        _ => None,
-    }
 }

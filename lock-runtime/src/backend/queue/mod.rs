@@ -118,6 +118,20 @@ impl<S: Step> Queue<S> {
         !self.waiters.is_empty()
     }
 
+    /// The locks that were granted before this moment and are still held.
+    pub(crate) fn held_since(&self, before: Moment) -> Vec<Ticket> {
+        let held =
+            |claim: &Claim| matches!(claim.stage, Stage::Held { granted, .. } if granted <= before);
+        let ids = self.claims.ids(held).into_iter();
+        let claims = ids.filter_map(|id| self.claims.get(&id));
+        claims.map(|claim| claim.ticket.clone()).collect()
+    }
+
+    /// Whether there is anything to do or to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.claims.len() == 0
+    }
+
     /// Asks for the positions of all waiters at once.
     pub(crate) fn ask_waiters(&mut self, now: Moment) {
         self.waiters.ask_all(now, |_| true);

@@ -31,6 +31,8 @@ impl Inspector {
             }
         }
         keys.retain(|key| pattern.matches(key));
+        // The full names have another order.
+        keys.sort_unstable();
         Ok(keys)
     }
 

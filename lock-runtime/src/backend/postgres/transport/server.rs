@@ -12,7 +12,7 @@ pub(crate) struct Server {
     pub(crate) version: u32,
     /// Whether a pooler stands in between, so that each call may go over another connection.
     pub(crate) is_pooled: bool,
-    /// Whether notifications arrive.
+    /// Whether notifications arrive, and the session counts as gone when nobody holds its bell.
     pub(crate) listens: bool,
 }
 
