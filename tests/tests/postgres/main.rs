@@ -11,6 +11,7 @@ mod clients;
 mod connections;
 mod cut;
 mod locked_tables;
+mod logins;
 mod pooler;
 mod refused;
 mod restarts;
