@@ -95,6 +95,7 @@
 #![cfg_attr(
     not(all(
         feature = "etcd",
+        feature = "postgres",
         feature = "redis",
         feature = "tls",
         feature = "zookeeper"

@@ -172,7 +172,7 @@ impl<S: Step> Queue<S> {
             return Company::Unsaid;
         };
         let terms = &claim.ticket.terms;
-        let never = terms.wait.is_try() || claim.is_part || self.waiters.are_polled();
+        let never = terms.wait.is_try() || claim.is_part || self.waiters.polled;
         if terms.kind != Kind::Exclusive || never {
             return Company::Unsaid;
         }
