@@ -78,7 +78,7 @@ postgres: ## Fetches a PostgreSQL server and PgBouncer for the tests, where Debi
 
 # $(call fetched,PACKAGE): unpacks a package below target/postgres, and libraries that it needs and the machine lacks.
 missing = apt-get install -qq --print-uris --no-install-recommends $(1) 2>/dev/null | sed 's/^[^ ]* \([^_]*\)_.*/\1/' | \
-    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(llvm|clang|.*-perl$$)'
+    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(c6|c-.*|llvm.*|clang.*|.*perl.*)$$'
 define fetched
 { command -v apt-get && command -v dpkg && mkdir -p target/postgres && \
     { names=$$($(call missing,$(1))) || { $(ROOT) apt-get update -q && names=$$($(call missing,$(1))); }; } && \
@@ -96,7 +96,9 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation < lib.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < queue | sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs < mod.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
@@ -111,6 +113,7 @@ features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --features tls $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features zookeeper,tls $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features postgres $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -199,10 +202,12 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
+# Ten minutes at most.
+MODEL = -q -p tests --bin model $(if $(filter postgres,$(STORE)),--features stores)
 .PHONY: model
-model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
-	cargo build -q -p tests --bin model
-	$(call limited,600) cargo run -q -p tests --bin model -- $(SEED)
+model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO, STORE=postgres)
+	cargo build $(MODEL)
+	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)

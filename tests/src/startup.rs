@@ -6,7 +6,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::{PATIENCE, fixtures::within, net::runtime};
+use crate::{TIME_LIMIT, fixtures::within, net::runtime};
 
 /// Waits until a line of the log contains one of these texts, in any case; the log if it ends before.
 ///
@@ -14,7 +14,7 @@ use crate::{PATIENCE, fixtures::within, net::runtime};
 pub(crate) async fn ready(log: ChildStdout, texts: &'static [&'static str]) -> Result<(), String> {
     let (ready, started) = oneshot::channel();
     runtime().spawn(follow(log, texts, ready));
-    let started = within(PATIENCE, started).await;
+    let started = within(TIME_LIMIT, started).await;
     started.expect("the log is followed to its end")
 }
 

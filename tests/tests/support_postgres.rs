@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
-use tests::{Authority, PATIENCE, PgBouncer, PostgresPeer, PostgresServer, within};
+use tests::{Authority, PgBouncer, PostgresPeer, PostgresServer, TIME_LIMIT, within};
 use tokio::time::timeout;
 
 const TEST: &str = "tests/support_postgres";
@@ -60,7 +60,7 @@ async fn a_stopped_server_answers_when_it_goes_on() {
             .is_err()
     );
     server.resume();
-    within(PATIENCE, asking).await;
+    within(TIME_LIMIT, asking).await;
     server.stop();
     server.kill().await;
     server.restart().await;

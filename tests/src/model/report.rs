@@ -20,7 +20,7 @@ pub struct Report {
     pub several: usize,
     /// How often somebody held a key beside somebody else, as readers and permits may.
     pub together: usize,
-    /// How many callers were told of a loss.
+    /// How many callers learnt of a loss.
     pub losses: usize,
     /// How many callers lost interest.
     pub cancelled: usize,
@@ -32,10 +32,10 @@ pub struct Report {
     pub stops: usize,
     /// How often the connections of a process were closed.
     pub cuts: usize,
-    /// How often a lock was taken away.
-    pub taken: usize,
-    /// What came of those to whom a lock was handed together with another one.
-    pub chains: Chains,
+    /// How often a lock was revoked.
+    pub revoked: usize,
+    /// What came of those to whom a lock was handed together with another one, if the store shows that.
+    pub chains: Option<Chains>,
     /// What must not be.
     pub violations: Vec<Violation>,
 }
@@ -84,6 +84,13 @@ impl Report {
     pub fn complaints(&self, operations: usize) -> Vec<String> {
         let violations = self.violations.iter().take(10);
         let mut complaints: Vec<_> = violations.map(ToString::to_string).collect();
+        let chains = self.chains.as_ref().map(|chains| {
+            [
+                ("chains", chains.formed, 2),
+                ("hand-overs in chains", chains.entered, 2),
+            ]
+        });
+        let chains = chains.into_iter().flatten();
         // So many in every thousand operations: half of what is usual at the most.
         for (what, count, least) in [
             ("operations", self.operations, 1000),
@@ -97,10 +104,11 @@ impl Report {
             ("kills", self.kills, 1),
             ("stops", self.stops, 1),
             ("cuts", self.cuts, 1),
-            ("locks taken away", self.taken, 1),
-            ("chains", self.chains.formed, 2),
-            ("hand-overs in chains", self.chains.entered, 2),
-        ] {
+            ("locks revoked", self.revoked, 1),
+        ]
+        .into_iter()
+        .chain(chains)
+        {
             if count < least * operations / 1000 {
                 complaints.push(format!("only {count} {what}: the run shows nothing"));
             }
@@ -109,7 +117,7 @@ impl Report {
     }
 
     /// The names of the numbers of a line.
-    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops  cuts taken chains longest passed again gone";
+    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops  cuts revoked chains longest followed again gone";
 }
 
 impl fmt::Display for Violation {
@@ -131,9 +139,11 @@ impl fmt::Display for Violation {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failed = |error| self.errors.get(error).copied().unwrap_or(0);
+        let none = Chains::default();
+        let chains = self.chains.as_ref().unwrap_or(&none);
         write!(
             f,
-            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>5} {:>6} {:>7} {:>6} {:>5} {:>4}",
+            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>7} {:>6} {:>7} {:>8} {:>5} {:>4}",
             self.operations,
             self.exclusive,
             self.read,
@@ -148,12 +158,12 @@ impl fmt::Display for Report {
             self.kills,
             self.stops,
             self.cuts,
-            self.taken,
-            self.chains.formed,
-            self.chains.longest,
-            self.chains.entered,
-            self.chains.started_over,
-            self.chains.gone(),
+            self.revoked,
+            chains.formed,
+            chains.longest,
+            chains.entered,
+            chains.started_over,
+            chains.gone(),
         )
     }
 }

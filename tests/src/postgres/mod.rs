@@ -24,7 +24,7 @@ pub use self::{
     shared::PostgresHome,
 };
 use self::{processes::Processes, programs::Programs};
-use crate::{PATIENCE, eventually, net::free_port, postgres_sql, within};
+use crate::{TIME_LIMIT, eventually, net::free_port, postgres_sql, within};
 
 /// The script that installs tables and functions in a schema.
 pub fn postgres_script(schema: &str) -> String {
@@ -121,7 +121,7 @@ impl PostgresServer {
 
     /// Ends the server with its connections, when its standbys have received everything.
     pub async fn shut_down(&mut self) {
-        let ended = within(PATIENCE, self.processes.shut_down()).await;
+        let ended = within(TIME_LIMIT, self.processes.shut_down()).await;
         assert!(ended.success(), "the server did not shut down: {ended}");
     }
 
@@ -150,7 +150,7 @@ impl PostgresServer {
     pub async fn is_copied_to(&self, standby: &Self) {
         let written = self.cmd("SELECT pg_current_wal_lsn()").await.remove(0);
         let seen = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
-        eventually(PATIENCE, async || standby.cmd(&seen).await == ["t"]).await;
+        eventually(TIME_LIMIT, async || standby.cmd(&seen).await == ["t"]).await;
     }
 
     /// Closes the connections of everybody else, as an administrator would; how many there were.
@@ -163,7 +163,7 @@ impl PostgresServer {
     /// Kills the process of one connection, whereupon the server ends all others and recovers.
     pub async fn kill_backend(&self, pid: u32) {
         self.processes.kill_child(pid);
-        eventually(PATIENCE, async || self.is_up().await).await;
+        eventually(TIME_LIMIT, async || self.is_up().await).await;
     }
 
     /// Whether the server answers.

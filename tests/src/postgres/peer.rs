@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{PATIENCE, within};
+use crate::{TIME_LIMIT, within};
 
 /// The protocol's version: 3.0.
 const VERSION: u32 = 3 << 16;
@@ -50,7 +50,7 @@ impl From<io::Error> for SqlError {
 impl PostgresPeer {
     /// Connects as the superuser, who needs no password.
     pub async fn connect(addr: SocketAddr) -> Self {
-        let connected = within(PATIENCE, Self::try_connect(addr, "postgres", "postgres")).await;
+        let connected = within(TIME_LIMIT, Self::try_connect(addr, "postgres", "postgres")).await;
         connected.unwrap_or_else(|error| panic!("cannot look at the server: {error}"))
     }
 
@@ -105,7 +105,7 @@ impl PostgresPeer {
     /// What the server answers, or that the connection broke.
     pub async fn try_rows(&mut self, sql: &str) -> Result<Rows, SqlError> {
         let query = [sql.as_bytes(), &[0]].concat();
-        within(PATIENCE, async {
+        within(TIME_LIMIT, async {
             self.stream.write_all(b"Q").await?;
             self.stream.write_all(&packet(&query)).await?;
             self.answer().await
@@ -118,7 +118,7 @@ impl PostgresPeer {
         let mut byte = [0];
         if self.notified.is_empty() && timeout(limit, self.stream.peek(&mut byte)).await.is_ok() {
             // Only notifications come without being asked for, unless the connection breaks.
-            let _ = within(PATIENCE, self.message()).await;
+            let _ = within(TIME_LIMIT, self.message()).await;
         }
         mem::take(&mut self.notified)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{PATIENCE, eventually, fixtures::LOOK_EVERY, process::Process};
+use crate::{TIME_LIMIT, eventually, fixtures::LOOK_EVERY, process::Process};
 
 /// How long a server may take to shut down before it is killed.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ impl Processes {
                 .iter()
                 .all(|it| matches!(state(*it), None | Some('Z')))
         };
-        eventually(PATIENCE, gone).await;
+        eventually(TIME_LIMIT, gone).await;
         remove_shared_memory(&self.data);
     }
 

@@ -40,7 +40,10 @@ static PGBOUNCER: LazyLock<Option<Vec<OsString>>> = LazyLock::new(|| {
 /// The programs of the machine; without them, a notice says that `test` is skipped.
 pub(super) fn find(test: &str) -> Option<&'static Programs> {
     if PROGRAMS.is_none() {
-        notice(test, "no binaries; `make setup` fetches them");
+        notice(
+            test,
+            "no binaries that its user may run; `make setup` fetches them",
+        );
     }
     PROGRAMS.as_ref()
 }
@@ -168,32 +171,30 @@ fn runnable(program: &Path) -> Option<Vec<OsString>> {
     })
 }
 
-/// Ways to become the user of the servers. A server that outlives us shuts down at once, and leaves no shared memory.
+/// The words by which a program becomes one of the servers' user, if it is not ours. A server that outlives us shuts down
+/// at once, and leaves no shared memory.
 fn users() -> Vec<Vec<OsString>> {
-    let setpriv = |options: &str| {
-        let words = format!("setpriv {options} --pdeathsig QUIT --");
+    let setpriv = |user: &str| {
+        let words = format!("setpriv {user} --pdeathsig QUIT --");
         words.split_whitespace().map(OsString::from).collect()
     };
     if is_root() {
         let nobody = format!("--reuid={NOBODY} --regid={NOBODY} --clear-groups");
-        // Nobody may not enter the folders of root, where `target` may be.
-        let anywhere = format!("{nobody} --inh-caps=+dac_override --ambient-caps=+dac_override");
-        vec![setpriv(&anywhere), setpriv(&nobody)]
+        vec![setpriv(&nobody)]
     } else {
-        vec![setpriv(""), vec!["env".into()]]
+        vec![setpriv(""), Vec::new()]
     }
 }
 
-/// The words that let a program find the libraries that were fetched with it.
+/// The words that let a program find the libraries that were fetched with it. They are needed also if there are none:
+/// it is `env` that finds out whether the user may run the program.
 fn libraries() -> Vec<OsString> {
     let folders = fs::read_dir(Path::new(FETCHED).join("usr/lib"));
     let folders = folders.into_iter().flatten().flatten();
     let folders = folders.map(|entry| entry.path()).filter(|it| it.is_dir());
-    let Ok(path) = env::join_paths(folders) else {
-        return Vec::new();
-    };
+    let path = env::join_paths(folders).unwrap_or_default();
     if path.is_empty() {
-        return Vec::new();
+        return vec!["env".into()];
     }
     let mut word = OsString::from("LD_LIBRARY_PATH=");
     word.push(path);

@@ -8,7 +8,7 @@ use super::{Servers, crew::Crew, history::monotonic};
 use crate::{Verdict, lua};
 
 /// How long the message is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIME_LIMIT: Duration = Duration::from_secs(1);
 
 /// A sort of message.
 #[derive(Clone, Debug)]
@@ -59,10 +59,12 @@ fn messages(servers: Servers) -> &'static [Message] {
     static SETNX: LazyLock<Vec<Message>> = LazyLock::new(setnx);
     static ZOOKEEPER: LazyLock<Vec<Message>> = LazyLock::new(zookeeper);
     static ETCD: LazyLock<Vec<Message>> = LazyLock::new(etcd);
+    static POSTGRES: LazyLock<Vec<Message>> = LazyLock::new(postgres);
     match servers {
         Servers::Setnx => &SETNX,
         Servers::ZooKeeper => &ZOOKEEPER,
         Servers::Etcd => &ETCD,
+        Servers::Postgres => &POSTGRES,
         _ => &REDIS,
     }
 }
@@ -157,6 +159,21 @@ fn etcd() -> Vec<Message> {
     messages
 }
 
+/// Statements are prepared under the names of the functions that they call, behind which a zero stands.
+fn postgres() -> Vec<Message> {
+    let called: [(_, &[u8]); 5] = [
+        ("call of acquire", b"\0acquire\0"),
+        ("call of ask", b"\0ask\0"),
+        ("call of release", b"\0release\0"),
+        ("call of renew", b"\0renew\0"),
+        ("call of many", b"\0many\0"),
+    ];
+    let mut messages: Vec<_> = called.map(|(name, bytes)| said(false, name, bytes)).into();
+    messages.push(said(false, "subscription", b"LISTEN "));
+    messages.push(said(true, "pushed grant", b"lock_runtime_"));
+    messages
+}
+
 /// The number of each packet of ZooKeeper: what a request asks for, or which request an answer is about.
 fn packets(mut bytes: &[u8]) -> impl Iterator<Item = Option<i32>> {
     std::iter::from_fn(move || {
@@ -217,7 +234,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     let verdict = verdicts[fastrand::usize(..verdicts.len())];
     let trap = way.trap(message.from_server);
     trap.arm(message.clone(), verdict);
-    let end = monotonic() + PATIENCE;
+    let end = monotonic() + TIME_LIMIT;
     let before = trap.sprung();
     while trap.sprung() == before && monotonic() < end {
         sleep(Duration::from_millis(5)).await;

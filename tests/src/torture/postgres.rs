@@ -10,7 +10,7 @@ use super::{
     history::monotonic,
     store::{Doing, Fleet},
 };
-use crate::{Fate, PATIENCE, PostgresPair, PostgresPeer, PostgresServer, SCHEMA, eventually};
+use crate::{Fate, PostgresPair, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, eventually};
 
 const SERVERS: usize = 2;
 
@@ -176,11 +176,16 @@ impl Fleet for PostgresPair {
 
     fn settled(&mut self) -> Doing<'_, ()> {
         Box::pin(async {
-            eventually(PATIENCE, async || self.primary().is_up().await).await;
+            eventually(TIME_LIMIT, async || self.primary().is_up().await).await;
         })
     }
 
     fn left_behind(&mut self) -> Doing<'_, Vec<String>> {
-        Box::pin(self.primary().traces(SCHEMA))
+        // Waiters of clients that are gone leave the queue when its lock is asked for.
+        Box::pin(async {
+            let mut left = self.primary().traces(SCHEMA).await;
+            left.retain(|it| !it.starts_with("waiter "));
+            left
+        })
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PATIENCE, Worker, connect, release, take, timed, within};
+use tests::{LONG, TIME_LIMIT, Worker, connect, release, take, timed, within};
 
-use crate::{patient, server, waiter, waiting};
+use crate::{manager, server, waiter, waiting};
 
 /// How long a client may leave a grant unconfirmed.
 const UNCONFIRMED: Duration = Duration::from_secs(3);
@@ -13,7 +13,7 @@ const CROWD: usize = 50;
 #[tokio::test]
 async fn waiters_that_are_killed_hold_nobody_up() {
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let held = take(&locks, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send(&format!("crowd {CROWD} key apart")).await;
@@ -31,7 +31,7 @@ async fn waiters_that_are_killed_hold_nobody_up() {
 #[tokio::test]
 async fn waiters_of_a_stopped_process_hold_others_up_once() {
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let held = take(&locks, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send(&format!("crowd {CROWD} key apart")).await;
@@ -71,5 +71,5 @@ async fn a_holder_that_is_killed_is_replaced_when_its_lease_ends() {
     let next = next.unwrap();
     assert!(took < TTL + Duration::from_secs(1), "{took:?}");
     assert!(next.fencing_token().get() > fence);
-    within(PATIENCE, next.release_confirmed()).await.unwrap();
+    within(TIME_LIMIT, next.release_confirmed()).await.unwrap();
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PATIENCE, Pulse, eventually, release, take, within, work};
+use tests::{LONG, Pulse, TIME_LIMIT, eventually, release, take, within, work};
 use tokio::time::sleep;
 
-use crate::{are_served_in_order, patient, server, waiter};
+use crate::{are_served_in_order, manager, server, waiter};
 
 #[tokio::test]
-async fn places_survive_connections_that_are_terminated() {
+async fn positions_survive_connections_that_are_terminated() {
     let Some(server) = server().await else { return };
-    let [ours, theirs] = [patient(&server.url()).await, patient(&server.url()).await];
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let waiters = vec![
         waiter(&theirs).await,
@@ -20,8 +20,8 @@ async fn places_survive_connections_that_are_terminated() {
     for _ in 0..3 {
         assert!(server.terminate_all().await >= 2);
         for locks in [&ours, &theirs] {
-            let request = locks.lock("other").wait(PATIENCE);
-            release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+            let request = locks.lock("other").wait(TIME_LIMIT);
+            release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
         }
     }
     assert!(guard.is_held());
@@ -32,12 +32,12 @@ async fn places_survive_connections_that_are_terminated() {
 #[tokio::test]
 async fn a_turn_that_comes_while_the_connection_is_terminated_is_taken() {
     let Some(server) = server().await else { return };
-    let [ours, theirs] = [patient(&server.url()).await, patient(&server.url()).await];
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
     for _ in 0..5 {
         let guard = take(&theirs, "key", LONG).await;
         let next = waiter(&ours).await;
         let (_, ()) = tokio::join!(server.terminate_all(), release(guard));
-        release(within(PATIENCE, next).await.unwrap()).await;
+        release(within(TIME_LIMIT, next).await.unwrap()).await;
     }
 }
 
@@ -45,7 +45,7 @@ async fn a_turn_that_comes_while_the_connection_is_terminated_is_taken() {
 #[tokio::test]
 async fn nothing_is_lost_by_statements_that_are_cancelled() {
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let mut peer = server.peer().await;
     let cancelling = async {
         loop {
@@ -60,9 +60,9 @@ async fn nothing_is_lost_by_statements_that_are_cancelled() {
     let turns = async {
         for _ in 0..200 {
             let guard = take(&locks, "key", LONG).await;
-            let next = locks.lock("key").ttl(LONG).wait(PATIENCE).acquire();
+            let next = locks.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire();
             release(guard).await;
-            release(within(PATIENCE, next).await.unwrap()).await;
+            release(within(TIME_LIMIT, next).await.unwrap()).await;
         }
     };
     tokio::select! {
@@ -70,7 +70,7 @@ async fn nothing_is_lost_by_statements_that_are_cancelled() {
         () = turns => {}
     }
     let traces = async || server.traces(tests::SCHEMA).await.is_empty();
-    eventually(PATIENCE, traces).await;
+    eventually(TIME_LIMIT, traces).await;
 }
 
 /// A renewal on the next connection comes in time.
@@ -78,7 +78,7 @@ async fn nothing_is_lost_by_statements_that_are_cancelled() {
 async fn a_body_runs_on_while_connections_are_terminated() {
     const TTL: Duration = Duration::from_secs(3);
     let Some(server) = server().await else { return };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let guard = take(&locks, "key", TTL).await;
     let pulse = Pulse::default();
     let body = work(guard, &pulse, 2 * TTL);
@@ -86,5 +86,5 @@ async fn a_body_runs_on_while_connections_are_terminated() {
         server.terminate_all().await;
         sleep(TTL / 4).await;
     }
-    within(PATIENCE, body).await.unwrap().unwrap();
+    within(TIME_LIMIT, body).await.unwrap().unwrap();
 }

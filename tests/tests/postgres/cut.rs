@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use lock_runtime::LockManager;
+use lock_runtime::{LockGuard, LockManager};
 use tests::{
-    LONG, PATIENCE, PostgresServer, Proxy, SCHEMA, Verdict, eventually, in_line, poll_once,
+    LONG, PostgresServer, Proxy, SCHEMA, TIME_LIMIT, Verdict, eventually, poll_once, queued,
     release, settled, take, take_turn, within,
 };
 use tokio::time::sleep;
 
-use crate::{patient, server};
+use crate::{manager, server};
 
 /// What of an exchange is lost.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,8 +33,8 @@ impl Scene {
         let server = server().await?;
         let proxy = Proxy::start(server.addr());
         Some(Self {
-            ours: patient(&server.url_at(proxy.addr())).await,
-            theirs: patient(&server.url()).await,
+            ours: manager(&server.url_at(proxy.addr())).await,
+            theirs: manager(&server.url()).await,
             proxy,
             server,
         })
@@ -48,29 +48,35 @@ impl Scene {
         };
         way.hold();
         assert!(poll_once(asks).await.is_pending());
-        within(PATIENCE, way.held()).await;
+        within(TIME_LIMIT, way.held()).await;
         self.proxy.cut().await;
         way.pass();
     }
 
     async fn leaves_nothing(&self) {
         let nothing = async || self.server.traces(SCHEMA).await.is_empty();
-        eventually(PATIENCE, nothing).await;
+        eventually(TIME_LIMIT, nothing).await;
     }
 
     /// The lock is taken, waited for, handed over both ways, and released.
     async fn turns(&self) {
         let guard = take(&self.ours, "key", LONG).await;
         let next = self.theirs.lock("key").ttl(LONG).wait_forever();
-        let next = in_line(&self.theirs, next).await;
-        release(guard).await;
-        let guard = within(PATIENCE, next).await.unwrap();
+        let next = queued(&self.theirs, next).await;
+        self.give(guard).await;
+        let guard = within(TIME_LIMIT, next).await.unwrap();
         let mut next = self.ours.lock("key").ttl(LONG).wait_forever().acquire();
         assert!(poll_once(&mut next).await.is_pending());
         sleep(Duration::from_millis(20)).await;
         release(guard).await;
-        release(within(PATIENCE, next).await.unwrap()).await;
+        self.give(within(TIME_LIMIT, next).await.unwrap()).await;
         self.leaves_nothing().await;
+    }
+
+    /// Releases a lock. If the first answer is lost, the second one says that it is not ours any more.
+    async fn give(&self, guard: LockGuard) {
+        assert!(guard.is_held());
+        within(TIME_LIMIT, guard.release_confirmed()).await.unwrap();
     }
 
     /// The same while the connection breaks once, at the message of this number in one way.
@@ -132,7 +138,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
         scene.cut(lost, &mut released).await;
-        within(PATIENCE, released).await.unwrap();
+        within(TIME_LIMIT, released).await.unwrap();
         scene.leaves_nothing().await;
     }
 }
@@ -158,15 +164,15 @@ async fn a_turn_that_comes_while_there_is_no_connection_is_taken() {
     };
     let guard = take(&scene.theirs, "key", LONG).await;
     let waiter = scene.ours.lock("key").ttl(LONG).wait_forever();
-    let waiter = in_line(&scene.ours, waiter).await;
+    let waiter = queued(&scene.ours, waiter).await;
     scene.proxy.refuse().await;
     scene.proxy.cut().await;
     release(guard).await;
     scene.proxy.admit();
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 }
 
-/// The server still has the old connection, on which a call arrives when another one has taken its place.
+/// The server still has the old connection, on which a call arrives when another one has replaced it.
 #[tokio::test]
 async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
     let Some(server) = server().await else { return };
@@ -176,13 +182,13 @@ async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
         slow.addr(),
         quick.addr()
     );
-    let locks = patient(&url).await;
+    let locks = manager(&url).await;
     take_turn(&locks, "warm").await;
     for round in 0..4 {
         let slow = if round % 2 == 0 { &slow } else { &quick };
         slow.requests().hold();
         let guard = within(
-            3 * PATIENCE,
+            3 * TIME_LIMIT,
             locks.lock("key").ttl(LONG).wait_forever().acquire(),
         );
         release(guard.await.unwrap()).await;

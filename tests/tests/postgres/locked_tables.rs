@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{LONG, PATIENCE, SCHEMA, connect, release, take, within};
+use tests::{LONG, SCHEMA, TIME_LIMIT, connect, release, take, within};
 use tokio::time::sleep;
 
-use crate::{are_served_in_order, patient, server, waiter};
+use crate::{are_served_in_order, manager, server, waiter};
 
 const CLOSED: Duration = Duration::from_secs(2);
 
@@ -16,9 +16,9 @@ fn lock_tables() -> String {
 }
 
 #[tokio::test]
-async fn locks_and_places_outlive_tables_that_are_locked() {
+async fn locks_and_positions_outlive_tables_that_are_locked() {
     let Some(server) = server().await else { return };
-    let [ours, theirs] = [patient(&server.url()).await, patient(&server.url()).await];
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
     let guard = take(&ours, "key", Duration::from_secs(8)).await;
     let waiters = vec![waiter(&theirs).await, waiter(&ours).await];
     let mut peer = server.peer().await;
@@ -28,7 +28,7 @@ async fn locks_and_places_outlive_tables_that_are_locked() {
     sleep(CLOSED).await;
     assert!(!late.is_finished());
     peer.rows("COMMIT").await;
-    let other = within(PATIENCE, late).await.unwrap().unwrap();
+    let other = within(TIME_LIMIT, late).await.unwrap().unwrap();
     release(other).await;
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;

@@ -4,7 +4,7 @@
 
 use lock_runtime::{Acquire, LockConfig, LockError, LockGuard, LockManager};
 use tests::{
-    LONG, PATIENCE, PostgresServer, connect, eventually, in_line, poll_once, release, within,
+    LONG, PostgresServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, within,
 };
 
 mod clients;
@@ -23,14 +23,14 @@ async fn server() -> Option<PostgresServer> {
 }
 
 /// A manager that waits for a server, and is given time on a busy machine.
-async fn patient(url: &str) -> LockManager {
-    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+async fn manager(url: &str) -> LockManager {
+    let config = LockConfig::new(url).unwrap().connect_timeout(TIME_LIMIT);
     connect(config.unavailable_wait_forever()).await
 }
 
 /// Waits for a lock of this name.
 async fn waiter(locks: &LockManager) -> Acquire {
-    in_line(locks, locks.lock("key").ttl(LONG).wait_forever()).await
+    queued(locks, locks.lock("key").ttl(LONG).wait_forever()).await
 }
 
 /// Returns when so many wait for the lock.
@@ -41,7 +41,7 @@ async fn waiting(locks: &LockManager, count: usize) {
             .await
             .is_ok_and(|it| it.waiting == count)
     };
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
 }
 
 /// The waiters are granted the lock in this order, each when the one before it has released it.
@@ -50,7 +50,7 @@ async fn are_served_in_order(guard: LockGuard, waiters: Vec<Acquire>) {
     release(guard).await;
     let mut waiters = waiters.into_iter();
     while let Some(next) = waiters.next() {
-        let guard = within(PATIENCE, next).await.unwrap();
+        let guard = within(TIME_LIMIT, next).await.unwrap();
         for later in waiters.as_mut_slice() {
             assert!(poll_once(later).await.is_pending(), "served out of order");
         }
@@ -63,6 +63,6 @@ async fn are_served_in_order(guard: LockGuard, waiters: Vec<Acquire>) {
 /// A manager cannot connect to this URL; what it says of the reason.
 async fn refused(url: &str) -> LockError {
     let config = LockConfig::new(url).unwrap();
-    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
     connected.expect_err("it must not connect")
 }

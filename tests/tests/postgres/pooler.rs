@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use lock_runtime::LockConfig;
 use tests::{
-    LONG, PATIENCE, PgBouncer, PostgresServer, SCHEMA, Worker, connect, eventually, release, take,
-    timed, within,
+    LONG, PgBouncer, PostgresServer, SCHEMA, TIME_LIMIT, Worker, connect, eventually, release,
+    take, timed, within,
 };
 
-use crate::{are_served_in_order, patient, server, waiter, waiting};
+use crate::{are_served_in_order, manager, server, waiter, waiting};
 
 const TEST: &str = "tests/postgres";
 
@@ -23,7 +23,7 @@ async fn waiters_are_served_in_order_and_soon() {
     let Some((server, pooler)) = pooled().await else {
         return;
     };
-    let [ours, theirs] = [patient(&pooler.url()).await, patient(&pooler.url()).await];
+    let [ours, theirs] = [manager(&pooler.url()).await, manager(&pooler.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let mut waiters = Vec::new();
     for turn in 0..8 {
@@ -33,7 +33,7 @@ async fn waiters_are_served_in_order_and_soon() {
     // The next one asks within a quarter of a second, those behind it once a second.
     assert!(took < 8 * Duration::from_secs(2), "{took:?}");
     let traces = async || server.traces(SCHEMA).await.is_empty();
-    eventually(PATIENCE, traces).await;
+    eventually(TIME_LIMIT, traces).await;
 }
 
 #[tokio::test]
@@ -41,15 +41,15 @@ async fn managers_with_and_without_a_pooler_share_locks() {
     let Some((server, pooler)) = pooled().await else {
         return;
     };
-    let [apart, direct] = [patient(&pooler.url()).await, patient(&server.url()).await];
+    let [apart, direct] = [manager(&pooler.url()).await, manager(&server.url()).await];
     for _ in 0..10 {
         let guard = take(&apart, "key", LONG).await;
         let next = waiter(&direct).await;
         release(guard).await;
-        let guard = within(PATIENCE, next).await.unwrap();
+        let guard = within(TIME_LIMIT, next).await.unwrap();
         let next = waiter(&apart).await;
         release(guard).await;
-        release(within(PATIENCE, next).await.unwrap()).await;
+        release(within(TIME_LIMIT, next).await.unwrap()).await;
     }
 }
 
@@ -63,7 +63,7 @@ async fn more_managers_than_connections_of_the_server_hold_locks() {
     let mut managers = Vec::new();
     let mut guards = Vec::new();
     for number in 0..MANAGERS {
-        let locks = patient(&pooler.url()).await;
+        let locks = manager(&pooler.url()).await;
         guards.push(take(&locks, &number.to_string(), Duration::from_secs(3)).await);
         managers.push(locks);
     }
@@ -78,13 +78,13 @@ async fn locks_are_held_while_the_pooler_restarts() {
     let Some((_server, mut pooler)) = pooled().await else {
         return;
     };
-    let [ours, theirs] = [patient(&pooler.url()).await, patient(&pooler.url()).await];
+    let [ours, theirs] = [manager(&pooler.url()).await, manager(&pooler.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let waiters = vec![waiter(&theirs).await, waiter(&ours).await];
     pooler.restart().await;
     for locks in [&ours, &theirs] {
         let request = locks.lock("other").wait_forever();
-        release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+        release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;
@@ -96,7 +96,7 @@ async fn waiters_that_are_killed_cost_three_seconds_in_all() {
     let Some((_server, pooler)) = pooled().await else {
         return;
     };
-    let locks = patient(&pooler.url()).await;
+    let locks = manager(&pooler.url()).await;
     let held = take(&locks, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &pooler.url()).await;
     worker.send(&format!("crowd {CROWD} key apart")).await;

@@ -1,7 +1,7 @@
 //! Servers that cannot keep locks, and logins that are not safe, are refused with a sentence.
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{PATIENCE, PostgresServer, Proxy, connect, take_turn, within};
+use tests::{PostgresServer, Proxy, TIME_LIMIT, connect, take_turn, within};
 
 use crate::{refused, server};
 
@@ -129,7 +129,7 @@ async fn a_schema_that_may_not_be_installed_is_explained() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_unless_that_is_wished() {
+async fn nothing_is_installed_if_the_url_forbids_it() {
     let Some(server) = server().await else { return };
     let url = format!("{}?install=never", server.url());
     let text = refused(&url).await.to_string();
@@ -139,7 +139,7 @@ async fn nothing_is_installed_unless_that_is_wished() {
         [""; 0]
     );
     let config = LockConfig::new(server.url()).unwrap();
-    within(PATIENCE, LockManager::connect(config))
+    within(TIME_LIMIT, LockManager::connect(config))
         .await
         .unwrap();
     take_turn(&connect(&*url).await, "key").await;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{Fate, LONG, PATIENCE, PostgresPair, connect, release, take, timed, within};
+use tests::{
+    Fate, LONG, PostgresPair, TIME_LIMIT, connect, eventually, release, take, timed, within,
+};
 
-use crate::{are_served_in_order, patient, waiter};
+use crate::{are_served_in_order, manager, waiter};
 
 const TEST: &str = "tests/postgres";
 
@@ -13,15 +15,23 @@ const TEST: &str = "tests/postgres";
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// A lock is granted that the standby does not hear of before it takes over.
-async fn promoted_without_the_last_grant(pair: &mut PostgresPair, locks: &LockManager) -> Held {
-    release(take(locks, "before", LONGEST).await).await;
+async fn promoted_without_the_last_grant(
+    pair: &mut PostgresPair,
+    locks: &LockManager,
+    ttl: Duration,
+) -> Held {
+    release(take(locks, "before", ttl).await).await;
     let standby = 1 - pair.place();
     let primary = pair.addresses()[pair.place()];
     let direct =
         connect(LockConfig::new(format!("postgres://postgres@{primary}/postgres")).unwrap());
     let direct = direct.await;
     pair.server_mut(standby).stop();
-    let guard = take(&direct, "key", LONGEST).await;
+    // Else the standby would still find what its connection has delivered meanwhile.
+    let connected = "SELECT pg_terminate_backend(pid) FROM pg_stat_replication";
+    let is_alone = async || pair.primary().cmd(connected).await.is_empty();
+    eventually(TIME_LIMIT, is_alone).await;
+    let guard = take(&direct, "key", ttl).await;
     pair.server_mut(1 - standby).kill().await;
     pair.server_mut(standby).resume();
     pair.fail_over(Fate::Killed).await;
@@ -43,14 +53,14 @@ async fn a_quarantine_keeps_a_promoted_standby_from_a_second_grant() {
         config
             .ttl(LONGEST)
             .unavailable_wait_forever()
-            .connect_timeout(PATIENCE)
+            .connect_timeout(TIME_LIMIT)
     };
     let config = config();
     let locks = connect(config.clone()).await;
-    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks).await;
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONGEST).await;
     let others = connect(config).await;
     let tried = others.lock("key").try_once().acquire();
-    match within(PATIENCE, tried).await {
+    match within(TIME_LIMIT, tried).await {
         Err(error @ LockError::Unavailable { .. }) => {
             let text = error.to_string();
             assert!(text.contains("no lock is granted"), "{text}");
@@ -62,8 +72,8 @@ async fn a_quarantine_keeps_a_promoted_standby_from_a_second_grant() {
     assert!(took < LONGEST + Duration::from_secs(2), "{took:?}");
     release(next.unwrap()).await;
     // It is noticed once.
-    let again = locks.lock("key").wait(PATIENCE).acquire();
-    release(within(PATIENCE, again).await.unwrap()).await;
+    let again = locks.lock("key").wait(TIME_LIMIT).acquire();
+    release(within(TIME_LIMIT, again).await.unwrap()).await;
 }
 
 /// What the quarantine is for, and a check of the test above.
@@ -72,10 +82,10 @@ async fn without_a_quarantine_a_promoted_standby_grants_what_it_has_not_heard_of
     let Some(mut pair) = PostgresPair::start(TEST).await else {
         return;
     };
-    let locks = patient(&pair.url()).await;
-    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks).await;
-    let next = locks.lock("key").ttl(LONGEST).wait(PATIENCE).acquire();
-    let next = within(PATIENCE, next).await.unwrap();
+    let locks = manager(&pair.url()).await;
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONG).await;
+    let next = locks.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     assert!(guard.is_held() && next.is_held());
     // The resource that checks fences sees a difference all the same.
     assert!(next.fencing_token() > guard.fencing_token());
@@ -86,30 +96,30 @@ async fn a_synchronous_standby_knows_every_grant() {
     let Some(mut pair) = PostgresPair::start_synchronous(TEST).await else {
         return;
     };
-    let locks = patient(&pair.url()).await;
+    let locks = manager(&pair.url()).await;
     for round in 0..3 {
         let key = format!("key-{round}");
         let guard = take(&locks, &key, LONG).await;
         pair.fail_over(Fate::Killed).await;
-        let others = patient(&pair.url()).await;
+        let others = manager(&pair.url()).await;
         let tried = others.lock(&*key).try_once().acquire();
-        match within(PATIENCE, tried).await {
+        match within(TIME_LIMIT, tried).await {
             Err(LockError::Contended { .. }) => {}
             other => panic!("{other:?}"),
         }
         assert!(guard.is_held());
         pair.mend().await;
-        let released = within(PATIENCE, guard.release_confirmed()).await;
+        let released = within(TIME_LIMIT, guard.release_confirmed()).await;
         assert!(released.unwrap());
     }
 }
 
 #[tokio::test]
-async fn places_survive_a_switchover() {
+async fn positions_survive_a_switchover() {
     let Some(mut pair) = PostgresPair::start(TEST).await else {
         return;
     };
-    let [ours, theirs] = [patient(&pair.url()).await, patient(&pair.url()).await];
+    let [ours, theirs] = [manager(&pair.url()).await, manager(&pair.url()).await];
     let guard = take(&ours, "key", LONG).await;
     let waiters = vec![
         waiter(&theirs).await,
@@ -119,7 +129,7 @@ async fn places_survive_a_switchover() {
     pair.fail_over(Fate::ShutDown).await;
     for locks in [&ours, &theirs] {
         let request = locks.lock("other").wait_forever();
-        release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+        release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;

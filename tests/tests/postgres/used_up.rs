@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::{LONG, PATIENCE, PostgresPeer, PostgresServer, eventually, release, take, within};
+use tests::{LONG, PostgresPeer, PostgresServer, TIME_LIMIT, eventually, release, take, within};
 use tokio::time::sleep;
 
-use crate::{patient, refused};
+use crate::{manager, refused};
 
 #[tokio::test]
-async fn a_manager_is_told_that_connections_are_used_up_and_one_that_lost_its_own_waits() {
+async fn a_manager_without_a_connection_left_says_so_and_others_reconnect_later() {
     let builder = PostgresServer::builder().option("max_connections", "12");
     let Some(server) = builder.start("tests/postgres").await else {
         return;
     };
-    let locks = patient(&server.url()).await;
+    let locks = manager(&server.url()).await;
     let guard = take(&locks, "key", LONG).await;
     let mut administrator = server.peer().await;
     let mut others = Vec::new();
@@ -46,10 +46,10 @@ async fn a_manager_is_told_that_connections_are_used_up_and_one_that_lost_its_ow
         use_up().await;
         sleep(Duration::from_millis(10)).await;
     }
-    eventually(PATIENCE, async || !locks.health().await.connected).await;
+    eventually(TIME_LIMIT, async || !locks.health().await.connected).await;
     assert!(guard.is_held());
     others.clear();
-    let other = within(PATIENCE, locks.lock("other").wait_forever().acquire());
+    let other = within(TIME_LIMIT, locks.lock("other").wait_forever().acquire());
     release(other.await.unwrap()).await;
     release(guard).await;
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
-use tests::{PATIENCE, PostgresHome, within};
+use tests::{PostgresHome, TIME_LIMIT, within};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
@@ -117,7 +117,10 @@ async fn batches_of_the_same_locks_do_not_wait_for_each_other() {
         let peer = Peer::new(&home).await;
         clients.spawn(send_batches(peer, Rng::with_seed(seed), ends));
     }
-    let batches: u32 = within(PATIENCE, clients.join_all()).await.into_iter().sum();
+    let batches: u32 = within(TIME_LIMIT, clients.join_all())
+        .await
+        .into_iter()
+        .sum();
     assert!(batches > 10, "{batches} batches alone");
 }
 

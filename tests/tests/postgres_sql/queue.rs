@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tests::{LONG, PATIENCE, within};
+use tests::{LONG, TIME_LIMIT, within};
 use tokio::time::sleep;
 
 use crate::{
@@ -219,7 +219,7 @@ async fn a_session_that_does_not_confirm_a_grant_costs_the_others_one_lease() {
             .await;
         living.release(&lock, 1).await;
         let released = Instant::now();
-        let granted = within(PATIENCE, async {
+        let granted = within(TIME_LIMIT, async {
             while living.standing(&lock, 60).await == 0 {
                 sleep(Duration::from_millis(20)).await;
             }

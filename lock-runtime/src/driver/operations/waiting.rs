@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Operations;
-use super::acquiring::{Acquiring, News};
+use super::acquiring::{Acquiring, Progress};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
@@ -47,21 +47,21 @@ impl Operations {
                 reply,
                 started: now,
                 ends,
-                news: News::Nothing,
+                progress: Progress::Unanswered,
                 heard: now,
                 unavailable_ends: None,
             },
         );
     }
 
-    pub(super) fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
+    pub(super) fn heard(&mut self, now: Moment, id: LeaseId, progress: Progress) {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        if let (News::Nothing, News::Held(_)) = (&acquiring.news, &news) {
+        if let (Progress::Unanswered, Progress::Held(_)) = (&acquiring.progress, &progress) {
             events::waiting(&acquiring.terms);
         }
-        acquiring.news = news;
+        acquiring.progress = progress;
         acquiring.heard = now;
         self.limit_trouble(now, id);
         let Some(acquiring) = self.acquiring.get(&id) else {
@@ -69,7 +69,7 @@ impl Operations {
         };
         let waited = now.since(acquiring.started);
         let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
-        if over && !acquiring.news.is_open() {
+        if over && !acquiring.progress.is_open() {
             self.give_up(now, id);
         }
     }
@@ -79,7 +79,7 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        if !matches!(acquiring.news, News::Trouble { .. }) {
+        if !matches!(acquiring.progress, Progress::Trouble { .. }) {
             if let Some(at) = acquiring.unavailable_ends.take() {
                 self.troubles.remove(at, id);
             }
@@ -93,7 +93,8 @@ impl Operations {
     }
 
     /// Does not count the time since the last call of this as trouble if the process did not
-    /// run meanwhile.
+    /// run meanwhile; save a little of it, so that trouble ends the acquisition of a driver
+    /// that is merely slow, too.
     pub(super) fn forgive_sleep(&mut self, now: Moment) {
         let Some(last) = self.awake.take() else {
             return;
@@ -104,13 +105,14 @@ impl Operations {
         if slept < ASLEEP {
             return;
         }
+        let forgiven = slept.saturating_sub(HEARTBEAT.min(wait / 4));
         // The others came to be known just now.
         let known = last.after(wait);
         let before: Vec<_> = std::iter::from_fn(|| self.troubles.due(known)).collect();
         for id in before {
             let acquiring = self.acquiring.get_mut(&id);
             if let Some(at) = acquiring.and_then(|it| it.unavailable_ends.as_mut()) {
-                *at = at.after(slept);
+                *at = at.after(forgiven);
                 self.troubles.insert(*at, id);
             }
         }
@@ -129,7 +131,7 @@ impl Operations {
         };
         let call_timeout = acquiring.terms.call_timeout().min(FIRST_ANSWER);
         let answer_by = acquiring.started.after(call_timeout);
-        if acquiring.news.is_open() && now < answer_by {
+        if acquiring.progress.is_open() && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert(answer_by, id);
         } else {
@@ -139,9 +141,9 @@ impl Operations {
 
     pub(super) fn give_up(&mut self, now: Moment, id: LeaseId) {
         if let Some(mut acquiring) = self.finish(id) {
-            let news = std::mem::replace(&mut acquiring.news, News::Nothing);
+            let progress = std::mem::replace(&mut acquiring.progress, Progress::Unanswered);
             let terms = Arc::clone(&acquiring.terms);
-            acquiring.fail(now, news, &self.server);
+            acquiring.fail(now, progress, &self.server);
             self.abandon(now, terms, End::Withdrawn, None);
         }
     }
@@ -156,5 +158,94 @@ impl Operations {
             self.troubles.remove(at, id);
         }
         Some(acquiring)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::backend::Outcome;
+    use crate::base::clock::Clock;
+    use crate::driver::limits::Limits;
+    use crate::driver::op::Op;
+    use crate::held::home::{Home, Nowhere};
+    use crate::types::kind::Kind;
+
+    const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
+
+    /// After how many turns an acquisition ends whose store cannot be asked, with this pause before each turn.
+    fn turns_of_trouble(pause: Duration) -> usize {
+        let clock = Clock::manual();
+        let limits = Limits {
+            shutdown_grace: Duration::ZERO,
+            unavailable_wait: Wait::AtMost(UNAVAILABLE_WAIT),
+        };
+        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
+        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
+        let mut terms = Terms::of(LeaseId(1), "key", Duration::from_secs(10));
+        terms.wait = Wait::Forever;
+        let (reply, mut answer) = oneshot::channel();
+        let terms = Arc::new(terms);
+        operations.take(clock.now(), Op::Acquire { terms, reply });
+        let trouble = Outcome::Trouble {
+            id: LeaseId(1),
+            cause: Arc::from(Box::from("refused")),
+            soon: false,
+        };
+        operations.settle(clock.now(), trouble);
+        operations.tick(clock.now());
+        let ended = (1..100).find(|_| {
+            clock.advance(pause);
+            operations.tick(clock.now());
+            answer.try_recv().is_ok()
+        });
+        ended.expect("trouble that lasts ends an acquisition")
+    }
+
+    #[test]
+    fn trouble_ends_an_acquisition_after_its_time() {
+        assert_eq!(turns_of_trouble(HEARTBEAT), 8);
+    }
+
+    #[test]
+    fn trouble_ends_the_acquisition_of_a_slow_driver_too() {
+        assert_eq!(turns_of_trouble(Duration::from_millis(600)), 8);
+    }
+
+    #[test]
+    fn a_sleep_that_is_longer_than_the_time_for_trouble_does_not_end_an_acquisition() {
+        assert!(turns_of_trouble(3 * UNAVAILABLE_WAIT) > 1);
+    }
+
+    #[test]
+    fn one_that_was_given_up_ends_with_the_last_word_of_the_store() {
+        let clock = Clock::manual();
+        let limits = Limits {
+            shutdown_grace: Duration::ZERO,
+            unavailable_wait: Wait::Forever,
+        };
+        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
+        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
+        let (now, id) = (clock.now(), LeaseId(1));
+        let last_words = [
+            Outcome::Busy { id, holder: None },
+            Outcome::Failed {
+                id,
+                cause: Arc::from(Box::from("refused")),
+            },
+            Outcome::other_permits(id, Kind::Permits(2), 3),
+        ];
+        for last in last_words {
+            let terms = Arc::new(Terms::of(id, "key", Duration::from_secs(10)));
+            let (reply, _answer) = oneshot::channel();
+            operations.take(now, Op::Acquire { terms, reply });
+            operations.take(now, Op::Cancel(id));
+            operations.settle(now, last);
+            assert!(operations.is_idle(), "{operations:?}");
+        }
     }
 }

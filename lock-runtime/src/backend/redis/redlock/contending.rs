@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::claim::{Grant, Part, Stage};
 use super::coordinator::Coordinator;
 use crate::backend::Outcome;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
 /// How long those that have not answered may keep others from what was granted.
-const PATIENCE: Duration = Duration::from_millis(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 /// The pause before what came back is yielded again; it doubles from time to time.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
@@ -26,11 +26,9 @@ impl Coordinator {
         if claim.valid(now).count() >= majority {
             return self.number(now, id);
         }
-        let reached =
-            claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
         let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
         let short = claim.is_short();
-        if short && reached >= majority {
+        if short && claim.has_heard_majority() {
             let (holder, named) = claim.holder();
             if is_try && named >= majority {
                 return self.busy(id);
@@ -54,7 +52,7 @@ impl Coordinator {
             Some(Part::Asked(at)) => now.since(*at).min(LONGEST_PAUSE),
             _ => Duration::ZERO,
         };
-        grant.kept = now.after(needed + PATIENCE);
+        grant.kept = now.after(needed + ANSWER_TIMEOUT);
         self.note(now, server, id, Part::Granted(grant));
     }
 
@@ -136,8 +134,8 @@ impl Coordinator {
     fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
         let claim = self.claims.get_mut(&id);
         let grant = claim.and_then(|claim| claim.grant(server));
-        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
-            grant.asked = true;
+        if let Some(grant) = grant.filter(|it| it.fence < fence && it.asked.is_none()) {
+            grant.asked = Some(fence);
             self.orders.push((server, Order::Raise { id, fence }));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
 use crate::backend::claims::Claims;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -80,7 +80,7 @@ impl Coordinator {
                     since,
                     ttl,
                     kept: now,
-                    asked: false,
+                    asked: None,
                 };
                 self.granted(now, server, id, grant);
             }
@@ -110,7 +110,9 @@ impl Coordinator {
                 continue;
             };
             claim.rounds += 1;
-            if claim.terms.wait.is_try() && claim.rounds > LOOKS {
+            let looked_enough = claim.terms.wait.is_try() && claim.rounds > LOOKS;
+            // "Held" would be a guess where too few have answered.
+            if looked_enough && claim.has_heard_majority() {
                 self.busy(id);
             } else {
                 self.yield_all(now, id);

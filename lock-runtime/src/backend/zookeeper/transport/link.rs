@@ -26,7 +26,7 @@ pub(crate) struct Link {
     connection: Connection<Result<Opened, Cause>, Wire>,
     /// Whether the server has answered a request over this connection.
     is_of_use: bool,
-    /// The last change that a server has told of.
+    /// The last change that a server has reported.
     seen: i64,
     number: i32,
     in_flight: VecDeque<InFlight>,
@@ -89,7 +89,7 @@ impl Link {
     }
 
     /// Connects if there is no connection, asking for `session` to go on; writes what was
-    /// sent, and reads what has come in. To be called until there are no news.
+    /// sent, and reads what has come in. To be called until nothing is new.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
