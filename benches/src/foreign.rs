@@ -39,9 +39,12 @@ impl Foreign {
     /// Installs the packages that it needs, unless they are there; the error says why it cannot.
     pub(crate) async fn install(self) -> Result<(), String> {
         let folder = folder();
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
         let run = async |program: &str, args: &[&str]| {
-            command::run(SECONDS, &folder, program, args).await.map(drop)
+            command::run(SECONDS, &folder, program, args)
+                .await
+                .map(drop)
         };
         match self {
             Self::Python => {

@@ -74,7 +74,7 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
         let who = tame(&holder.to_string()).into_owned();
         output::line(match holder.process {
             Some(_) => format!(
-                "  {who} was told to stop; until it has, or until its next renewal if it cannot be reached, it may overlap \
+                "  {who} was notified; until it stops, or until its next renewal if it cannot be reached, it may overlap \
                  with the next holder"
             ),
             None => format!(

@@ -229,7 +229,7 @@ class Client:
             self.link.publish(channel, f"told\n{lease.token}\n{lease.fence}\n{held}")
 
     def _disown(self, owner, name):
-        """A grant that came when nobody waited for it any more is handed on."""
+        """A grant that came when nobody waited for it any more is handed over."""
         if name[:32] in self.leases:
             return
         try:

@@ -152,7 +152,7 @@ async fn a_server_that_has_never_been_a_replica_grants_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
+async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_over() {
     let mut server = old_server().await;
     let locks = connect(config(server.url())).await;
     let other = connect(config(server.url())).await;
@@ -160,14 +160,14 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
     let stranger = connect(LockConfig::new(server.url()).expect("a URL")).await;
     let guard = take_when_granted(&locks, LONGEST).await;
     let waiter = granted_at(queue(&server, &other, "key", LONGEST, 1).await);
-    let handed_on = take(&stranger, "handed on", TIME_LIMIT).await;
-    let believer = granted_at(queue(&server, &other, "handed on", LONGEST, 1).await);
+    let handed_over = take(&stranger, "handed over", TIME_LIMIT).await;
+    let believer = granted_at(queue(&server, &other, "handed over", LONGEST, 1).await);
     server.restart().await;
     let back = async || server.listeners().await == 3 && locks.health().await.connected;
     eventually(TIME_LIMIT, back).await;
     let until = until(&other).await;
     // The server tells the waiter that the lock is its own.
-    release(handed_on).await;
+    release(handed_over).await;
     // Longer than its lease was when the server went.
     let work = guard.hold(tokio::time::sleep(LONGEST / 2 + SECOND / 2));
     within(TIME_LIMIT, work).await.expect("it is renewed");

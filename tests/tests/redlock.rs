@@ -187,6 +187,43 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
     );
 }
 
+/// Two of five servers have granted a part, which is to be let go of while they cannot be reached.
+#[tokio::test]
+async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
+    let fleet = RedlockFleet::start().await;
+    let proxies = fleet.servers.iter().map(|it| Proxy::start(it.addr()));
+    let mut proxies: Vec<_> = proxies.collect();
+    let url = RedlockFleet::url_of(proxies.iter().map(Proxy::addr));
+    let config = LockConfig::new(&url).expect("a URL").ttl(HOUR);
+    let locks = connect(config.unavailable_wait(PATIENCE)).await;
+    for (server, proxy) in fleet.servers.iter().zip(&proxies).skip(2) {
+        server.cmd(&["SET", "lock:{key}", "somebody"]).await;
+        proxy.requests().hold();
+    }
+    let request = locks.lock("key").wait_forever();
+    let waiting = tokio::spawn(async move { request.acquire().await });
+    let have_it = async |count: usize| {
+        let mut keys = Vec::new();
+        for server in &fleet.servers[..2] {
+            keys.extend(server.keys("lock:{key}").await);
+        }
+        keys.len() == count
+    };
+    eventually(PATIENCE, async || have_it(2).await).await;
+    for proxy in &mut proxies[..2] {
+        proxy.refuse().await;
+        proxy.cut().await;
+    }
+    // Longer than the parts are kept for servers that do not answer.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    proxies[..2].iter_mut().for_each(Proxy::admit);
+    proxies[2..].iter().for_each(|it| it.requests().pass());
+    // It stands in the queues again.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    waiting.abort();
+    eventually(PATIENCE, async || have_it(0).await).await;
+}
+
 #[tokio::test]
 async fn a_lease_outlives_servers_that_start_again_empty_one_after_the_other() {
     let mut fleet = RedlockFleet::start().await;

@@ -36,15 +36,18 @@ impl<A, C: Send + 'static> Queries<A, C> {
         self.asker.clone()
     }
 
-    /// Answers a query with what is found.
+    /// Answers a query with what is found, and asks nothing more once its caller is gone.
     pub(crate) fn begin<T: Send + 'static>(
         &mut self,
-        reply: Reply<T>,
+        mut reply: Reply<T>,
         found: impl Future<Output = Result<T, Cause>> + Send + 'static,
     ) {
         self.open.push(Box::pin(async move {
-            // The caller may be gone.
-            let _ = reply.send(found.await);
+            tokio::select! {
+                biased;
+                () = reply.closed() => {}
+                found = found => drop(reply.send(found)),
+            }
             None
         }));
     }
@@ -174,5 +177,24 @@ mod tests {
         }
         let health = answered(Ok(Duration::ZERO), true);
         assert!(health.connected && health.last_error.is_some());
+    }
+
+    #[test]
+    fn nothing_more_is_asked_for_a_caller_that_is_gone() {
+        let mut queries: Queries<oneshot::Sender<()>> = Queries::new();
+        let asker = queries.asker();
+        let (reply, answered) = oneshot::channel();
+        queries.begin(reply, async move {
+            while asker.ask(|by| by).await.is_ok() {}
+            Ok(())
+        });
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        queries.poll(&mut cx);
+        let step = queries.next_asked().expect("the first step");
+        drop(answered);
+        step.send(()).expect("it is awaited");
+        queries.poll(&mut cx);
+        assert!(queries.next_asked().is_none(), "a second step");
+        assert!(queries.open.is_empty());
     }
 }

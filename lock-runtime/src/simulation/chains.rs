@@ -18,22 +18,22 @@ const MOST: usize = 63;
 pub(super) const WINDOW: u64 = 1_000;
 
 impl Lock {
-    /// Takes those out of the line who get the lock together with this one.
+    /// Takes those out of the queue that get the lock together with this one.
     pub(super) fn followers(&mut self, head: &Member) -> Vec<Member> {
         if head.company == Company::Alone || !self.crowded.contains(&head.client) {
             return Vec::new();
         }
-        let (mut places, mut latest) = (Vec::new(), u64::MAX);
-        for (place, member) in self.queue.iter().take(MOST) {
-            if place.0 > latest {
+        let (mut positions, mut latest) = (Vec::new(), u64::MAX);
+        for (position, member) in self.queue.iter().take(MOST) {
+            if position.0 > latest {
                 break;
             } else if member.follows(head) {
-                places.push(place.clone());
+                positions.push(position.clone());
             } else {
-                latest = latest.min(place.0 + WINDOW);
+                latest = latest.min(position.0 + WINDOW);
             }
         }
-        let members = places.iter().filter_map(|it| self.queue.remove(it));
+        let members = positions.iter().filter_map(|it| self.queue.remove(it));
         members.collect()
     }
 }
@@ -126,7 +126,7 @@ impl fmt::Display for Counts {
         let gone = self.followers - self.handed_over - self.started_over - self.died;
         write!(
             f,
-            "{} grants; {} chains, the longest of {}, with {} followers: {} were passed the lock, {} lined up again, \
+            "{} grants; {} chains, the longest of {}, with {} followers: {} were handed the lock, {} waited again, \
              {gone} gave up, {} died",
             self.grants,
             self.chains,

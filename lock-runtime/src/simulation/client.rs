@@ -52,7 +52,7 @@ pub(super) struct Client {
     acts_at: Option<Moment>,
     asked: u64,
     usual_ttl: Duration,
-    /// Whether it often wants the same, so that lines are long.
+    /// Whether it often wants the same, so that queues are long.
     pub(super) crowded: bool,
     /// What it has got since this was last looked at, and under which number.
     pub(super) entered: Vec<(LockKey, u64)>,

@@ -1,4 +1,4 @@
-//! A replica that lags behind takes the place of the server, with and without what keeps
+//! A replica that lags behind replaces the server, with and without the settings that keep
 //! that from making a second holder.
 
 use std::collections::VecDeque;
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// The replica takes the place of the server, which is gone for good.
+    /// The replica replaces the server, which is gone for good.
     pub(super) fn fail_over(&mut self) {
         let Some(replica) = &mut self.replica else {
             return;
@@ -124,7 +124,7 @@ impl World {
         queue.quarantined(now, left);
     }
 
-    /// A client asks whether the replica has what it was told.
+    /// A client asks whether the replica has what the server has answered.
     pub(super) fn ask_replica(&mut self, wire: Wire) {
         let link = self.link(wire);
         if link.up

@@ -252,7 +252,7 @@ impl Server {
         self.locks.remove(key);
     }
 
-    /// Takes a lock from its holders, and hands it on; those who are told.
+    /// Revokes a lock, and hands it over; the tokens to notify.
     pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
         let now = self.shows(now);
         let lock = self.locks.entry(key.clone()).or_default();
@@ -269,7 +269,7 @@ impl Server {
         own.next().map(|it| it.fence)
     }
 
-    /// Whether this call has taken it out of the line behind another one.
+    /// Whether this call has taken it out of the queue behind another one.
     fn follows(&self, token: Token) -> bool {
         let mut grants = self.published.iter().map(|(_, grant)| grant);
         grants.any(|it| it.followers.contains(&token))

@@ -129,7 +129,7 @@ pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: boo
 <input type="hidden" name="key" value="{sent}">
 <label>Token <input type="password" name="token" autocomplete="off" required></label>
 <button>Revoke this lock</button>
-<p>Its holder is told to stop. Until it has, its work may overlap with the next holder's.</p>
+<p>Its holder is notified. Until it stops, its work may overlap with the next holder's.</p>
 </form>"#
         )
     } else {

@@ -41,7 +41,7 @@ pub(super) enum Page {
 pub(super) enum Mode {
     Commands,
     Filter,
-    /// Whether to take this lock away.
+    /// Whether to revoke this lock.
     Question(LockKey),
 }
 

@@ -138,7 +138,7 @@ async fn a_lock_is_revoked_with_the_token_alone() {
     assert!(guard.is_held());
     let done = force(&address, "key=key&token=s3cret-s3cret-s3cret").await;
     assert_eq!(done.status, 200);
-    assert!(done.body.contains("taken from 1 holder"), "{}", done.body);
+    assert!(done.body.contains("revoked from 1 holder"), "{}", done.body);
     within(TIME_LIMIT, guard.lost()).await;
 }
 
@@ -318,7 +318,7 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
     eventually(TIME_LIMIT, history).await;
     run("document.querySelector('[name=token]').value = 's3cret-s3cret-s3cret'").await;
     run("document.querySelector('button').click()").await;
-    shows("taken from 1 holder").await;
+    shows("revoked from 1 holder").await;
     within(TIME_LIMIT, next.lost()).await;
     drive(&driver, &format!("DELETE {session}"), &Value::Null).await;
 }

@@ -10,7 +10,7 @@ use crate::{
     log::{Log, monotonic},
 };
 
-/// Takes locks away, and closes connections.
+/// Revokes locks, and closes connections.
 #[derive(Debug)]
 pub(super) struct Meddler {
     server: Arc<Server>,

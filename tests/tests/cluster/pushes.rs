@@ -30,7 +30,7 @@ async fn a_grant_that_was_taken_back_is_not_believed_by_another_nodes_push() {
     let first = queue(node, &deaf, "key", LONG, 1).await;
     let second = queue(node, &heard, "key", LONG, 2).await;
 
-    // At once: the first waiter has no connection to this node when the lock is handed on, but to the others.
+    // At once: the first waiter has no connection to this node when the lock is handed over, but to the others.
     let key = RedisServer::owner_key("key");
     let owner = node.cmd(&["GET", &key]).await;
     let keys = ["", ":f", ":q", ":s", ":h"].map(|part| format!("{key}{part}"));

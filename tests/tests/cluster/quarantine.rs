@@ -95,7 +95,7 @@ async fn a_node_that_restarts_without_its_data_makes_no_second_holder() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
+async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_over() {
     let (fleet, locks) = old_fleet().await;
     let other = connect(config(&fleet)).await;
     let first = fleet.master_of("key").await;

@@ -27,7 +27,7 @@ async fn a_grant_is_on_the_replica_of_its_node() {
 }
 
 #[tokio::test]
-async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
+async fn a_node_without_its_replica_grants_and_hands_over_nothing() {
     let fleet = ClusterFleet::start().await;
     let locks = connect(config(&fleet)).await;
     let other = connect(config(&fleet).unavailable_wait_forever()).await;

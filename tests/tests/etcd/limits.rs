@@ -62,17 +62,17 @@ async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
         for finding in &findings {
             assert!(finding.severity < Severity::Error, "{finding:?}");
         }
-        let told = |check| {
+        let found = |check| {
             let found = findings.iter().find(|it| it.check == check);
             found.map_or_else(String::new, |it| format!("{} {:?}", it.found, it.advice))
         };
-        let denied = told("version").contains("permission denied");
+        let denied = found("version").contains("permission denied");
         assert_eq!(
             denied,
             methods.contains(&"Maintenance/Status"),
             "{findings:?}"
         );
-        let denied = told("members").contains("permission denied");
+        let denied = found("members").contains("permission denied");
         assert_eq!(
             denied,
             methods.contains(&"Cluster/MemberList"),

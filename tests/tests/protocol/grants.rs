@@ -97,7 +97,7 @@ async fn a_grant_that_was_cut_off_is_found_and_whole() {
         proxy.replies().pass();
         let guard = granted(FOUND, waiter).await;
         assert_eq!(server.owner(&key).await, token, "the same grant");
-        assert!(guard.remaining() > LONG / 2, "asking makes it whole");
+        assert!(guard.remaining() > LONG / 2, "asking restores the full ttl");
         release(guard).await;
     }
 }

@@ -76,11 +76,11 @@ impl History {
         let channel = CHANNELS[self.rng.usize(..CHANNELS.len())];
         let before = self.kept.clone();
         self.kept = self.twins.steps(channel, &steps).await;
-        self.newcomers_stand_last(&before, &steps);
+        self.newcomers_are_last(&before, &steps);
     }
 
     /// Newcomers are behind all earlier waiters, in the order of the calls.
-    fn newcomers_stand_last(&self, before: &[Kept], steps: &[Step]) {
+    fn newcomers_are_last(&self, before: &[Kept], steps: &[Step]) {
         for (lock, (before, after)) in before.iter().zip(&self.kept).enumerate() {
             let old: Vec<_> = before.1.chunks(2).map(|it| &it[0]).collect();
             let mut stand = after

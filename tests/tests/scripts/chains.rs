@@ -69,7 +69,7 @@ async fn join_each(peer: &mut Peer, numbers: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Which part of a script hands the lock on.
+/// Which part of a script hands the lock over.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Release,
@@ -95,7 +95,7 @@ impl By {
 }
 
 #[tokio::test]
-async fn those_who_stand_beside_each_other_are_handed_it_together() {
+async fn neighbours_in_the_queue_are_handed_it_together() {
     for by in [By::Release, By::Question, By::Try] {
         let server = RedisServer::start().await;
         let mut holder = holder(&server).await;

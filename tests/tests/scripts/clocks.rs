@@ -45,8 +45,8 @@ async fn join(peer: &mut Peer, number: u32) {
 }
 
 #[tokio::test]
-async fn newcomers_stand_behind_those_who_joined_before_the_clock_went_back() {
-    let Some(fleet) = servers("scripts: newcomers_stand_behind").await else {
+async fn newcomers_wait_behind_those_who_joined_before_the_clock_went_back() {
+    let Some(fleet) = servers("scripts: newcomers_wait_behind").await else {
         return;
     };
     let server = &fleet.servers[0];
@@ -97,7 +97,7 @@ async fn a_chain_passes_nobody_who_joined_before_the_clock_went_back() {
 }
 
 #[tokio::test]
-async fn newcomers_stand_behind_those_whom_a_replica_knows() {
+async fn newcomers_wait_behind_those_whom_a_replica_knows() {
     let Some(fleet) = servers("scripts: newcomers_stand_behind_those_whom").await else {
         return;
     };

@@ -81,7 +81,7 @@ async fn an_overview_has_what_is_held_and_waited_for(store: Store) {
     let _reader = within(TIME_LIMIT, reader).await.unwrap();
     let _first = queued(&others, others.lock("stock:read").wait_forever()).await;
     let _second = queued(&others, others.lock("stock:read").read().wait_forever()).await;
-    let cooling = locks.lock("stock:cools").min_hold(LONG).acquire();
+    let cooling = locks.lock("stock:sold").min_hold(LONG).acquire();
     release(within(TIME_LIMIT, cooling).await.unwrap()).await;
     take_turn(&others, "stock:free").await;
 
@@ -89,7 +89,7 @@ async fn an_overview_has_what_is_held_and_waited_for(store: Store) {
         assert_eq!(overview(locks, "order:*").await.locks, []);
         let seen = overview(locks, "stock:*").await.locks;
         let names: Vec<_> = seen.iter().map(|it| it.key.as_str()).collect();
-        assert_eq!(names, ["stock:held", "stock:read", "stock:cools"]);
+        assert_eq!(names, ["stock:held", "stock:read", "stock:sold"]);
         let kinds: Vec<_> = seen.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [Some(Kind::Exclusive), Some(Kind::Read), None]);
         let counts: Vec<_> = seen.iter().map(|it| (it.held_by, it.waiting)).collect();

@@ -76,11 +76,12 @@ impl<S: Step> Queue<S> {
         };
         claim.position = Some(position);
         let ticket = claim.ticket.clone();
-        self.start_over(now, id);
         if let Some(trouble) = self.obstacle(&ticket.terms.key).cloned() {
-            // The server forgets the old token when its lease ends.
+            // The lock may be held under this token still, which the server says later.
+            self.unsure(&ticket, now);
             return self.trouble(id, &trouble);
         }
+        self.start_over(now, id);
         self.retry(now, id);
         let cooldown = Duration::ZERO;
         self.send(
@@ -91,6 +92,13 @@ impl<S: Step> Queue<S> {
                 crowded: false,
             },
         );
+    }
+
+    /// Whether a call that was sent then lets go of what a part had before it gave way, and may
+    /// have still.
+    pub(super) fn has_yet_to_give_way(&self, now: Moment, sent: Moment, ticket: &Ticket) -> bool {
+        let part = self.claims.get(&ticket.terms.id).filter(|it| it.is_part);
+        part.is_some_and(|it| it.ticket.token != ticket.token) && now < sent.after(ticket.terms.ttl)
     }
 
     fn raise(&mut self, now: Moment, id: LeaseId, fence: u64) {

@@ -23,6 +23,12 @@ impl<S: Step> Queue<S> {
         result: Result<Reply<S>, Trouble>,
     ) {
         let Sent { call, at, by, .. } = sent;
+        if let Call::Release { ticket, .. } = &call
+            && let Err(Trouble::Unknown(_) | Trouble::NotRun) = result
+            && self.has_yet_to_give_way(now, at, ticket)
+        {
+            return self.send(at, call);
+        }
         match call {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),

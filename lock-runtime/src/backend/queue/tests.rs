@@ -155,7 +155,7 @@ impl Peer {
         }
     }
 
-    /// Skips what is only news.
+    /// Skips outcomes that end nothing.
     fn end(&mut self) -> Option<Outcome> {
         loop {
             match self.outcome() {

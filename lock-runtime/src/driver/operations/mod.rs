@@ -170,23 +170,25 @@ impl Operations {
             Outcome::Trouble { id, cause, soon } => {
                 self.heard(now, id, Progress::Trouble { cause, soon });
             }
-            Outcome::Busy { id, holder } => {
-                if let Some(mut acquiring) = self.finish(id) {
+            Outcome::Busy { id, holder } => match self.finish(id) {
+                Some(mut acquiring) => {
                     acquiring.heard = now;
                     acquiring.fail(now, Progress::Held(holder), &self.server);
                 }
-            }
-            Outcome::Failed { id, cause } => {
-                if let Some(acquiring) = self.finish(id) {
+                // It was given up meanwhile, and nothing more will be said of it.
+                None => self.released(now, id, Ok(false)),
+            },
+            Outcome::Failed { id, cause } => match self.finish(id) {
+                Some(acquiring) => {
                     let soon = false;
                     acquiring.fail(now, Progress::Trouble { cause, soon }, &self.server);
                 }
-            }
-            Outcome::Invalid { id, setting, why } => {
-                if let Some(acquiring) = self.finish(id) {
-                    acquiring.refuse(now, LockError::invalid(setting, why));
-                }
-            }
+                None => self.released(now, id, Err(cause)),
+            },
+            Outcome::Invalid { id, setting, why } => match self.finish(id) {
+                Some(acquiring) => acquiring.refuse(now, LockError::invalid(setting, why)),
+                None => self.released(now, id, Ok(false)),
+            },
             Outcome::Renewed { id, since, ttl } => {
                 if let Some((lease, left)) = self.watchdog.renewed(id, now, since, ttl) {
                     events::renewed(&lease.terms, left);

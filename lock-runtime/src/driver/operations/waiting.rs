@@ -173,6 +173,7 @@ mod tests {
     use crate::driver::limits::Limits;
     use crate::driver::op::Op;
     use crate::held::home::{Home, Nowhere};
+    use crate::types::kind::Kind;
 
     const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
 
@@ -218,5 +219,33 @@ mod tests {
     #[test]
     fn a_sleep_that_is_longer_than_the_time_for_trouble_does_not_end_an_acquisition() {
         assert!(turns_of_trouble(3 * UNAVAILABLE_WAIT) > 1);
+    }
+
+    #[test]
+    fn one_that_was_given_up_ends_with_the_last_word_of_the_store() {
+        let clock = Clock::manual();
+        let limits = Limits {
+            shutdown_grace: Duration::ZERO,
+            unavailable_wait: Wait::Forever,
+        };
+        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
+        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
+        let (now, id) = (clock.now(), LeaseId(1));
+        let last_words = [
+            Outcome::Busy { id, holder: None },
+            Outcome::Failed {
+                id,
+                cause: Arc::from(Box::from("refused")),
+            },
+            Outcome::other_permits(id, Kind::Permits(2), 3),
+        ];
+        for last in last_words {
+            let terms = Arc::new(Terms::of(id, "key", Duration::from_secs(10)));
+            let (reply, _answer) = oneshot::channel();
+            operations.take(now, Op::Acquire { terms, reply });
+            operations.take(now, Op::Cancel(id));
+            operations.settle(now, last);
+            assert!(operations.is_idle(), "{operations:?}");
+        }
     }
 }

@@ -36,14 +36,14 @@ impl Keys {
     pub(super) fn add(&mut self, key: LockKey) {
         let mark = key.mark();
         self.marks |= mark;
-        self.marked[place(mark)] += 1;
+        self.marked[index_of(mark)] += 1;
         *self.chains.entry(key).or_default() += 1;
     }
 
     /// One of its chains has ended.
     pub(super) fn remove(&mut self, key: &LockKey) {
         let mark = key.mark();
-        let marked = &mut self.marked[place(mark)];
+        let marked = &mut self.marked[index_of(mark)];
         *marked -= 1;
         if *marked == 0 {
             self.marks &= !mark;
@@ -57,7 +57,7 @@ impl Keys {
     }
 }
 
-fn place(mark: u64) -> usize {
+fn index_of(mark: u64) -> usize {
     mark.trailing_zeros() as usize
 }
 

@@ -269,7 +269,7 @@ fn who_gives_up_at_the_head_hands_it_over() {
 }
 
 #[test]
-fn a_fixed_lease_is_renewed_once_to_be_whole() {
+fn a_fixed_lease_is_renewed_once_to_its_full_ttl() {
     let mut crowd = Crowd::with(2, |terms| {
         terms.renew = false;
         terms.ttl = Duration::from_secs(2);
@@ -291,7 +291,7 @@ fn a_fixed_lease_is_renewed_once_to_be_whole() {
 }
 
 #[test]
-fn what_rests_or_comes_before_other_keys_says_so() {
+fn what_cools_down_or_comes_before_other_keys_says_so() {
     for change in [
         (|it: &mut Terms| it.min_hold = Some(Duration::from_secs(1))) as fn(&mut Terms),
         |it| it.more_keys = true,

@@ -93,16 +93,16 @@ fn a_release_is_sent_until_it_is_answered_or_the_lease_has_ended() {
 }
 
 #[test]
-fn a_leave_that_is_not_answered_is_told_when_a_lease_would_have_ended_and_sent_all_the_same() {
+fn a_leave_that_is_not_answered_is_reported_when_a_lease_would_have_ended_and_sent_all_the_same() {
     let (mut peer, _) = Peer::waiting();
     peer.lose_connection(Vec::new());
     peer.queue.submit(peer.now, Request::Abandon(ID));
     peer.after(9_999);
     assert!(peer.end().is_none());
     peer.after(1);
-    let told = peer.end();
+    let outcome = peer.end();
     assert!(matches!(
-        told,
+        outcome,
         Some(Outcome::Released { result: Err(_), .. })
     ));
     peer.after(60_000);
@@ -110,6 +110,6 @@ fn a_leave_that_is_not_answered_is_told_when_a_lease_would_have_ended_and_sent_a
     let leave = peer.call();
     assert!(matches!(leave.call, Call::Leave(_)));
     peer.reply(leave, Reply::Ours(false));
-    assert!(peer.outcome().is_none(), "it was told before");
+    assert!(peer.outcome().is_none(), "it was reported before");
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }

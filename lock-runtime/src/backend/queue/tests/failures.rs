@@ -43,7 +43,7 @@ fn a_server_that_lost_its_scripts_is_called_again_at_once() {
 }
 
 #[test]
-fn a_refusal_for_now_is_retried_and_one_for_good_is_told_at_once() {
+fn a_refusal_for_now_is_retried_and_one_for_good_is_reported_at_once() {
     let (mut peer, sent) = Peer::acquiring(Wait::Forever);
     peer.fail(sent, Trouble::not_now("LOADING"));
     assert!(matches!(peer.outcome(), Some(Outcome::Trouble { .. })));

@@ -13,26 +13,26 @@ fn forbid(peer: &mut Peer) -> usize {
             peer.fail(sent, forbidden());
             sent_again += 1;
         }
-        assert!(peer.outcome().is_none(), "it was told before");
+        assert!(peer.outcome().is_none(), "it was reported before");
     }
     sent_again
 }
 
-fn is_told(peer: &mut Peer) {
-    let told = peer.end();
+fn is_reported(peer: &mut Peer) {
+    let outcome = peer.end();
     assert!(matches!(
-        told,
+        outcome,
         Some(Outcome::Released { result: Err(_), .. })
     ));
 }
 
 #[test]
-fn a_release_that_is_forbidden_is_told_at_once_and_sent_until_the_lease_has_ended() {
+fn a_release_that_is_forbidden_is_reported_at_once_and_sent_until_the_lease_has_ended() {
     let (mut peer, _) = holding();
     peer.queue.submit(peer.now, Request::Release(ID));
     let release = peer.call();
     peer.fail(release, forbidden());
-    is_told(&mut peer);
+    is_reported(&mut peer);
     assert!((5..=10).contains(&forbid(&mut peer)));
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
@@ -43,7 +43,7 @@ fn a_leave_that_is_forbidden_is_sent_for_as_long() {
     peer.queue.submit(peer.now, Request::Abandon(ID));
     let leave = peer.call();
     peer.fail(leave, forbidden());
-    is_told(&mut peer);
+    is_reported(&mut peer);
     assert!((5..=10).contains(&forbid(&mut peer)));
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
@@ -54,7 +54,7 @@ fn a_release_that_was_forbidden_is_answered_once() {
     peer.queue.submit(peer.now, Request::Release(ID));
     let release = peer.call();
     peer.fail(release, forbidden());
-    is_told(&mut peer);
+    is_reported(&mut peer);
     peer.lose_connection(Vec::new());
     peer.after(5_000);
     peer.silent();
@@ -70,7 +70,7 @@ fn a_release_that_was_forbidden_is_answered_once() {
     peer.queue.submit(peer.now, Request::Abandon(ID));
     let leave = peer.call();
     peer.fail(leave, forbidden());
-    is_told(&mut peer);
+    is_reported(&mut peer);
     peer.lose_connection(Vec::new());
     peer.after(20_000);
     peer.queue.connected(peer.now);

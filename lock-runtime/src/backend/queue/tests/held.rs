@@ -7,7 +7,7 @@ use crate::backend::{Outcome, Request};
 use crate::types::terms::Wait;
 
 #[test]
-fn a_renewal_is_sent_and_its_answer_told() {
+fn a_renewal_is_sent_and_its_answer_reported() {
     let (mut peer, who) = holding();
     peer.after(3_000);
     peer.queue.submit(peer.now, Request::Renew(ID));
@@ -27,7 +27,7 @@ fn a_renewal_is_sent_and_its_answer_told() {
 }
 
 #[test]
-fn a_renewal_that_fails_is_told_and_one_that_was_not_run_is_sent_again() {
+fn a_renewal_that_fails_is_reported_and_one_that_was_not_run_is_sent_again() {
     let (mut peer, _) = holding();
     peer.queue.submit(peer.now, Request::Renew(ID));
     let renew = peer.call();
@@ -50,7 +50,7 @@ fn a_renewal_that_fails_is_told_and_one_that_was_not_run_is_sent_again() {
 }
 
 #[test]
-fn a_lock_that_is_taken_away_before_its_grant_is_known_is_asked_for_anew() {
+fn a_lock_that_is_revoked_before_its_grant_is_known_is_asked_for_anew() {
     let (mut peer, sent) = Peer::acquiring(Wait::Forever);
     let who = token(&sent);
     peer.queue.heard(peer.now, Message::Revoked(who));
@@ -61,7 +61,7 @@ fn a_lock_that_is_taken_away_before_its_grant_is_known_is_asked_for_anew() {
 }
 
 #[test]
-fn a_lock_that_is_taken_away_is_lost() {
+fn a_revoked_lock_is_lost() {
     let (mut peer, who) = holding();
     peer.queue.heard(peer.now, Message::Revoked(who));
     assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));

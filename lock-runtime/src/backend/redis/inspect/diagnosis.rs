@@ -78,7 +78,7 @@ impl<C: Copy> Server<C> {
             }
             cursor = next;
             if cursor == 0 {
-                found.is_whole = true;
+                found.is_complete = true;
                 break;
             }
         }

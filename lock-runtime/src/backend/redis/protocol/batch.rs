@@ -299,7 +299,7 @@ mod tests {
             let waiting = [&[name.clone(), text("waiting")], &line[..], &crowd[..end]].concat();
             match decode(&calls, Value::Array(waiting)).as_deref() {
                 Some([Ok(Reply::Waiting { ahead, .. })]) => {
-                    assert_eq!(ahead.crowd.waiting, waiters)
+                    assert_eq!(ahead.crowd.waiting, waiters);
                 }
                 other => panic!("{other:?}"),
             }

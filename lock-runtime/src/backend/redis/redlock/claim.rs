@@ -73,8 +73,8 @@ pub(super) struct Grant {
     pub(super) ttl: Duration,
     /// Until when it is kept from others for those that have not answered.
     pub(super) kept: Moment,
-    /// Whether a renewal is on its way.
-    pub(super) asked: bool,
+    /// While a renewal is on its way: the fence that it brings the server to, or zero.
+    pub(super) asked: Option<u64>,
 }
 
 impl Grant {
@@ -149,6 +149,12 @@ impl Claim {
         self.count(|it| matches!(it, Part::Asked(_) | Part::Granted(_))) < self.majority()
     }
 
+    /// Whether so many have answered that they decide.
+    pub(super) fn has_heard_majority(&self) -> bool {
+        let heard = |it: &Part| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed);
+        self.count(heard) >= self.majority()
+    }
+
     /// How many servers have said that it is not ours.
     pub(super) fn denied(&self) -> usize {
         self.count(|it| matches!(it, Part::Waiting(_) | Part::Lost | Part::Failed))
@@ -181,8 +187,7 @@ impl Claim {
         if ours >= self.majority() {
             return Some(Ok(true));
         }
-        let may_be_ours = ours + open >= self.majority();
-        if ours + others >= self.majority() && !may_be_ours {
+        if others >= self.minority() {
             return Some(Ok(false));
         }
         if open > 0 {

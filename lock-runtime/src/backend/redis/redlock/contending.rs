@@ -26,11 +26,9 @@ impl Coordinator {
         if claim.valid(now).count() >= majority {
             return self.number(now, id);
         }
-        let reached =
-            claim.count(|it| !matches!(it, Part::Asked(_) | Part::Trouble | Part::Failed));
         let (is_try, partial) = (claim.terms.wait.is_try(), claim.grants().count());
         let short = claim.is_short();
-        if short && reached >= majority {
+        if short && claim.has_heard_majority() {
             let (holder, named) = claim.holder();
             if is_try && named >= majority {
                 return self.busy(id);
@@ -136,8 +134,8 @@ impl Coordinator {
     fn raise(&mut self, server: usize, id: LeaseId, fence: u64) {
         let claim = self.claims.get_mut(&id);
         let grant = claim.and_then(|claim| claim.grant(server));
-        if let Some(grant) = grant.filter(|it| it.fence < fence && !it.asked) {
-            grant.asked = true;
+        if let Some(grant) = grant.filter(|it| it.fence < fence && it.asked.is_none()) {
+            grant.asked = Some(fence);
             self.orders.push((server, Order::Raise { id, fence }));
         }
     }

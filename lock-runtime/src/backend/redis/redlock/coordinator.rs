@@ -80,7 +80,7 @@ impl Coordinator {
                     since,
                     ttl,
                     kept: now,
-                    asked: false,
+                    asked: None,
                 };
                 self.granted(now, server, id, grant);
             }
@@ -110,7 +110,9 @@ impl Coordinator {
                 continue;
             };
             claim.rounds += 1;
-            if claim.terms.wait.is_try() && claim.rounds > LOOKS {
+            let looked_enough = claim.terms.wait.is_try() && claim.rounds > LOOKS;
+            // "Held" would be a guess where too few have answered.
+            if looked_enough && claim.has_heard_majority() {
                 self.busy(id);
             } else {
                 self.yield_all(now, id);

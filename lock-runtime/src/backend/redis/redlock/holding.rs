@@ -19,10 +19,10 @@ impl Coordinator {
         let lasts = claim.last_of_majority(now, 0);
         let lasts = lasts.map_or(Duration::ZERO, |it| it.deadline().since(now));
         if let Some(grant) = claim.grant(server)
-            && !grant.asked
+            && grant.asked.is_none()
             && (grant.fence < fence || grant.deadline().since(now) < lasts / 2)
         {
-            grant.asked = true;
+            grant.asked = Some(fence);
             self.orders.push((server, Order::Raise { id, fence }));
         }
         self.orders.push((server, Order::Number { id, fence }));
@@ -39,7 +39,7 @@ impl Coordinator {
         *renewing = Some(now);
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Granted(grant) = part {
-                grant.asked = true;
+                grant.asked.get_or_insert(0);
                 let order = Order::Plain(Request::Renew(id));
                 self.orders.push((server, order));
             }
@@ -57,12 +57,9 @@ impl Coordinator {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let raised = match claim.stage {
-            Stage::Raising { fence } => fence,
-            _ => 0,
-        };
         if let Some(grant) = claim.grant(server) {
-            grant.asked = false;
+            // Another fence may be wanted by now.
+            let raised = grant.asked.take().unwrap_or(0);
             (grant.since, grant.ttl) = (since, ttl);
             grant.fence = grant.fence.max(raised);
         }
@@ -74,7 +71,7 @@ impl Coordinator {
             return;
         };
         if let Some(grant) = claim.grant(server) {
-            grant.asked = false;
+            grant.asked = None;
             if let Stage::Raising { .. } = claim.stage {
                 self.yield_part(now, server, id);
             }
@@ -123,7 +120,7 @@ impl Coordinator {
             return;
         };
         let fresh = |part: &Part| matches!(part, Part::Granted(it) if it.since >= started);
-        let asked = |part: &Part| matches!(part, Part::Granted(it) if it.asked);
+        let asked = |part: &Part| matches!(part, Part::Granted(it) if it.asked.is_some());
         let renewed = claim.parts.iter().filter(|it| fresh(it)).count() >= majority;
         match last {
             Some(last) if renewed => {

@@ -1,5 +1,7 @@
 //! Promise: a majority of all servers decides, whatever the others say.
 
+mod parts;
+
 use std::time::Duration;
 
 use super::clocks::Clocks;
@@ -8,7 +10,7 @@ use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
-use crate::types::terms::{LeaseId, Terms};
+use crate::types::terms::{LeaseId, Terms, Wait};
 
 const ID: LeaseId = LeaseId(1);
 const TTL: Duration = Duration::from_secs(10);
@@ -221,6 +223,78 @@ fn a_majority_renews_and_the_rest_of_all_lose() {
     let outcome = coordinator.next_outcome();
     assert!(
         matches!(outcome, Some(Outcome::NotHeld { .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_server_has_the_fence_that_it_was_asked_to_have_and_no_later_one() {
+    let mut coordinator = asked();
+    for (server, fence) in [(0, 3), (1, 9), (2, 5)] {
+        grants(&mut coordinator, server, 0, fence);
+    }
+    assert_eq!(raised(&mut coordinator), [0, 2]);
+    // One is lost meanwhile, and another one brings a larger fence.
+    coordinator.settle(at(10), 1, Outcome::NotHeld { id: ID });
+    renews(&mut coordinator, 2, 10);
+    grants(&mut coordinator, 3, 20, 12);
+    renews(&mut coordinator, 2, 30);
+    assert!(coordinator.next_outcome().is_none(), "two have 12");
+    // That has been asked to have 9.
+    renews(&mut coordinator, 0, 30);
+    let outcome = coordinator.next_outcome();
+    assert!(outcome.is_none(), "two have 12: {outcome:?}");
+    renews(&mut coordinator, 0, 40);
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Granted { fence: 12, .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_try_that_too_few_answer_finds_the_lock_not_held() {
+    let mut coordinator = Coordinator::new(Clocks::new(5, 0));
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(ID, "k", TTL)
+    };
+    coordinator.submit(at(0), Request::Acquire(terms.into()));
+    coordinator.orders();
+    let mut answer_by = 1;
+    while let Some(due) = {
+        for server in 0..2 {
+            granted_after(&mut coordinator, server, answer_by);
+        }
+        coordinator.next_wakeup()
+    } {
+        answer_by = due.since(at(0)).as_millis() as u64 + 1;
+        if answer_by > 2_000 {
+            break;
+        }
+        coordinator.tick(at(answer_by));
+        let outcome = coordinator.next_outcome();
+        assert!(outcome.is_none(), "after {answer_by} ms: {outcome:?}");
+    }
+}
+
+#[test]
+fn whether_it_was_ours_is_unknown_where_those_that_had_it_do_not_say() {
+    let mut coordinator = asked();
+    for server in 0..5 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    assert!(coordinator.next_outcome().is_some());
+    coordinator.submit(at(100), Request::Release(ID));
+    let silent = || Err(Trouble::not_now("down").cause());
+    let answers = [Ok(true), Ok(true), Ok(false), silent(), silent()];
+    for (server, result) in answers.into_iter().enumerate() {
+        assert!(coordinator.next_outcome().is_none());
+        coordinator.settle(at(110), server, Outcome::Released { id: ID, result });
+    }
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Released { result: Err(_), .. })),
         "{outcome:?}"
     );
 }

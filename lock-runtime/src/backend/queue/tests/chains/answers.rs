@@ -30,7 +30,7 @@ fn an_answer_that_it_is_gone_means_nothing_to_one_that_follows() {
 }
 
 #[test]
-fn one_that_was_told_first_that_it_is_gone_is_not_handed_the_lock() {
+fn one_that_heard_first_that_it_is_gone_is_not_handed_the_lock() {
     let mut crowd = Crowd::waiting(2);
     crowd.peer.after(1_000);
     let ask = crowd.peer.call();
@@ -46,7 +46,7 @@ fn one_that_was_told_first_that_it_is_gone_is_not_handed_the_lock() {
 }
 
 #[test]
-fn who_follows_one_that_is_gone_lines_up_again() {
+fn followers_of_one_that_is_gone_wait_again() {
     let mut crowd = Crowd::waiting(3);
     crowd.submit(Request::Abandon, 1);
     let leave = crowd.peer.call();
@@ -58,7 +58,7 @@ fn who_follows_one_that_is_gone_lines_up_again() {
 }
 
 #[test]
-fn who_would_have_a_smaller_number_than_the_first_lines_up_again() {
+fn a_follower_that_would_have_a_smaller_number_than_the_first_waits_again() {
     let mut crowd = Crowd::waiting(2);
     crowd.peer.after(1_000);
     let ask = crowd.peer.call();
@@ -138,7 +138,7 @@ fn a_follower_without_an_answer_counts_as_waiting() {
 }
 
 #[test]
-fn a_follower_that_was_told_of_trouble_is_told_that_it_waits() {
+fn a_follower_that_heard_of_trouble_hears_that_it_waits() {
     for cuts in [true, false] {
         let mut crowd = Crowd::waiting(2);
         let ask = if cuts {
@@ -186,7 +186,7 @@ fn an_answer_that_comes_after_the_message_still_gives_a_position() {
 }
 
 #[test]
-fn the_first_ones_answer_does_not_change_the_place_of_the_next() {
+fn the_first_ones_answer_does_not_change_the_position_of_the_next() {
     let mut crowd = Crowd::waiting(0);
     let mut calls = Vec::new();
     for number in 1..=2 {

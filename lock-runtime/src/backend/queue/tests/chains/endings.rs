@@ -8,7 +8,7 @@ use crate::backend::Request;
 use crate::backend::queue::protocol::message::Message;
 
 #[test]
-fn a_loss_is_told_to_all_who_follow() {
+fn a_loss_is_reported_to_all_followers() {
     let mut crowd = Crowd::chained(3);
     crowd.submit(Request::Renew, 1);
     let renew = crowd.peer.call();
@@ -22,7 +22,7 @@ fn a_loss_is_told_to_all_who_follow() {
 }
 
 #[test]
-fn a_lock_that_is_taken_away_is_not_handed_over() {
+fn a_revoked_lock_is_not_handed_over() {
     let mut crowd = Crowd::chained(3);
     let now = crowd.peer.now;
     let revoked = Message::Revoked(crowd.tokens[&1]);
