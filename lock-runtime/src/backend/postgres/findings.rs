@@ -145,9 +145,10 @@ fn replicas(facts: &Facts) -> Finding {
     }
     let synchronous = facts.number("synchronous");
     let is_local = facts.text("synchronous_commit") == "local";
-    let found = match is_local {
-        false => format!("{all} standbys, {synchronous} of them synchronous"),
-        true => format!("{all} standbys, and the user's synchronous_commit waits for none"),
+    let found = if is_local {
+        format!("{all} standbys, and the user's synchronous_commit waits for none")
+    } else {
+        format!("{all} standbys, {synchronous} of them synchronous")
     };
     Finding::fine("replicas", found).unless(
         synchronous > 0 && !is_local,

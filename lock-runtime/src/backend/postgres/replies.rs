@@ -100,7 +100,9 @@ impl Replies {
 
     /// Reads a `reply`.
     fn acquired(&mut self, row: &Row) -> Result<Reply, Trouble> {
-        let ahead = || ahead(row, 3).ok_or_else(mismatch);
+        // Whoever waits before a newcomer comes before it.
+        let by_far = row.number(5).is_some_and(|others: u64| others > 0);
+        let ahead = || ahead(row, 3, by_far).ok_or_else(mismatch);
         match row.text(0) {
             Some("granted") => {
                 let fence = row.number(1).ok_or_else(mismatch)?;
@@ -134,7 +136,7 @@ impl Replies {
             Ok(fence) => Standing::Granted { fence },
         };
         Ok(Reply::Asked {
-            ahead: ahead(row, 0).ok_or_else(mismatch)?,
+            ahead: ahead(row, 0, row.number(4) == Some(0)).ok_or_else(mismatch)?,
             standings: fences.into_iter().map(standing).collect(),
         })
     }
@@ -175,8 +177,9 @@ pub(super) fn mismatch() -> Trouble {
 }
 
 /// Reads how much is left of the lease, the holder, and how many wait for how long.
-fn ahead(row: &Row, first: usize) -> Option<Ahead> {
+fn ahead(row: &Row, first: usize, by_far: bool) -> Option<Ahead> {
     Some(Ahead {
+        by_far,
         owner: row.text(first + 1).unwrap_or_default().into(),
         left: Some(Duration::from_millis(row.number(first)?)),
         crowd: Crowd {

@@ -57,7 +57,7 @@ impl Waiters {
             let mut first = Pace::default();
             let waiting = self.by_key.get_mut(key);
             let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
-            pace.next(now, &ahead.owner)
+            pace.next(now, ahead)
         } else {
             ASK_EVERY
         };
