@@ -77,7 +77,8 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation < lib.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < queue | sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs < mod.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps

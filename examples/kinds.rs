@@ -2,7 +2,7 @@
 //!
 //! Look at what overlaps: the readers and two of the three prints do, the writer is alone. The transfers name their
 //! accounts in opposite orders and do not wait for each other for ever. Then a function deep below a locked one reads
-//! the fencing token, and a job that has run rests for a while.
+//! the fencing token, and a job that has run cools down for a while.
 
 use std::time::{Duration, Instant};
 

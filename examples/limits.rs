@@ -109,6 +109,6 @@ async fn a_deleted_key_makes_two_holders(url: &str) -> Result<(), Box<dyn std::e
     }
     first.lost().await;
     let time = start.elapsed().as_millis();
-    println!("  the first one is told after {time} ms; the ttl is 3000 ms");
+    println!("  the first one is notified after {time} ms; the ttl is 3000 ms");
     Ok(())
 }

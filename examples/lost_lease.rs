@@ -1,6 +1,6 @@
 //! The lock ends while the work under it is still running.
 //!
-//! Look at who is told what: the body gets no further turn and is dropped where
+//! Look at what each of them learns: the body gets no further turn and is dropped where
 //! it waits, so that its destructors run; the caller gets `LockError::Lost` with
 //! the fencing token of the acquisition; the next holder has a larger one.
 //!

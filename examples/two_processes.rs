@@ -1,7 +1,7 @@
 //! Two processes share one lock on a Redis server.
 //!
 //! Look at the turns: while both live they alternate, because a release hands
-//! the lock to the first in line. Then one is killed while it holds the lock,
+//! the lock to the first waiter. Then one is killed while it holds the lock,
 //! and the other goes on when the ttl of the dead one has passed, not before.
 //!
 //! ```text
@@ -25,7 +25,7 @@ const NAMES: [&str; 2] = ["anna", "bert"];
 const TURNS: usize = 6;
 const TTL: Duration = Duration::from_secs(2);
 /// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -78,7 +78,7 @@ fn main() -> Result<()> {
 
 /// Waits for somebody to take the lock; returns who it is.
 fn next_line(lines: &Receiver<(&'static str, String)>, start: Instant) -> Result<&'static str> {
-    let (name, line) = lines.recv_timeout(PATIENCE)?;
+    let (name, line) = lines.recv_timeout(TIME_LIMIT)?;
     println!("{:>5} ms  {name} {line}", ms(start.elapsed()));
     Ok(name)
 }

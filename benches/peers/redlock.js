@@ -26,7 +26,7 @@ const expect = async (order) => {
   if (said !== order) throw new Error(said);
 };
 
-// One server, or several that commas separate; what a dead one reports is no news.
+// One server, or several that commas separate; what a dead one reports is ignored.
 const connect = (urls) => new Redlock(urls.split(',').map((url) => new Redis(url).on('error', () => {})), { retryCount: -1 });
 
 async function cycle(locks, key) {

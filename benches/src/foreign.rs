@@ -38,14 +38,17 @@ impl Foreign {
 
     /// Installs the packages that it needs, unless they are there; the error says why it cannot.
     pub(crate) async fn install(self) -> Result<(), String> {
-        let place = place();
-        std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+        let folder = folder();
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
         let run = async |program: &str, args: &[&str]| {
-            command::run(SECONDS, &place, program, args).await.map(drop)
+            command::run(SECONDS, &folder, program, args)
+                .await
+                .map(drop)
         };
         match self {
             Self::Python => {
-                if !place.join("venv").exists() {
+                if !folder.join("venv").exists() {
                     run("python3", &["-m", "venv", "venv"]).await?;
                 }
                 let wanted = text(&scripts().join("requirements.txt"));
@@ -58,7 +61,7 @@ impl Foreign {
             Self::Node => {
                 run("node", &["--version"]).await?;
                 for file in ["package.json", "package-lock.json"] {
-                    std::fs::copy(scripts().join(file), place.join(file))
+                    std::fs::copy(scripts().join(file), folder.join(file))
                         .map_err(|error| format!("{file}: {error}"))?;
                 }
                 run("npm", &["ci", "--silent", "--no-audit", "--no-fund"]).await
@@ -70,12 +73,12 @@ impl Foreign {
     pub(crate) fn command(self) -> (String, Vec<String>) {
         match self {
             Self::Python => {
-                let python = text(&place().join("venv/bin/python"));
+                let python = text(&folder().join("venv/bin/python"));
                 (python, vec![text(&scripts().join("redis_py.py"))])
             }
             Self::Node => {
                 let script = text(&scripts().join("redlock.js"));
-                ("node".into(), vec![script, text(&place())])
+                ("node".into(), vec![script, text(&folder())])
             }
         }
     }
@@ -87,7 +90,7 @@ fn scripts() -> PathBuf {
 }
 
 /// The folder for packages, beside the build.
-fn place() -> PathBuf {
+fn folder() -> PathBuf {
     let program = PathBuf::from(own_program());
     let target = program.ancestors().nth(2).expect("a folder of the build");
     target.join("peers")

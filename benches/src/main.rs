@@ -109,7 +109,7 @@ async fn run(quick: bool, only: Option<&str>) {
     );
     println!("{title}");
     let table = bench.report.markdown(&title);
-    std::fs::write(results.join("table.md"), table).expect("a place for the results");
+    std::fs::write(results.join("table.md"), table).expect("a folder for the results");
     bench.report.write(&results.join("latest.json"));
     println!(
         "{seconds} s; figures and plots are in {}",

@@ -207,7 +207,7 @@ impl Report {
     /// Writes everything as JSON.
     pub(crate) fn write(&self, path: &Path) {
         let text = serde_json::to_string_pretty(self).expect("JSON");
-        std::fs::write(path, text + "\n").expect("a place for the results");
+        std::fs::write(path, text + "\n").expect("a folder for the results");
     }
 }
 

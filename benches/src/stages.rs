@@ -38,11 +38,11 @@ impl Stage {
     /// The first part of a path that is known; none for the standard library, the allocator and the like.
     fn of(file: &str) -> Option<Self> {
         const KNOWN: [(&str, Stage); 17] = [
-            ("/redis/queue/", Stage::Queue),
+            ("/queue/protocol/message", Stage::Decoding),
+            ("/queue/protocol/ahead", Stage::Decoding),
+            ("/backend/queue/", Stage::Queue),
             ("/backend/claims", Stage::Queue),
             ("/redis/protocol/reply", Stage::Decoding),
-            ("/redis/protocol/message", Stage::Decoding),
-            ("/redis/protocol/line", Stage::Decoding),
             ("/redis/protocol/", Stage::Encoding),
             ("/backend/token", Stage::Encoding),
             ("/backend/redis/", Stage::Connection),

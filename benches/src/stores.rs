@@ -22,7 +22,7 @@ const BODY: Duration = Duration::from_millis(1);
 const TICK: u32 = 2_000;
 
 /// Servers, and who is measured there beside ours.
-struct Place {
+struct Endpoint {
     case: &'static str,
     url: String,
     peer: System,
@@ -36,20 +36,20 @@ pub(crate) async fn main() {
     let load_before = crate::load();
     let mut report = Report::default();
     if let Some(ensemble) = ZooKeeperEnsemble::start_direct(TEST, TICK).await {
-        let place = Place {
+        let endpoint = Endpoint {
             case: "ZooKeeper, three servers",
             url: ensemble.url(),
             peer: System::ZooKeeperClient,
         };
-        measure(&mut report, &place).await;
+        measure(&mut report, &endpoint).await;
     }
     if let Some(cluster) = EtcdCluster::start(TEST, 3).await {
-        let place = Place {
+        let endpoint = Endpoint {
             case: "etcd, three members",
             url: cluster.url(),
             peer: System::EtcdClient,
         };
-        measure(&mut report, &place).await;
+        measure(&mut report, &endpoint).await;
     }
     let title = format!(
         "{} processors, {}; load average {load_before} before, {} after.",
@@ -60,30 +60,30 @@ pub(crate) async fn main() {
     println!("\n{}", report.markdown(&title));
 }
 
-async fn measure(report: &mut Report, place: &Place) {
-    println!("{}", place.case);
+async fn measure(report: &mut Report, endpoint: &Endpoint) {
+    println!("{}", endpoint.case);
     for tasks in [1, 64, 256] {
-        cycles(report, place, tasks).await;
+        cycles(report, endpoint, tasks).await;
     }
-    hand_overs(report, place).await;
+    hand_overs(report, endpoint).await;
 }
 
-async fn cycles(report: &mut Report, place: &Place, tasks: usize) {
+async fn cycles(report: &mut Report, endpoint: &Endpoint, tasks: usize) {
     let cycles = async |system| {
         let spec = Spec {
             // Each ends with a confirmed release.
             keys: 1,
-            ..Spec::new(system, Work::Free, place.url.clone())
+            ..Spec::new(system, Work::Free, endpoint.url.clone())
         };
         let outcome = fleet::run(spec.tasks(tasks), TIME).await;
         let seconds = outcome.elapsed_ns as f64 / 1e9;
         (Sorted::from_iter(outcome.latencies), seconds)
     };
-    let rounds = rounds(place, cycles).await;
+    let rounds = rounds(endpoint, cycles).await;
     let mut add = |figure: &str, unit, value: &dyn Fn(&(Sorted, f64)) -> f64| {
         let noun = if tasks == 1 { "task" } else { "tasks" };
         let figure = format!("{tasks} {noun}: {figure}");
-        let row = row(place, &figure, unit, &rounds, value);
+        let row = row(endpoint, &figure, unit, &rounds, value);
         report.add(row);
     };
     add("cycles", Unit::PerSecond, &|(cycles, seconds)| {
@@ -97,15 +97,15 @@ async fn cycles(report: &mut Report, place: &Place, tasks: usize) {
     }
 }
 
-async fn hand_overs(report: &mut Report, place: &Place) {
+async fn hand_overs(report: &mut Report, endpoint: &Endpoint) {
     let hot = async |system| {
         let crowd = Crowd::of_ours(CROWD, CROWD, BODY).of(system);
-        compete_at(&place.url, crowd, TIME).await
+        compete_at(&endpoint.url, crowd, TIME).await
     };
-    let rounds = rounds(place, hot).await;
+    let rounds = rounds(endpoint, hot).await;
     let mut add = |figure: &str, unit, value: fn(&Hot) -> f64| {
         let figure = format!("hot key, {CROWD} processes x {CROWD} tasks: {figure}");
-        report.add(row(place, &figure, unit, &rounds, &value));
+        report.add(row(endpoint, &figure, unit, &rounds, &value));
     };
     add("sections", Unit::PerSecond, |hot| hot.per_second);
     add("release to next entry, p50", Unit::Nanoseconds, |hot| {
@@ -123,14 +123,14 @@ async fn hand_overs(report: &mut Report, place: &Place) {
 }
 
 /// Measures both in turns, every other round backwards.
-async fn rounds<T>(place: &Place, measure: impl AsyncFn(System) -> T) -> Vec<Round<T>> {
+async fn rounds<T>(endpoint: &Endpoint, measure: impl AsyncFn(System) -> T) -> Vec<Round<T>> {
     let mut rounds = Vec::new();
     for number in 0..ROUNDS {
         rounds.push(if number % 2 == 0 {
             let ours = measure(System::Ours).await;
-            [ours, measure(place.peer).await]
+            [ours, measure(endpoint.peer).await]
         } else {
-            let theirs = measure(place.peer).await;
+            let theirs = measure(endpoint.peer).await;
             [measure(System::Ours).await, theirs]
         });
     }
@@ -139,7 +139,7 @@ async fn rounds<T>(place: &Place, measure: impl AsyncFn(System) -> T) -> Vec<Rou
 
 /// The medians of a figure, and that of the ratios within one round.
 fn row<T>(
-    place: &Place,
+    endpoint: &Endpoint,
     figure: &str,
     unit: Unit,
     rounds: &[Round<T>],
@@ -148,7 +148,7 @@ fn row<T>(
     let middle = |of: &dyn Fn(&Round<T>) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
     let [ours, theirs] = [0, 1].map(|who| middle(&|round| value(&round[who])));
     let ratio = middle(&|[ours, theirs]| value(ours) / value(theirs));
-    let row = Row::new(place.case, figure, unit, ours).beside(place.peer, theirs);
+    let row = Row::new(endpoint.case, figure, unit, ours).beside(endpoint.peer, theirs);
     match unit {
         Unit::PerSecond => row.bound(Bound::at_least(1.0, ratio, " x the other")),
         Unit::Nanoseconds => row.bound(Bound::at_most(1.0, ratio, " x the other")),

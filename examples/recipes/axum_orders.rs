@@ -129,9 +129,9 @@ fn record() -> Result<PrometheusHandle, BuildError> {
     Ok(metrics)
 }
 
-/// Returns when the service is told to stop.
+/// Returns when the service is asked to stop.
 #[cfg(unix)]
-async fn told_to_stop() -> io::Result<()> {
+async fn asked_to_stop() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         interrupted = ctrl_c() => interrupted,
@@ -140,7 +140,7 @@ async fn told_to_stop() -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-async fn told_to_stop() -> io::Result<()> {
+async fn asked_to_stop() -> io::Result<()> {
     ctrl_c().await
 }
 
@@ -166,7 +166,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on {}", listener.local_addr()?);
-    let end = async { drop(told_to_stop().await) };
+    let end = async { drop(asked_to_stop().await) };
     serve(listener, routes).with_graceful_shutdown(end).await?;
     locks.shutdown().await;
     println!("all orders are finished, all locks released");

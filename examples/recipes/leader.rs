@@ -1,7 +1,7 @@
 //! Three candidates, and one of them leads.
 //!
 //! Look at `lead`: it waits for the lock for as long as it takes, and ends when the lock is lost, whatever it does then.
-//! Here an operator takes the lock away; the next in line leads on, with a larger fencing token.
+//! Here an operator revokes the lock; the next waiter leads on, with a larger fencing token.
 //!
 //! ```text
 //! cargo run -p recipes --example leader
@@ -38,15 +38,15 @@ async fn main() -> Result<(), LockError> {
     let url = std::env::var("LOCK_URL").unwrap_or_else(|_| "memory:candidates".to_owned());
     let operator = LockManager::connect(&url).await?;
     let (leads, mut led) = channel(1);
-    for (line, name) in ["anna", "bert", "carl"].into_iter().enumerate() {
+    for (waiting, name) in ["anna", "bert", "carl"].into_iter().enumerate() {
         let locks = LockManager::connect(&url).await?;
         tokio::spawn(stand(locks, name, leads.clone()));
-        if line == 0 {
+        if waiting == 0 {
             led.recv().await;
         }
     }
     for _ in 0..3 {
-        // The line is full when two wait.
+        // The queue is complete when two wait.
         while operator.status("leader").await?.waiting < 2 {
             sleep(Duration::from_millis(5)).await;
         }

@@ -1,7 +1,7 @@
 //! A partner allows four calls within half a second, counted over all machines.
 //!
-//! Look at `permits` and `min_hold`: four calls hold a permit each, and a permit rests until half a second after it was
-//! taken, also where the call took less. Who comes later waits in line for one.
+//! Look at `permits` and `min_hold`: four calls hold a permit each, and a permit cools down until half a second after it was
+//! taken, also if the call took less. Later callers wait in the queue for one.
 //!
 //! ```text
 //! cargo run -p recipes --example rate_limit

@@ -2,7 +2,7 @@
 //!
 //! Each macro goes through the same stages, one module each: `parse` reads what the user wrote,
 //! `validate` refuses what cannot be meant, `expand` generates code from what is left and
-//! cannot fail. After a mistake `fallback` takes the place of `expand`. A stage uses only the
+//! cannot fail. After a mistake `fallback` replaces `expand`. A stage uses only the
 //! ones before it; all mistakes of one macro call are collected in `errors` and reported at once.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

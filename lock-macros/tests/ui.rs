@@ -1,4 +1,4 @@
-//! Promise: a mistake is told at compile time, where it was made, in a sentence that says what to write.
+//! Promise: a mistake is reported at compile time, where it was made, in a sentence that says what to write.
 //!
 //! Every file in `ui` is a mistake; what the compiler prints about it stands beside it.
 //! `TRYBUILD=overwrite` writes that anew. Two of them read otherwise where the component `rust-src` is installed:

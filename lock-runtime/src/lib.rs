@@ -173,7 +173,7 @@ pub mod inspect {
 /// | contention | `let other = locks.hold("stock:lamp").await?;`, and `drop(other)` |
 /// | an unreachable server | `locks.disconnect();`, and `locks.reconnect()` |
 /// | a slow server | `locks.delay(Duration::from_millis(300));` |
-/// | a lock that is taken away | `locks.manager().force_release("stock:lamp").await?;` |
+/// | a lock that is revoked | `locks.manager().force_release("stock:lamp").await?;` |
 /// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
 /// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
 ///
@@ -234,7 +234,7 @@ pub use lock_macros::key;
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true`; `false`: a fixed lease, at whose end the body is stopped | `true` |
 /// | `min_hold` | `"1m"`, a duration as `ttl`: the lock stays taken for at least this long, even if the body ends sooner, panics or is dropped; the caller does not wait. A call that joins ignores it | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or told with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
 /// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
 /// | `reentrant` | `true` or `false`: a call from the body that takes the same lock joins it instead of failing with [`LockError::AlreadyHeld`] | `false` |

@@ -37,7 +37,7 @@ pub(crate) async fn bench(store: &StoreArgs, args: &BenchArgs, output: &Output) 
         ),
         (
             "wait",
-            "eight in line, each works for 5 ms",
+            "eight in the queue, each works for 5 ms",
             bench.waits(&one, &other).await?,
         ),
     ];
@@ -116,7 +116,7 @@ impl Bench {
             let Some(next) = turn.next() else { break };
             let wait = self.take(next);
             let release = async {
-                // Until the other one stands in line.
+                // Until the other one waits.
                 sleep(self.pause.max(WORK)).await;
                 let released = Instant::now();
                 guard.release();

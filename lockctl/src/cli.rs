@@ -77,7 +77,7 @@ pub(crate) struct StoreArgs {
 pub(crate) enum Command {
     /// Shows who holds a lock and who waits for it
     #[command(
-        after_help = "Examples:\n  lockctl status nightly-report\n  lockctl status --json stock:lamp | jq .line"
+        after_help = "Examples:\n  lockctl status nightly-report\n  lockctl status --json stock:lamp | jq .queue"
     )]
     Status(StatusArgs),
     /// Lists the locks that are held or waited for
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Takes a lock away from its holders
+    /// Revokes a lock: takes it away from its holders by force
     #[command(
         after_help = "Examples:\n  lockctl release --force nightly-report\n  lockctl release --force --yes nightly-report   # in a script"
     )]
@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Doctor,
     /// Shows all locks, live
     #[command(
-        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the line, / filter, s sort, f force (asks), q quit"
+        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the queue, / filter, s sort, f force (asks), q quit"
     )]
     Top(TopArgs),
     /// Writes a line for each grant, hand-over, release and loss, as it happens
@@ -154,7 +154,7 @@ pub(crate) struct StatusArgs {
     pub(crate) key: String,
     /// Shows at most this many waiters
     #[arg(long, default_value_t = 20, value_name = "N")]
-    pub(crate) line: usize,
+    pub(crate) queue: usize,
 }
 
 #[derive(Debug, Args)]
@@ -296,8 +296,8 @@ pub(crate) struct ServeArgs {
     /// Where to listen; anything but loopback shows the locks to the network, without encryption
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// What a user has to know to take locks away, 16 characters or more; without it nobody can. `ps` shows it to
-    /// other users, unless it is in the variable
+    /// What a user has to know to revoke locks, 16 characters or more; without it nobody can. `ps` shows it to other
+    /// users, unless it is in the variable
     #[arg(long, env = "LOCKCTL_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     /// How often to look

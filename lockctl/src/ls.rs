@@ -62,16 +62,16 @@ pub(crate) fn row(lock: &Summary) -> [String; 6] {
         (Some(kind @ Kind::Permits(_)), _) => format!("{} of {kind}", lock.held_by),
         (Some(kind), _) if lock.held_by > 1 => format!("{kind}, by {}", lock.held_by),
         (Some(kind), _) => kind.to_string(),
-        (None, Some(holder)) if holder.resting => "resting".to_owned(),
+        (None, Some(holder)) if holder.cooling_down => "cooldown".to_owned(),
         (None, Some(_)) => "held".to_owned(),
         (None, None) => "free".to_owned(),
     };
-    let place = first.map(|it| whereabouts(it.process, it.host.as_deref(), &it.id));
+    let whereabouts = first.map(|it| whereabouts(it.process, it.host.as_deref(), &it.id));
     let left = first.map(|it| it.remaining.map_or_else(|| "no end".to_owned(), short));
     [
         tame(lock.key.as_str()).into(),
         held,
-        place.unwrap_or_else(dash),
+        whereabouts.unwrap_or_else(dash),
         left.unwrap_or_else(dash),
         lock.waiting.to_string(),
         lock.longest_wait.map_or_else(dash, short),

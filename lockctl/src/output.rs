@@ -40,7 +40,7 @@ impl Output {
         } else {
             format!("{DIM}lockctl:{DIM:#} {}", tame(text))
         };
-        // Nobody can be told that stderr is closed.
+        // There is no way to report that stderr is closed.
         let _ = writeln!(anstream::stderr(), "{text}");
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Holder<'a> {
     held_ms: Option<u64>,
     fence: Option<FencingToken>,
     left_ms: Option<u64>,
-    resting: bool,
+    cooling_down: bool,
 }
 
 impl<'a> From<&'a inspect::Holder> for Holder<'a> {
@@ -33,7 +33,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
             held_ms: held.map(millis),
             fence: it.fencing_token,
             left_ms: it.remaining.map(millis),
-            resting: it.resting,
+            cooling_down: it.cooling_down,
         }
     }
 }
@@ -41,7 +41,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
 /// A waiter, and its position in the queue.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiter<'a> {
-    place: usize,
+    position: usize,
     #[serde(flatten)]
     waiter: &'a inspect::Waiter,
 }
@@ -53,20 +53,20 @@ pub(crate) struct Status<'a> {
     state: &'static str,
     holders: Vec<Holder<'a>>,
     waiters: usize,
-    line: Vec<Waiter<'a>>,
+    queue: Vec<Waiter<'a>>,
 }
 
 impl<'a> From<&'a inspect::Status> for Status<'a> {
     fn from(it: &'a inspect::Status) -> Self {
-        let line = it.waiters.iter().enumerate();
+        let queue = it.waiters.iter().enumerate();
         Self {
             key: &it.key,
-            state: state(it.is_held(), it.is_resting()),
+            state: state(it.is_held(), it.is_cooling_down()),
             holders: it.holders.iter().map(Into::into).collect(),
             waiters: it.waiting,
-            line: line
+            queue: queue
                 .map(|(at, waiter)| Waiter {
-                    place: at + 1,
+                    position: at + 1,
                     waiter,
                 })
                 .collect(),
@@ -88,7 +88,7 @@ pub(crate) struct Lock<'a> {
 
 impl<'a> From<&'a inspect::Summary> for Lock<'a> {
     fn from(it: &'a inspect::Summary) -> Self {
-        let held = it.holders.iter().any(|holder| !holder.resting);
+        let held = it.holders.iter().any(|holder| !holder.cooling_down);
         Self {
             key: &it.key,
             state: state(held, !held && it.held_by > 0),
@@ -168,10 +168,10 @@ pub(crate) struct Failure<'a> {
     pub(crate) error: &'a str,
 }
 
-fn state(held: bool, resting: bool) -> &'static str {
-    match (held, resting) {
+fn state(held: bool, cooling_down: bool) -> &'static str {
+    match (held, cooling_down) {
         (true, _) => "held",
-        (false, true) => "resting",
+        (false, true) => "cooldown",
         (false, false) => "free",
     }
 }

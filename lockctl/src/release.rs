@@ -1,4 +1,4 @@
-//! `lockctl release --force`: takes a lock away from its holders.
+//! `lockctl release --force`: revokes a lock.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -41,7 +41,7 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
 fn confirm(status: &Status) -> Result<(), Failure> {
     let key = tame(status.key.as_str());
     if !is_interactive() {
-        let message = format!("`{key}` is held and nobody can be asked: say --yes to take it away");
+        let message = format!("`{key}` is held and nobody can be asked: say --yes to revoke it");
         return Err(Failure::Refused(message));
     }
     let mut stderr = anstream::stderr().lock();
@@ -50,7 +50,7 @@ fn confirm(status: &Status) -> Result<(), Failure> {
     }
     write!(
         stderr,
-        "{YELLOW}Its work may overlap with the next holder's.{YELLOW:#} Take the lock away? [y/N] "
+        "{YELLOW}Its work may overlap with the next holder's.{YELLOW:#} Revoke the lock? [y/N] "
     )?;
     stderr.flush()?;
     let mut answer = String::new();
@@ -67,18 +67,18 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
         return output::line(format!("`{key}` was free: nothing was changed"));
     }
     output::line(format!(
-        "`{key}` was taken from {}",
+        "`{key}` was revoked from {}",
         count(released, "holder")
     ))?;
-    for holder in status.holders.iter().filter(|it| !it.resting) {
+    for holder in status.holders.iter().filter(|it| !it.cooling_down) {
         let who = tame(&holder.to_string()).into_owned();
         output::line(match holder.process {
             Some(_) => format!(
-                "  {who} was told to stop; until it has, and until its next renewal if it cannot be reached, it may overlap \
+                "  {who} was notified; until it stops, or until its next renewal if it cannot be reached, it may overlap \
                  with the next holder"
             ),
             None => format!(
-                "  {who} ({}) cannot be told and may overlap with the next holder",
+                "  {who} ({}) cannot be notified and may overlap with the next holder",
                 tame(&holder.id)
             ),
         })?;

@@ -18,7 +18,7 @@ pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output
     if output.is_json() {
         output::object(&record::Status::from(&status))?;
     } else {
-        status.waiters.truncate(args.line);
+        status.waiters.truncate(args.queue);
         show(&status)?;
     }
     let exit = if status.holders.is_empty() {
@@ -36,8 +36,8 @@ fn show(status: &Status) -> std::io::Result<()> {
             holders => format!(" by {holders}"),
         };
         format!("{YELLOW}held{YELLOW:#}{shared}")
-    } else if status.is_resting() {
-        format!("{YELLOW}resting{YELLOW:#}")
+    } else if status.is_cooling_down() {
+        format!("{YELLOW}cooldown{YELLOW:#}")
     } else {
         format!("{GREEN}free{GREEN:#}")
     };
@@ -58,7 +58,7 @@ fn show(status: &Status) -> std::io::Result<()> {
         let rows = status.waiters.iter().enumerate();
         let rows = rows.map(|(at, waiter)| waiter_row(at + 1, waiter));
         output::table(
-            &["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
+            &["POSITION", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
             rows.collect(),
         )?;
         let more = status.waiting.saturating_sub(status.waiters.len());
@@ -77,7 +77,7 @@ pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
             .as_deref()
             .map_or_else(dash, |it| tame(it).into()),
         match held {
-            _ if it.resting => "resting".to_owned(),
+            _ if it.cooling_down => "cooldown".to_owned(),
             Some(held) => short(held),
             None => "no answer".to_owned(),
         },
@@ -87,9 +87,9 @@ pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
     ]
 }
 
-pub(crate) fn waiter_row(place: usize, it: &Waiter) -> Vec<String> {
+pub(crate) fn waiter_row(position: usize, it: &Waiter) -> Vec<String> {
     vec![
-        place.to_string(),
+        position.to_string(),
         whereabouts(it.process, it.host.as_deref(), &it.id),
         it.function
             .as_deref()

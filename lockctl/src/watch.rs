@@ -1,7 +1,7 @@
 //! `lockctl watch`: what happens to locks, as it happens.
 //!
 //! Any client may take a lock in any way, so the store is looked at again and again, and
-//! what has changed is told. What is too short to be seen is counted.
+//! the changes are reported. Acquisitions that are too short to be seen are counted.
 
 use std::io;
 use std::time::SystemTime;
@@ -94,10 +94,10 @@ fn happened(output: &Output, change: &Change) -> io::Result<()> {
         _ => DIM,
     };
     let holder = &change.holder;
-    let place = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
+    let process = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
     let function = tame(holder.function.as_deref().unwrap_or_default());
     let key = tame(change.key.as_str());
-    let text = format!("{style}{name:<12}{style:#}{BOLD}{key}{BOLD:#}  {place}  {function}");
+    let text = format!("{style}{name:<12}{style:#}{BOLD}{key}{BOLD:#}  {process}  {function}");
     let happening = Happening {
         key: Some(&change.key),
         holder: Some(holder.into()),

@@ -6,7 +6,7 @@
 
 use std::process::Stdio;
 
-use tests::{PATIENCE, RedisServer, within};
+use tests::{RedisServer, TIME_LIMIT, within};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -44,15 +44,15 @@ async fn fill(server: &RedisServer, one_line: bool) {
                 "x:10000:{channel}\n{:032x} 77@web-4 shop::wait",
                 number + LOCKS
             );
-            let place = now.0 * 1_000_000 + u64::from(number);
+            let position = now.0 * 1_000_000 + u64::from(number);
             pipeline
                 .cmd("ZADD")
                 .arg(format!("{awaited}:q"))
-                .arg(place)
+                .arg(position)
                 .arg(member)
                 .ignore();
             // They are there until much later.
-            let seen = place + 600_000_000;
+            let seen = position + 600_000_000;
             pipeline
                 .cmd("ZADD")
                 .arg(format!("{awaited}:s"))
@@ -152,7 +152,7 @@ async fn thousands_of_locks_and_waiters_are_seen_without_blocking_the_server() {
     .await;
     goes_in_steps("ls", &server, &all, async || {
         let ls = lockctl(&server, &["ls"]).output();
-        let output = within(PATIENCE, ls).await.unwrap();
+        let output = within(TIME_LIMIT, ls).await.unwrap();
         assert_eq!(output.stdout.split(|it| *it == b'\n').count(), 10_002);
     })
     .await;
@@ -164,7 +164,10 @@ async fn thousands_of_locks_and_waiters_are_seen_without_blocking_the_server() {
     goes_in_steps("top", &server, &all, async || {
         // It may have looked before, and begun to look again.
         for _ in 0..3 {
-            let line = within(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+            let line = within(TIME_LIMIT, lines.next_line())
+                .await
+                .unwrap()
+                .unwrap();
             assert!(line.contains(r#""held":10000,"waiting":10000"#), "{line}");
         }
     })
@@ -177,10 +180,12 @@ async fn a_queue_of_thousands_is_reported_without_reading_all_of_it() {
     fill(&server, true).await;
     let cost = costs("status", &server, async || {
         let status = lockctl(&server, &["status", "many:0", "--json"]).output();
-        let output = within(PATIENCE, status).await.unwrap();
+        let output = within(TIME_LIMIT, status).await.unwrap();
         let reported = String::from_utf8(output.stdout).unwrap();
         assert!(reported.contains(r#""waiters":10000"#), "{reported}");
-        assert!(reported.contains(r#""place":1000,"#) && !reported.contains(r#""place":1001,"#));
+        assert!(
+            reported.contains(r#""position":1000,"#) && !reported.contains(r#""position":1001,"#)
+        );
     })
     .await;
     assert!(

@@ -131,12 +131,12 @@ class Link:
             raise redis.ConnectionError("not connected")
         return self._commands(words)[0]
 
-    def message(self, patience):
+    def message(self, timeout):
         """The next message, or nothing where none arrives for so many seconds."""
         with self._troubles():
             if not self._pushes:
                 raise redis.ConnectionError("not connected")
-            if not self._pushes.can_read(patience):
+            if not self._pushes.can_read(timeout):
                 return None
             kind, _, text = self._pushes.read_response()
         return text if kind == "message" else ""
@@ -168,5 +168,5 @@ def run_id(info):
 def name_in(reply):
     if isinstance(reply, str):
         return reply.split("\n")[0].lstrip("-")
-    # `ask` puts the line first, and then what became of each member.
+    # `ask` answers about the queue first, and then about each member.
     return reply[2][0] if isinstance(reply[0], int) else reply[0]

@@ -1,6 +1,6 @@
 """A client of the locks, written from docs/protocol.md: exclusive locks, one caller, no thread of its own.
 
-It waits in line, starts on grants that are pushed, asks for those that were lost, renews, gives up and releases. The
+It waits in the queue, starts on grants that are pushed, asks for those that were lost, renews, gives up and releases. The
 work under a lock calls `Lease.turn` before each of its turns: it renews the lease when that is due, and ends the work
 when the lease is lost.
 """
@@ -32,12 +32,12 @@ class Lost(Exception):
 class Claim:
     """One token of one acquisition."""
 
-    def __init__(self, client, key, place):
+    def __init__(self, client, key, position):
         self.owner = client.owner(key)
         self.token = secrets.token_hex(16)
         self.name = f"{self.token} {os.getpid()}@{socket.gethostname()} {__name__}"
         self.member = f"x:{client.ttl_ms}:{client.link.channel}\n{self.name}"
-        self.place = place
+        self.position = position
         # The moment before the last call that may have found the token waiting.
         self.since = None
         self.ask_at = None
@@ -102,22 +102,22 @@ class Client:
 
     def acquire(self, key, wait):
         """A lease of the lock, or `Contended` after so many seconds; a wait of 0 tries once."""
-        ends, place, standing = clock() + wait, None, GONE
+        ends, position, standing = clock() + wait, None, GONE
         while standing is GONE:
-            claim = Claim(self, key, place)
+            claim = Claim(self, key, position)
             try:
-                standing = self._stand_in_line(claim, ends, tries=wait == 0)
+                standing = self._wait_in_queue(claim, ends, tries=wait == 0)
             except BaseException:
                 if claim.since is not None:
                     self._leave(claim)
                 raise
             if standing is GONE and clock() >= ends:
                 raise Contended(key)
-            place = claim.place
+            position = claim.position
         self.leases[standing.token] = standing
         return standing
 
-    def _stand_in_line(self, claim, ends, tries):
+    def _wait_in_queue(self, claim, ends, tries):
         """A lease, or `GONE`."""
         standing = self._acquire(claim, tries)
         while standing is None:
@@ -134,17 +134,17 @@ class Client:
         return standing
 
     def _acquire(self, claim, tries):
-        """A lease, `GONE`, or nothing while the token is in line."""
+        """A lease, `GONE`, or nothing while the token is in the queue."""
         try:
             self.link.open()
         except (Broken, NotNow):
             time.sleep(PAUSE)
             return GONE
         channel = "" if tries else self.link.channel
-        kind_and_place = ["x", claim.place] if claim.place else []
+        kind_and_position = ["x", claim.position] if claim.position else []
         claim.since = clock()
         try:
-            arguments = [claim.name, self.ttl_ms, channel, *kind_and_place]
+            arguments = [claim.name, self.ttl_ms, channel, *kind_and_position]
             reply = self.link.call("acquire", claim.owner, arguments, claim.name)
         except (Broken, NotNow):
             claim.ask_at = clock() + PAUSE
@@ -156,11 +156,11 @@ class Client:
             return GONE
         if reply[1] == "busy":
             raise Contended(claim.owner)
-        claim.place, claim.ask_at = reply[2], next_question(reply[3])
+        claim.position, claim.ask_at = reply[2], next_question(reply[3])
         return None
 
     def _ask(self, claim):
-        """A lease, `GONE`, or nothing while the token is in line."""
+        """A lease, `GONE`, or nothing while the token is in the queue."""
         try:
             self.link.open()
             sent = clock()
@@ -207,9 +207,9 @@ class Client:
                 time.sleep(PAUSE)
         return False
 
-    def listen(self, patience=0, waiting=None):
+    def listen(self, timeout=0, waiting=None):
         """Takes in what is pushed, for so many seconds at the most; the fence as soon as that token is granted."""
-        end = clock() + patience
+        end = clock() + timeout
         while (message := self.link.message(max(0, end - clock()))) is not None:
             lines = message.split("\n")
             if lines[0] == "revoked" and lines[1][:32] in self.leases:
@@ -229,7 +229,7 @@ class Client:
             self.link.publish(channel, f"told\n{lease.token}\n{lease.fence}\n{held}")
 
     def _disown(self, owner, name):
-        """A grant that came when nobody waited for it any more is handed on."""
+        """A grant that came when nobody waited for it any more is handed over."""
         if name[:32] in self.leases:
             return
         try:

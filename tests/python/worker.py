@@ -1,7 +1,7 @@
 """The process that the tests start and kill: does what its first argument says, and speaks in lines.
 
     hashes                    says `SCRIPT HASH` for each script
-    hold URL KEY TTL WAIT     takes the lock, says `granted FENCE` or `contended`, and holds it until it is told to
+    hold URL KEY TTL WAIT     takes the lock, says `granted FENCE` or `contended`, and holds it until the order to
                               `release` it; says `released BOOL`, or `lost` if it is lost first
     load URL REGISTER KEY WAIT
                               says `ready`; from the first order to the second, enters critical sections, each of which

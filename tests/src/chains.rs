@@ -12,7 +12,7 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    PATIENCE, RedisServer, eventually,
+    RedisServer, TIME_LIMIT, eventually,
     monitor::{Monitor, command},
     net::runtime,
     protocol::token_of,
@@ -40,9 +40,9 @@ pub struct Chains {
     pub longest: usize,
     /// How many they were in all, beside the first ones.
     pub followers: usize,
-    /// How many of those were passed the lock.
+    /// How many of those were handed the lock.
     pub entered: usize,
-    /// How many of them stood in line again instead.
+    /// How many of them waited again instead.
     pub started_over: usize,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Chains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} chains, the longest of {}, with {} followers: {} were passed the lock, {} lined up again, {} gave up or died",
+            "{} chains, the longest of {}, with {} followers: {} were handed the lock, {} waited again, {} gave up or died",
             self.formed,
             self.longest,
             self.followers,
@@ -74,9 +74,9 @@ type Number = (String, u64);
 /// What servers have done.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Where each token stands or stood in line.
-    places: HashMap<String, String>,
-    /// The numbers of those who follow, by the keys of owners and the places in their lines.
+    /// The position of each token that waits or has waited.
+    positions: HashMap<String, String>,
+    /// The numbers of those who follow, by the keys of owners and the positions in their queues.
     following: HashMap<String, HashMap<String, u64>>,
     /// The numbers that were set aside, and whether their owners have acquired again.
     set_aside: HashMap<Number, bool>,
@@ -108,7 +108,7 @@ impl ChainWatch {
     pub async fn catch_up(&self, servers: impl IntoIterator<Item = &RedisServer>) {
         for server in servers {
             let echo = unique("echo");
-            eventually(PATIENCE, async || {
+            eventually(TIME_LIMIT, async || {
                 server.cmd(&["ECHO", &echo]).await;
                 lock(&self.seen).echoes.contains(&echo)
             })
@@ -174,13 +174,13 @@ impl Seen {
         match words.as_slice() {
             ["echo", said] => self.echoes.push((*said).to_owned()),
             ["evalsha", _, _, owner, arguments @ ..] => self.called(owner, arguments),
-            ["zadd", _, "NX", place, member] => self.joins(place, member),
+            ["zadd", _, "NX", position, member] => self.joins(position, member),
             ["publish", _, message] => self.handed(message),
             _ => {}
         }
     }
 
-    /// Nobody has the place of another one: who names it in a call has followed, and acquires again.
+    /// Each position belongs to one waiter: a call that names it comes from a follower that acquires again.
     fn called(&mut self, owner: &str, arguments: &[&str]) {
         let Some(following) = self.following.get_mut(owner) else {
             return;
@@ -190,10 +190,10 @@ impl Seen {
         }
     }
 
-    fn joins(&mut self, place: &str, member: &str) {
+    fn joins(&mut self, position: &str, member: &str) {
         if let Some((_, name)) = member.split_once('\n') {
             let token = token_of(name).to_owned();
-            self.places.insert(token, place.to_owned());
+            self.positions.insert(token, position.to_owned());
         }
     }
 
@@ -202,7 +202,7 @@ impl Seen {
         let [fence, owner, first, followers @ ..] = lines.as_slice() else {
             return;
         };
-        self.places.remove(token_of(first));
+        self.positions.remove(token_of(first));
         let Some(fence) = fence.parse::<u64>().ok().filter(|_| !followers.is_empty()) else {
             return;
         };
@@ -211,8 +211,8 @@ impl Seen {
         let following = self.following.entry((*owner).to_owned()).or_default();
         for (token, fence) in followers.iter().zip(fence + 1..) {
             self.set_aside.insert(((*owner).to_owned(), fence), false);
-            let place = self.places.remove(*token);
-            following.extend(place.map(|place| (place, fence)));
+            let position = self.positions.remove(*token);
+            following.extend(position.map(|position| (position, fence)));
         }
     }
 }

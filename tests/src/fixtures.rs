@@ -20,7 +20,7 @@ use tokio::{
 use crate::woken::OnlyWoken;
 
 /// No promise is about times as long as this: something hangs.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Longer than any test, so that no lease ends by itself.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 /// How long a future takes, and its output.
 pub async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
     let start = Instant::now();
-    let output = within(PATIENCE, future).await;
+    let output = within(TIME_LIMIT, future).await;
     (start.elapsed(), output)
 }
 
@@ -76,5 +76,5 @@ pub async fn aside<T: Send + 'static, F: Future<Output = T>>(
 ) -> T {
     let runtime = Handle::current();
     let thread = spawn_blocking(move || runtime.block_on(future()));
-    within(PATIENCE, thread).await.expect("no panic")
+    within(TIME_LIMIT, thread).await.expect("no panic")
 }

@@ -14,7 +14,7 @@ pub mod failovers;
 mod fixtures;
 pub mod floors;
 pub mod kinds;
-mod line;
+mod lock_state;
 mod log;
 /// The scripts as the library joins them.
 #[allow(dead_code, reason = "tests by hand call some of them only")]
@@ -43,7 +43,7 @@ pub use body::{Polls, Pulse, begin, boottime};
 pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer, Gateway};
-pub use fixtures::{LONG, PATIENCE, aside, eventually, poll_once, timed, unique, within};
+pub use fixtures::{LONG, TIME_LIMIT, aside, eventually, poll_once, timed, unique, within};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
@@ -57,7 +57,7 @@ pub use server::{
     SharedSentinels, Switches,
 };
 pub use steps::{
-    connect, granted, in_line, leaves_nothing, queue, release, settled, take, take_turn, work,
+    connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, work,
 };
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    PATIENCE, RedisServer,
+    RedisServer, TIME_LIMIT,
     fixtures::{unique, within},
 };
 
@@ -59,7 +59,7 @@ impl Monitor {
         server.cmd(&["ECHO", &end]).await;
         let mut commands = Vec::new();
         loop {
-            let line = within(PATIENCE, self.lines.next_line()).await;
+            let line = within(TIME_LIMIT, self.lines.next_line()).await;
             let line = line.expect("UTF-8").expect("the server is there");
             let (by_script, words) = command(&line).expect("a client and a command");
             if words.last() == Some(&end) {

@@ -148,7 +148,7 @@ impl Peer {
         })
     }
 
-    /// How a token of this peer stands in line.
+    /// How a token of this peer is written in the queue.
     pub fn member(&self, number: u32, ttl: u32) -> String {
         protocol::member(&token(number), self.code(), ttl, &self.channel)
     }
@@ -164,19 +164,19 @@ impl Peer {
 
     /// Whether the lock was this token's.
     pub async fn release(&mut self, number: u32) -> bool {
-        self.release_to_rest(number, 0).await
+        self.release_into_cooldown(number, 0).await
     }
 
     /// The same, and the lock stays closed for so many milliseconds.
-    pub async fn release_to_rest(&mut self, number: u32, rest: u32) -> bool {
+    pub async fn release_into_cooldown(&mut self, number: u32, cooldown: u32) -> bool {
         let mut args = vec![token(number)];
-        if rest > 0 {
-            args.extend([String::new(), rest.to_string()]);
+        if cooldown > 0 {
+            args.extend([String::new(), cooldown.to_string()]);
         }
         self.ours(lua::RELEASE, number, &args).await
     }
 
-    /// Takes a token out of the line; whether it owned the lock meanwhile.
+    /// Takes a token out of the queue; whether it owned the lock meanwhile.
     pub async fn leave(&mut self, number: u32, ttl: u32) -> bool {
         let args = [token(number), self.member(number, ttl)];
         self.ours(lua::RELEASE, number, &args).await

@@ -36,8 +36,8 @@ const CHUNK: usize = 16 * 1024;
 pub struct Proxy {
     addr: SocketAddr,
     target: SocketAddr,
-    /// For how long a server that refuses is asked again.
-    patience: Duration,
+    /// How long a server that refuses is asked again.
+    retry_for: Duration,
     requests: Arc<Direction>,
     replies: Arc<Direction>,
     connections: Arc<Mutex<JoinSet<io::Result<()>>>>,
@@ -45,18 +45,18 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that passes everything on to `target`.
+    /// A proxy that forwards everything to `target`.
     pub fn start(target: SocketAddr) -> Self {
-        Self::start_patient(target, Duration::ZERO)
+        Self::start_early(target, Duration::ZERO)
     }
 
     /// The same for a target that may listen a little later: until then, nothing passes and nobody is refused.
-    pub fn start_patient(target: SocketAddr, patience: Duration) -> Self {
+    pub fn start_early(target: SocketAddr, retry_for: Duration) -> Self {
         let (listener, addr) = listener();
         let mut proxy = Self {
             addr,
             target,
-            patience,
+            retry_for,
             requests: Arc::default(),
             replies: Arc::default(),
             connections: Arc::default(),
@@ -119,7 +119,7 @@ impl Proxy {
     }
 
     fn accept_from(&mut self, listener: std::net::TcpListener) {
-        let (target, patience) = (self.target, self.patience);
+        let (target, retry_for) = (self.target, self.retry_for);
         let requests = Arc::clone(&self.requests);
         let replies = Arc::clone(&self.replies);
         let connections = Arc::clone(&self.connections);
@@ -128,7 +128,7 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let (requests, replies) = (Arc::clone(&requests), Arc::clone(&replies));
                 lock(&connections).spawn(async move {
-                    let server = reach(target, patience).await?;
+                    let server = reach(target, retry_for).await?;
                     carry(client, server, &requests, &replies).await
                 });
             }
@@ -161,8 +161,8 @@ pub(crate) async fn join(
 }
 
 /// Connects to a server, which is asked again if it refuses.
-async fn reach(target: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
-    let until = Instant::now() + patience;
+async fn reach(target: SocketAddr, retry_for: Duration) -> io::Result<TcpStream> {
+    let until = Instant::now() + retry_for;
     loop {
         match TcpStream::connect(target).await {
             Err(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
@@ -262,7 +262,7 @@ impl Direction {
         self.mode.send_replace(Mode::Delay(delay));
     }
 
-    /// Takes everything and delivers nothing, not even the end of a connection, until told otherwise.
+    /// Takes everything and delivers nothing, not even the end of a connection, until another verdict is set.
     pub fn hold(&self) {
         self.held.send_replace(false);
         self.mode.send_replace(Mode::Hold);

@@ -1,11 +1,11 @@
-//! The steps that tests take: connect, take a lock, wait in its line, work under it, release it.
+//! The steps that tests take: connect, take a lock, wait for it, work under it, release it.
 
 use std::time::Duration;
 
 use lock_runtime::{Acquire, IntoKey, LockConfig, LockError, LockGuard, LockManager, LockRequest};
 use tokio::{task::JoinHandle, time::timeout};
 
-use crate::{LONG, PATIENCE, Pulse, RedisServer, eventually, poll_once, unique, within};
+use crate::{LONG, Pulse, RedisServer, TIME_LIMIT, eventually, poll_once, unique, within};
 
 /// A manager of its own: what another process would be, so to speak.
 pub async fn connect<C>(config: C) -> LockManager
@@ -13,20 +13,20 @@ where
     C: TryInto<LockConfig>,
     LockError: From<C::Error>,
 {
-    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
     connected.unwrap_or_else(|error| panic!("not connected: {error}"))
 }
 
 /// Takes a lock that is free, or soon will be.
 pub async fn take(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
-    let acquire = locks.lock(key).ttl(ttl).wait(PATIENCE).acquire();
-    within(PATIENCE, acquire).await.expect("the lock is free")
+    let acquire = locks.lock(key).ttl(ttl).wait(TIME_LIMIT).acquire();
+    within(TIME_LIMIT, acquire).await.expect("the lock is free")
 }
 
 /// Takes a lock that is free now, and releases it; its fence.
 pub async fn take_turn(locks: &LockManager, key: impl IntoKey) -> u64 {
     let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
-    let guard = within(PATIENCE, request.acquire())
+    let guard = within(TIME_LIMIT, request.acquire())
         .await
         .expect("the lock is free");
     let fence = guard.fencing_token().get();
@@ -39,25 +39,25 @@ pub async fn settled(locks: &LockManager) {
     take_turn(locks, unique("settled")).await;
 }
 
-/// Begins to wait for a held lock, of any kind and on any store; returns when the waiter stands in line.
-pub async fn in_line(locks: &LockManager, request: LockRequest) -> Acquire {
+/// Begins to wait for a held lock, of any kind and on any store; returns when the waiter is in the queue.
+pub async fn queued(locks: &LockManager, request: LockRequest) -> Acquire {
     let mut waiter = request.acquire();
     assert!(poll_once(&mut waiter).await.is_pending());
     settled(locks).await;
     waiter
 }
 
-/// Begins to wait for a lock that is held on a server, in a task of its own; returns when so many stand in line.
+/// Begins to wait for a lock that is held on a server, in a task of its own; returns when so many wait.
 pub async fn queue(
     server: &RedisServer,
     locks: &LockManager,
     key: &str,
     ttl: Duration,
-    place: u64,
+    waiters: u64,
 ) -> JoinHandle<LockGuard> {
     let acquire = locks.lock(key).ttl(ttl).wait_forever().acquire();
     let waiter = tokio::spawn(async move { acquire.await.expect("an answer at last") });
-    server.in_line(key, place).await;
+    server.queued(key, waiters).await;
     waiter
 }
 
@@ -79,7 +79,7 @@ pub fn work(guard: LockGuard, pulse: &Pulse, time: Duration) -> JoinHandle<Resul
 
 /// Releases a lock that is still ours.
 pub async fn release(guard: LockGuard) {
-    let released = within(PATIENCE, guard.release_confirmed()).await;
+    let released = within(TIME_LIMIT, guard.release_confirmed()).await;
     assert!(released.expect("an answer"), "it was not ours any more");
 }
 

@@ -104,36 +104,36 @@ async fn an_acquire_that_is_still_on_its_way() {
 }
 
 #[tokio::test]
-async fn a_waiter_leaves_the_line() {
+async fn a_waiter_leaves_the_queue() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr());
     let holder = connect(server.url()).await;
     let waiter = connect(proxy.url()).await;
-    let key = unique("line");
+    let key = unique("queue");
     let guard = holder.lock(&key).ttl(TTL).acquire().await;
     let guard = guard.expect("the lock is free");
 
     let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
     begin(&mut acquire.as_mut()).await;
-    server.in_line(&key, 1).await;
+    server.queued(&key, 1).await;
     drop(acquire);
-    server.in_line(&key, 0).await;
+    server.queued(&key, 0).await;
 
     // The leave is lost with its connection, and said again.
     let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
     begin(&mut acquire.as_mut()).await;
-    server.in_line(&key, 1).await;
+    server.queued(&key, 1).await;
     proxy.requests().hold();
     drop(acquire);
     within(SOON, proxy.requests().held()).await;
     proxy.cut().await;
     proxy.requests().pass();
-    server.in_line(&key, 0).await;
+    server.queued(&key, 0).await;
 
     let gave_up = waiter.lock(&key).ttl(TTL).wait(Duration::from_millis(100));
     let error = gave_up.acquire().await.expect_err("the lock is held");
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    server.in_line(&key, 0).await;
+    server.queued(&key, 0).await;
 
     assert_eq!(server.traces(&key).await, [RedisServer::owner_key(&key)]);
     guard.release();
@@ -152,7 +152,7 @@ async fn a_waiter_that_leaves_while_its_grant_is_on_the_way() {
         let guard = guard.expect("the lock is free");
         let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).wait_forever().acquire());
         begin(&mut acquire.as_mut()).await;
-        server.in_line(&key, 1).await;
+        server.queued(&key, 1).await;
 
         proxy.replies().hold();
         guard.release();
@@ -181,7 +181,7 @@ async fn a_waiter_that_leaves_around_its_grant() {
         let mut acquire = pin!(waiter.lock(&key).ttl(TTL).acquire());
         begin(&mut acquire).await;
         if round % 2 == 0 {
-            server.in_line(&key, 1).await;
+            server.queued(&key, 1).await;
         }
         drop(guard);
         // A hand-over takes some hundred microseconds.

@@ -10,7 +10,7 @@ use std::{
 use lock_runtime::{LockError, LockManager};
 use redis::Value;
 use tests::{
-    LONG, PATIENCE, Pulse, RedisServer, RedlockFleet, aside, connect, eventually, release, take,
+    LONG, Pulse, RedisServer, RedlockFleet, TIME_LIMIT, aside, connect, eventually, release, take,
     within, work,
 };
 use tokio::{
@@ -29,7 +29,7 @@ async fn servers(test: &str) -> Option<RedlockFleet> {
 }
 
 #[tokio::test]
-async fn one_that_jumps_forward_ends_leases_early_and_their_holders_are_told() {
+async fn one_that_jumps_forward_ends_leases_early_and_their_holders_are_notified() {
     let test = "clocks: one_that_jumps_forward";
     let Some(fleet) = servers(test).await else {
         return;
@@ -45,7 +45,7 @@ async fn one_that_jumps_forward_ends_leases_early_and_their_holders_are_told() {
         fleet.set_clock(server, HOUR).await;
         let second = take(&others, "key", TTL).await;
         assert!(second.fencing_token() > fence, "{layout}");
-        let ended = within(PATIENCE, body).await.expect("no panic");
+        let ended = within(TIME_LIMIT, body).await.expect("no panic");
         assert!(matches!(ended, Err(LockError::Lost { .. })), "{ended:?}");
         assert!(second.is_held(), "{layout}");
     }
@@ -62,7 +62,7 @@ async fn one_that_goes_back_ends_leases_late_and_no_deadline_moves() {
         let redis = &fleet.servers[server];
         let locks = connect(format!("{}{layout}", redis.url())).await;
         let request = locks.lock("key").ttl(LONG);
-        let guard = within(PATIENCE, request.acquire()).await.expect("free");
+        let guard = within(TIME_LIMIT, request.acquire()).await.expect("free");
         let fence = guard.fencing_token();
         fleet.set_clock(server, Duration::ZERO).await;
         let left = redis.cmd(&["PTTL", &RedisServer::owner_key("key")]).await;
@@ -104,7 +104,7 @@ impl LastPoll {
         server: SocketAddr,
     ) -> Option<bool> {
         let request = locks.lock(&key).ttl(self.ttl).renew(false);
-        let guard = within(PATIENCE, request.acquire()).await.expect("free");
+        let guard = within(TIME_LIMIT, request.acquire()).await.expect("free");
         let (reader, mut writer) = {
             let stream = TcpStream::connect(server).expect("the server");
             (
@@ -145,7 +145,7 @@ impl LastPoll {
                 polls.spawn(aside(move || self.keeps_its_lock(locks, key, addr)));
             }
             let taken = async || server.keys("lock:{key:*").await.len() == LOCKS;
-            eventually(PATIENCE, taken).await;
+            eventually(TIME_LIMIT, taken).await;
             fleet.set_clock(0, gain * (round + 1)).await;
             let kept: Vec<_> = polls.join_all().await.into_iter().flatten().collect();
             assert!(kept.iter().all(|kept| *kept), "{kept:?}");

@@ -133,7 +133,7 @@ impl Wake for Panics {
     }
 }
 
-/// Waits for a held lock, to panic when it is told how that ended.
+/// Waits for a held lock; its waker panics when the outcome is known.
 fn wait_and_panic(locks: &LockManager, wait: Duration) -> Acquire {
     let mut waiter = locks.lock("k").ttl(TTL).wait(wait).acquire();
     let waker = Waker::from(Arc::new(Panics));

@@ -11,7 +11,7 @@ use std::{
 
 use lock_runtime::{Acquire, LockError, LockGuard, LockManager};
 use tests::{
-    Proxy, Pulse, RedisServer, connect, eventually, in_line, leaves_nothing, release, take, unique,
+    Proxy, Pulse, RedisServer, connect, eventually, leaves_nothing, queued, release, take, unique,
     within,
 };
 use tokio::{
@@ -281,13 +281,13 @@ async fn the_last_handle_waits_for_the_releases() {
 }
 
 #[tokio::test]
-async fn an_acquisition_that_is_the_last_handle_waits_until_it_has_left_the_line() {
+async fn an_acquisition_that_is_the_last_handle_waits_until_it_has_left_the_queue() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr());
     let (holder, locks) = (connect(server.url()).await, connect(proxy.url()).await);
     let guard = take(&holder, "key", TTL).await;
-    let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
-    server.in_line("key", 1).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
+    server.queued("key", 1).await;
     proxy.requests().delay(SHORT / 3);
     drop(locks);
     drop(waiter);
@@ -336,7 +336,7 @@ async fn the_last_handle_may_be_dropped_while_the_driver_works() {
     let polled = Pin::new(&mut acquire).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     *keeps.0.lock().expect("no panic") = Some(acquire);
-    // The driver wakes it, and has the place in line to give up.
+    // The driver wakes it, and has to leave the queue.
     eventually(SOON, async || keeps.1.get().is_some()).await;
     let took = keeps.1.get().expect("it was woken");
     assert!(*took < SHORT, "the driver waited for itself: {took:?}");

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
 use lock_runtime::{__private::KeyWriter, IntoKey, LockConfig, LockError, LockKey, key};
-use tests::{PATIENCE, RedisServer, connect, eventually, within};
+use tests::{RedisServer, TIME_LIMIT, connect, eventually, within};
 
 /// Whatever has a meaning in a key, what escapes look like, and other text.
 const ALPHABET: [char; 16] = [
@@ -221,7 +221,7 @@ async fn the_keys_on_the_server_have_the_name_for_their_hash_tag() {
         for _ in 0..20 {
             let name = name(&mut random);
             let guard = locks.lock(name.clone()).acquire();
-            let guard = within(PATIENCE, guard).await.unwrap();
+            let guard = within(TIME_LIMIT, guard).await.unwrap();
             let full = guard.key().clone();
             let waiter = tokio::spawn(locks.lock(name.clone()).acquire());
             let owner = format!("{prefix}:{{{full}}}");
@@ -232,12 +232,12 @@ async fn the_keys_on_the_server_have_the_name_for_their_hash_tag() {
                 keys.retain(|key| !key.ends_with(":fence"));
                 keys
             };
-            eventually(PATIENCE, async || keys().await.len() == 3).await;
+            eventually(TIME_LIMIT, async || keys().await.len() == 3).await;
             let keys = keys().await;
             assert_eq!(keys, expected);
             assert!(keys.iter().all(|key| hash_tag(key) == full.as_str()));
             guard.release();
-            let next = within(PATIENCE, waiter).await.unwrap().unwrap();
+            let next = within(TIME_LIMIT, waiter).await.unwrap().unwrap();
             assert!(next.release_confirmed().await.unwrap());
         }
         assert_eq!(server.keys("*{*").await, [""; 0]);

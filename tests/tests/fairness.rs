@@ -1,10 +1,10 @@
-//! Promise: first come, first served, over all processes; who gives up or fails does not hold up the rest.
+//! Promise: first come, first served, over all processes; a waiter that gives up or fails does not hold up the rest.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockGuard};
-use tests::{PATIENCE, Proxy, RedisServer, Worker, connect, eventually, take, within};
+use tests::{Proxy, RedisServer, TIME_LIMIT, Worker, connect, eventually, take, within};
 
 /// No lease ends by itself while a test runs.
 const LEASE: Duration = Duration::from_secs(60);
@@ -24,13 +24,13 @@ async fn hold(server: &RedisServer) -> LockGuard {
 }
 
 /// Lets `first` wait so many times, and then `second` once.
-async fn line_up(server: &RedisServer, first: &mut Worker, times: u64, second: &mut Worker) {
-    for place in 1..=times {
-        first.send(&format!("pass {place} {KEY}")).await;
-        server.in_line(KEY, place).await;
+async fn wait_in_order(server: &RedisServer, first: &mut Worker, times: u64, second: &mut Worker) {
+    for position in 1..=times {
+        first.send(&format!("pass {position} {KEY}")).await;
+        server.queued(KEY, position).await;
     }
     second.send(&format!("pass b {KEY}")).await;
-    server.in_line(KEY, times + 1).await;
+    server.queued(KEY, times + 1).await;
 }
 
 #[tokio::test]
@@ -43,12 +43,12 @@ async fn three_processes_are_served_in_the_order_in_which_they_came() {
         process(&server.url()).await,
     ];
     let guard = hold(&server).await;
-    let mut place = 0;
+    let mut position = 0;
     for round in 0..ROUNDS {
         for worker in &mut workers {
             worker.send(&format!("pass {round} key")).await;
-            place += 1;
-            server.in_line(KEY, place).await;
+            position += 1;
+            server.queued(KEY, position).await;
         }
     }
     guard.release();
@@ -65,17 +65,17 @@ async fn three_processes_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
-async fn a_lock_that_became_free_by_itself_goes_to_the_first_in_line() {
+async fn a_lock_that_became_free_by_itself_goes_to_the_first_waiter() {
     let server = RedisServer::start().await;
     let mut first = process(&server.url()).await;
     let _guard = hold(&server).await;
     first.send("acquire a key 60000").await;
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     let locks = connect(server.url()).await;
-    // As when its lease had ended: nobody is told.
+    // As when its lease has ended: nobody is notified.
     server.cmd(&["DEL", &RedisServer::owner_key(KEY)]).await;
     let newcomer = locks.lock(KEY).wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    let error = within(TIME_LIMIT, newcomer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     within(SOON, first.fence()).await;
 }
@@ -96,11 +96,11 @@ async fn nobody_starves_under_load() {
         worker.send("go").await;
         assert_eq!(worker.line().await, "running");
     }
-    // Everybody is in line but the one whose turn it is, and those who have just had theirs.
-    eventually(PATIENCE, async || server.waiting(KEY).await >= 6).await;
+    // All are in the queue but the holder, and those that have just released.
+    eventually(TIME_LIMIT, async || server.waiting(KEY).await >= 6).await;
     let locks = connect(server.url()).await;
     for _ in 0..TURNS {
-        let request = locks.lock(KEY).wait(PATIENCE);
+        let request = locks.lock(KEY).wait(TIME_LIMIT);
         request.acquire().await.unwrap().release();
     }
     for worker in &mut workers {
@@ -123,12 +123,12 @@ async fn a_waiter_that_gives_up_does_not_hold_up_the_rest() {
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
     first.send("acquire a key 500").await;
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     second.send("pass b key").await;
-    server.in_line(KEY, 2).await;
+    server.queued(KEY, 2).await;
     let refused = first.line().await;
     assert!(refused.contains("is held by"), "{refused}");
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     guard.release();
     within(SOON, second.fence()).await;
 }
@@ -139,12 +139,12 @@ async fn a_waiter_that_is_dropped_does_not_hold_up_the_rest() {
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
     first.send("acquire a key 60000").await;
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     second.send("pass b key").await;
-    server.in_line(KEY, 2).await;
+    server.queued(KEY, 2).await;
     first.send("drop a").await;
     assert_eq!(first.line().await, "a dropped");
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     guard.release();
     within(SOON, second.fence()).await;
 }
@@ -154,9 +154,9 @@ async fn a_waiter_that_is_killed_does_not_hold_up_the_rest() {
     let server = RedisServer::start().await;
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    line_up(&server, &mut first, 3, &mut second).await;
+    wait_in_order(&server, &mut first, 3, &mut second).await;
     first.kill().await;
-    eventually(PATIENCE, async || server.listeners().await == 2).await;
+    eventually(TIME_LIMIT, async || server.listeners().await == 2).await;
     guard.release();
     within(SOON, second.fence()).await;
 }
@@ -167,10 +167,10 @@ async fn a_waiter_that_is_disconnected_does_not_hold_up_the_rest() {
     let mut proxy = Proxy::start(server.addr());
     let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    line_up(&server, &mut first, 3, &mut second).await;
+    wait_in_order(&server, &mut first, 3, &mut second).await;
     proxy.refuse().await;
     proxy.cut().await;
-    eventually(PATIENCE, async || server.listeners().await == 2).await;
+    eventually(TIME_LIMIT, async || server.listeners().await == 2).await;
     guard.release();
     let second = within(SOON, second.fence()).await;
     // Those who were skipped have not given up.
@@ -181,19 +181,19 @@ async fn a_waiter_that_is_disconnected_does_not_hold_up_the_rest() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_comes_back_in_time_keeps_its_place() {
+async fn a_waiter_that_comes_back_in_time_keeps_its_position() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr());
     let (mut first, mut second) = (process(&proxy.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
-    line_up(&server, &mut first, 1, &mut second).await;
+    wait_in_order(&server, &mut first, 1, &mut second).await;
     let before = server.subscribers().await;
     proxy.cut().await;
     let back = async || {
         let now = server.subscribers().await;
         now.len() == before.len() && now != before
     };
-    eventually(PATIENCE, back).await;
+    eventually(TIME_LIMIT, back).await;
     guard.release();
     let (first, second) = (first.fence().await, second.fence().await);
     assert!(first < second, "served second, at {first} after {second}");
@@ -205,13 +205,13 @@ async fn waiters_of_a_paused_process_cost_one_grant_and_not_one_each() {
     let (mut first, mut second) = (process(&server.url()).await, process(&server.url()).await);
     let guard = hold(&server).await;
     // Each with a ttl of its own: a chain would cost one grant too.
-    for place in 1..=5 {
-        let ttl = 60_000 + place;
-        first.send(&format!("pass {place} {KEY} {ttl}")).await;
-        server.in_line(KEY, place).await;
+    for position in 1..=5 {
+        let ttl = 60_000 + position;
+        first.send(&format!("pass {position} {KEY} {ttl}")).await;
+        server.queued(KEY, position).await;
     }
     second.send(&format!("pass b {KEY}")).await;
-    server.in_line(KEY, 6).await;
+    server.queued(KEY, 6).await;
     first.pause();
     guard.release();
     // The grant lasts 3 s, and five would 15 s.

@@ -47,7 +47,7 @@ impl Scene {
     async fn lose(&mut self, fault: impl AsyncFnOnce(&mut Self)) -> Loss {
         let guard = take(&self.ours, &self.key, TTL).await;
         let fence = guard.fencing_token();
-        let others = self.wait_in_line().await;
+        let others = self.wait_in_queue().await;
 
         let pulse = Pulse::default();
         let body = tokio::spawn({
@@ -72,13 +72,13 @@ impl Scene {
         }
     }
 
-    async fn wait_in_line(&self) -> JoinHandle<(LockGuard, Instant)> {
+    async fn wait_in_queue(&self) -> JoinHandle<(LockGuard, Instant)> {
         let request = self.theirs.lock(&self.key).ttl(TTL).wait_forever();
         let others = tokio::spawn(async move {
             let guard = request.acquire().await.expect("an answer at last");
             (guard, Instant::now())
         });
-        self.server.in_line(&self.key, 1).await;
+        self.server.queued(&self.key, 1).await;
         others
     }
 

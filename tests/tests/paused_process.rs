@@ -3,7 +3,7 @@
 use std::{env, time::Duration};
 
 use tests::{
-    LONG, PATIENCE, Proxy, RedisServer, Worker, boottime, connect, eventually, release, take,
+    LONG, Proxy, RedisServer, TIME_LIMIT, Worker, boottime, connect, eventually, release, take,
     unique, within,
 };
 use tokio::{task::JoinSet, time::sleep};
@@ -75,7 +75,7 @@ async fn the_time_in_which_a_process_is_stopped_is_no_outage() {
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &proxy.url()).await;
     worker.send("acquire it key 60000").await;
     let waits = async || others.status("key").await.expect("an answer").waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     proxy.refuse().await;
     proxy.cut().await;
     // The process knows of the outage when this is refused.
@@ -103,18 +103,18 @@ async fn all_waiters_of_a_process_that_was_stopped_get_their_turns_in_order() {
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     let waiting = async |count| {
         let waits = async || others.status("key").await.expect("an answer").waiting == count;
-        eventually(PATIENCE, waits).await;
+        eventually(TIME_LIMIT, waits).await;
     };
     let names = ["a", "b", "c"];
     for (count, name) in (1..).zip(names) {
         worker.send(&format!("acquire {name} key 60000")).await;
         waiting(count).await;
     }
-    let theirs = tokio::spawn(others.lock("key").ttl(LONG).wait(PATIENCE).acquire());
+    let theirs = tokio::spawn(others.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire());
     waiting(4).await;
     worker.pause();
     release(held).await;
-    let theirs = within(PATIENCE, theirs)
+    let theirs = within(TIME_LIMIT, theirs)
         .await
         .expect("no panic")
         .expect("its turn");

@@ -1,12 +1,13 @@
 //! Promise: at most so many hold the lock at once, and everybody who may does.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use lock_runtime::{LockError, LockGuard, LockManager};
+use redis::Value;
 use tests::{
-    LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, on_every_store, poll_once,
-    release, settled, take_turn, timed, within,
+    LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, eventually, on_every_store, poll_once,
+    queued, release, settled, take_turn, timed, within,
 };
 
 tests::checks_of_kind!(three_permits, Kind::Permits(3), [permits]);
@@ -28,7 +29,7 @@ const TTL: Duration = Duration::from_secs(2);
 async fn permit(locks: &LockManager, most: u32) -> LockGuard {
     let request = locks.lock("key").permits(most).ttl(LONG);
     let acquire = request.wait(Duration::ZERO).acquire();
-    within(PATIENCE, acquire).await.expect("a permit is free")
+    within(TIME_LIMIT, acquire).await.expect("a permit is free")
 }
 
 async fn a_permit_goes_to_the_fourth_at_a_release(store: Store) {
@@ -38,7 +39,7 @@ async fn a_permit_goes_to_the_fourth_at_a_release(store: Store) {
     let third = permit(&locks, 3).await;
     let fences = [&first, &second, &third].map(LockGuard::fencing_token);
     assert!(fences.is_sorted() && fences[0] < fences[1] && fences[1] < fences[2]);
-    let mut fourth = in_line(&others, others.lock("key").permits(3).ttl(LONG)).await;
+    let mut fourth = queued(&others, others.lock("key").permits(3).ttl(LONG)).await;
     assert!(poll_once(&mut fourth).await.is_pending());
 
     second.release();
@@ -57,7 +58,7 @@ async fn a_try_is_contended_while_all_are_taken(store: Store) {
     let locks = store.manager().await;
     let _held = [permit(&locks, 2).await, permit(&locks, 2).await];
     let request = locks.lock("key").permits(2).wait(Duration::ZERO);
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     let LockError::Contended { holder, .. } = error else {
         panic!("{error}");
     };
@@ -69,14 +70,14 @@ async fn they_are_served_in_order(store: Store) {
     let managers = [store.manager().await, store.manager().await];
     let mut holders = vec![permit(&managers[0], 2).await, permit(&managers[1], 2).await];
     let mut waiters = Vec::new();
-    for place in 0..6 {
-        let locks = &managers[place % 2];
+    for position in 0..6 {
+        let locks = &managers[position % 2];
         let request = locks.lock("key").permits(2).ttl(LONG).wait_forever();
-        waiters.push(in_line(locks, request).await);
+        waiters.push(queued(locks, request).await);
     }
     for _ in 0..6 {
         holders.remove(0).release();
-        let next = within(PATIENCE, waiters.remove(0)).await.unwrap();
+        let next = within(TIME_LIMIT, waiters.remove(0)).await.unwrap();
         for waiter in &mut waiters {
             assert!(poll_once(waiter).await.is_pending(), "not its turn");
         }
@@ -91,20 +92,20 @@ async fn one_release_lets_one_in(store: Store) {
     let mut waiters = Vec::new();
     for _ in 0..5 {
         let request = others.lock("key").permits(3).ttl(LONG).wait_forever();
-        waiters.push(in_line(&others, request).await);
+        waiters.push(queued(&others, request).await);
     }
     release(writer).await;
     let mut rest = waiters.split_off(3);
     let mut holders = Vec::new();
     for waiter in waiters {
-        holders.push(within(PATIENCE, waiter).await.unwrap());
+        holders.push(within(TIME_LIMIT, waiter).await.unwrap());
     }
     settled(&others).await;
     for waiter in &mut rest {
         assert!(poll_once(waiter).await.is_pending(), "a fourth one");
     }
     release(holders.pop().unwrap()).await;
-    let _fourth = within(PATIENCE, rest.remove(0)).await.unwrap();
+    let _fourth = within(TIME_LIMIT, rest.remove(0)).await.unwrap();
     settled(&others).await;
     assert!(poll_once(&mut rest[0]).await.is_pending(), "a fourth one");
 }
@@ -114,7 +115,7 @@ async fn another_number_is_refused_while_the_lock_is_held(store: Store) {
     let guard = permit(&locks, 2).await;
     for wait in [Duration::ZERO, LONG] {
         let request = others.lock("key").permits(3).wait(wait);
-        let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+        let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
         let text = error.to_string();
         let LockError::InvalidOptions { setting, .. } = error else {
             panic!("{error}");
@@ -134,25 +135,25 @@ async fn another_number_is_refused_while_the_lock_is_held(store: Store) {
 async fn another_number_waits_behind_who_waits(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let writer = locks.lock("key").ttl(LONG).acquire().await.unwrap();
-    let two = in_line(
+    let two = queued(
         &locks,
         locks.lock("key").permits(2).ttl(LONG).wait_forever(),
     );
     let two = two.await;
     let three = others.lock("key").permits(3).ttl(LONG).wait_forever();
-    let mut three = in_line(&others, three).await;
+    let mut three = queued(&others, three).await;
     release(writer).await;
-    let two = within(PATIENCE, two).await.unwrap();
+    let two = within(TIME_LIMIT, two).await.unwrap();
     settled(&others).await;
     assert!(poll_once(&mut three).await.is_pending(), "they mix");
     release(two).await;
-    assert!(within(PATIENCE, three).await.unwrap().is_held());
+    assert!(within(TIME_LIMIT, three).await.unwrap().is_held());
 }
 
 async fn no_permits_are_refused(store: Store) {
     let locks = store.manager().await;
     let request = locks.lock("key").permits(0);
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     let invalid =
         matches!(&error, LockError::InvalidOptions { setting, .. } if *setting == "permits");
     assert!(invalid, "{error}");
@@ -175,8 +176,8 @@ async fn crashes_cost_each_a_permit_for_its_own_ttl() {
     }
     let request = locks.lock("key").permits(3).ttl(TTL).wait_forever();
     let (first, second) = (request, locks.lock("key").permits(3).wait_forever());
-    let first = in_line(&locks, first).await;
-    let mut second = in_line(&locks, second).await;
+    let first = queued(&locks, first).await;
+    let mut second = queued(&locks, second).await;
     for worker in &mut dead {
         worker.kill().await;
     }
@@ -184,7 +185,28 @@ async fn crashes_cost_each_a_permit_for_its_own_ttl() {
     assert!(took <= TTL + Duration::from_secs(1), "after {took:?}");
     assert!(alive.is_held() && first.unwrap().is_held());
     // The first one's permit is free again, the other one's is not.
-    assert!(within(PATIENCE, &mut second).await.unwrap().is_held());
+    assert!(within(TIME_LIMIT, &mut second).await.unwrap().is_held());
     let status = locks.status("key").await.unwrap();
     assert_eq!(status.holders.len(), 2, "{status:?}");
+}
+
+#[tokio::test]
+async fn the_permit_of_a_holder_that_crashed_is_free_for_a_try_when_its_lease_has_ended() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let alive = permit(&locks, 2).await;
+    let args = ["holder", &server.url(), "permits:2", "key", "1000"];
+    let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+    worker.fence().await;
+    worker.kill().await;
+    // Nobody asks for the lock meanwhile, so the server still keeps the dead holder.
+    let holders = "lock:{key}:h";
+    let ended = async || {
+        let now = UNIX_EPOCH.elapsed().unwrap().as_millis().to_string();
+        server.cmd(&["ZCOUNT", holders, "0", &now]).await == Value::Int(1)
+    };
+    eventually(TIME_LIMIT, ended).await;
+    assert_eq!(server.cmd(&["ZCARD", holders]).await, Value::Int(2));
+    let second = permit(&locks, 2).await;
+    assert!(alive.is_held() && second.is_held());
 }

@@ -17,7 +17,7 @@ use tests::{
 };
 use tokio::task::JoinSet;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// No lease ends by itself while a test runs.
 const LEASE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ macro_rules! python_or_return {
     };
 }
 
-/// One that takes the lock and holds it until it is told to release it.
+/// A client that takes the lock and holds it until the order to release it.
 async fn holder(server: &RedisServer, ttl: u32, wait: u32) -> Worker {
     let (url, ttl, wait) = (server.url(), ttl.to_string(), wait.to_string());
     Worker::python(["hold", &url, KEY, &ttl, &wait]).await
@@ -78,7 +78,7 @@ async fn both_take_turns_and_never_overlap() {
     let (server, register) = (RedisServer::start().await, Register::start().await);
     let register = Arc::new(register);
     let mut theirs = Vec::new();
-    // The last one has no patience: it gives up when it is about to be granted the lock.
+    // The last one waits briefly: it gives up when it is about to be granted the lock.
     for wait in ["60000", "60000", "60000", "5"] {
         let args = ["load", &server.url(), register.url(), KEY, wait];
         let mut worker = Worker::python(args).await;
@@ -92,7 +92,7 @@ async fn both_take_turns_and_never_overlap() {
     }
 
     let entered = async |count| {
-        eventually(PATIENCE, async || register.sections().await >= count).await;
+        eventually(TIME_LIMIT, async || register.sections().await >= count).await;
     };
     entered(SECTIONS / 2).await;
     // Answers and grants are lost on both sides, and everybody connects again.
@@ -108,14 +108,14 @@ async fn both_take_turns_and_never_overlap() {
         let numbers: Vec<u64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
         counts.push((numbers[0], numbers[1]));
     }
-    let ours: u64 = within(PATIENCE, ours.join_all()).await.into_iter().sum();
+    let ours: u64 = within(TIME_LIMIT, ours.join_all()).await.into_iter().sum();
     let [patient @ .., (lucky, contended)] = &counts[..] else {
         unreachable!("there are four");
     };
     let theirs: u64 = patient.iter().map(|it| it.0).sum();
     let overlaps = register.violations().await;
     println!(
-        "entries: {ours} of ours, {theirs} of Python's, {lucky} of one without patience, which gave \
+        "entries: {ours} of ours, {theirs} of Python's, {lucky} of one that waits briefly and gave \
          up {contended} times; {} overlaps",
         overlaps.len()
     );
@@ -128,34 +128,34 @@ async fn both_take_turns_and_never_overlap() {
     let all = ours + theirs + lucky;
     assert_eq!(register.sections().await, all);
     assert!(ours >= all / 5 && theirs >= all / 5, "who starves?");
-    leaves_nothing(&server, KEY, PATIENCE).await;
+    leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
 #[tokio::test]
-async fn they_stand_in_one_line() {
-    python_or_return!("they_stand_in_one_line");
+async fn they_wait_in_one_queue() {
+    python_or_return!("they_wait_in_one_queue");
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let first = take(&locks, KEY, LEASE).await;
     let mut second = holder(&server, 60_000, 60_000).await;
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     let third = queue(&server, &locks, KEY, LEASE, 2).await;
     let mut fourth = holder(&server, 60_000, 60_000).await;
-    server.in_line(KEY, 3).await;
+    server.queued(KEY, 3).await;
 
     let mut fences = vec![first.fencing_token().get()];
     release(first).await;
     fences.push(fence(&mut second).await);
     second.send("release").await;
     assert_eq!(second.line().await, "released true");
-    let third = granted(PATIENCE, third).await;
+    let third = granted(TIME_LIMIT, third).await;
     fences.push(third.fencing_token().get());
     release(third).await;
     fences.push(fence(&mut fourth).await);
     fourth.send("release").await;
     assert_eq!(fourth.line().await, "released true");
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
-    leaves_nothing(&server, KEY, PATIENCE).await;
+    leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
 #[tokio::test]
@@ -166,10 +166,10 @@ async fn who_gives_up_leaves_nothing_behind() {
     for wait in [0, 300] {
         let mut waiter = holder(&server, 60_000, wait).await;
         assert_eq!(waiter.line().await, "contended");
-        assert_eq!(server.waiting(KEY).await, 0, "it still stands in line");
+        assert_eq!(server.waiting(KEY).await, 0, "it is still in the queue");
     }
     release(guard).await;
-    leaves_nothing(&server, KEY, PATIENCE).await;
+    leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn the_lock_of_one_that_was_killed_goes_to_the_other_after_its_ttl() {
     assert_eq!(server.without_ttl("lock:{*").await, [""; 0]);
     let waiter = queue(&server, &connect(server.url()).await, KEY, LEASE, 1).await;
     theirs.kill().await;
-    let guard = granted(PATIENCE, waiter).await;
+    let guard = granted(TIME_LIMIT, waiter).await;
     let second = guard.fencing_token().get();
     assert!(second > first);
     release(guard).await;
@@ -192,7 +192,7 @@ async fn the_lock_of_one_that_was_killed_goes_to_the_other_after_its_ttl() {
     let third = ours.fence().await;
     assert!(third > second);
     let mut theirs = holder(&server, TTL, 60_000).await;
-    server.in_line(KEY, 1).await;
+    server.queued(KEY, 1).await;
     ours.kill().await;
     assert!(fence(&mut theirs).await > third);
 }
@@ -200,7 +200,7 @@ async fn the_lock_of_one_that_was_killed_goes_to_the_other_after_its_ttl() {
 /// Returns when the lease has been extended so often.
 async fn renewals(server: &RedisServer, count: u32) {
     let (last, seen) = (Cell::new(i64::MAX), Cell::new(0));
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         let left = server.cmd(&["PTTL", &RedisServer::owner_key(KEY)]).await;
         let left = redis::from_redis_value(left).unwrap();
         if left > last.replace(left) {
@@ -212,9 +212,9 @@ async fn renewals(server: &RedisServer, count: u32) {
 }
 
 #[tokio::test]
-async fn its_lease_is_renewed_and_can_be_taken_away() {
+async fn its_lease_is_renewed_and_can_be_revoked() {
     const TTL: u32 = 4_000;
-    python_or_return!("its_lease_is_renewed_and_can_be_taken_away");
+    python_or_return!("its_lease_is_renewed_and_can_be_revoked");
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let mut theirs = holder(&server, TTL, 60_000).await;
@@ -223,7 +223,7 @@ async fn its_lease_is_renewed_and_can_be_taken_away() {
     renewals(&server, 2).await;
     assert!(!waiter.is_finished());
 
-    let told = async || {
+    let reported = async || {
         let status = locks.status(KEY).await.unwrap();
         let [holder] = &status.holders[..] else {
             panic!("{status:?}");
@@ -231,11 +231,11 @@ async fn its_lease_is_renewed_and_can_be_taken_away() {
         assert_eq!(holder.process, Some(theirs.pid()));
         holder.fencing_token.is_some_and(|it| it.get() == fence)
     };
-    eventually(PATIENCE, told).await;
+    eventually(TIME_LIMIT, reported).await;
     assert_eq!(locks.force_release(KEY).await.unwrap(), 1);
     assert_eq!(theirs.line().await, "lost");
-    release(granted(PATIENCE, waiter).await).await;
-    leaves_nothing(&server, KEY, PATIENCE).await;
+    release(granted(TIME_LIMIT, waiter).await).await;
+    leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use redis::aio::MultiplexedConnection;
 use tests::{
-    PATIENCE, Proxy, RedisServer, RedlockFleet, connect, eventually, queue, release, take, timed,
+    Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, queue, release, take, timed,
     within,
 };
 use tokio::task::JoinHandle;
@@ -31,7 +31,7 @@ async fn old_server() -> RedisServer {
     take_when_granted(&locks, LONGEST).await.release();
     // It says how long it has run in whole seconds, of which the first may have been short.
     let is_old = async || uptime(&server).await > LONGEST.as_secs();
-    eventually(PATIENCE, is_old).await;
+    eventually(TIME_LIMIT, is_old).await;
     server
 }
 
@@ -45,8 +45,8 @@ async fn uptime(server: &RedisServer) -> u64 {
 }
 
 async fn take_when_granted(locks: &LockManager, ttl: Duration) -> LockGuard {
-    let acquire = locks.lock("key").ttl(ttl).wait(PATIENCE).acquire();
-    within(PATIENCE, acquire).await.expect("in time")
+    let acquire = locks.lock("key").ttl(ttl).wait(TIME_LIMIT).acquire();
+    within(TIME_LIMIT, acquire).await.expect("in time")
 }
 
 /// Whether a replica has the data of its master.
@@ -89,11 +89,14 @@ async fn a_replica_that_takes_over_makes_no_second_holder() {
         let (master, replica) = tokio::join!(old_server(), old_server());
         let port = master.port().to_string();
         replica.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
-        eventually(PATIENCE, async || is_synced(&replica).await).await;
+        eventually(TIME_LIMIT, async || is_synced(&replica).await).await;
         if !known {
             // Nobody had this setting before.
             master.cmd(&["DEL", "lock:run"]).await;
-            eventually(PATIENCE, async || replica.keys("lock:run").await.is_empty()).await;
+            eventually(TIME_LIMIT, async || {
+                replica.keys("lock:run").await.is_empty()
+            })
+            .await;
         }
         replica.cmd(&["REPLICAOF", "NO", "ONE"]).await;
         let old = connect(LockConfig::new(master.url()).expect("a URL")).await;
@@ -126,7 +129,7 @@ async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
     other.cmd(&["SET", "lock:run", &note]).await;
     let port = other.port().to_string();
     server.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
-    eventually(PATIENCE, async || is_synced(&server).await).await;
+    eventually(TIME_LIMIT, async || is_synced(&server).await).await;
     server.cmd(&["REPLICAOF", "NO", "ONE"]).await;
     // The connection has been open and silent all the time.
     refused(&locks).await;
@@ -149,7 +152,7 @@ async fn a_server_that_has_never_been_a_replica_grants_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
+async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_over() {
     let mut server = old_server().await;
     let locks = connect(config(server.url())).await;
     let other = connect(config(server.url())).await;
@@ -157,17 +160,17 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
     let stranger = connect(LockConfig::new(server.url()).expect("a URL")).await;
     let guard = take_when_granted(&locks, LONGEST).await;
     let waiter = granted_at(queue(&server, &other, "key", LONGEST, 1).await);
-    let handed_on = take(&stranger, "handed on", PATIENCE).await;
-    let believer = granted_at(queue(&server, &other, "handed on", LONGEST, 1).await);
+    let handed_over = take(&stranger, "handed over", TIME_LIMIT).await;
+    let believer = granted_at(queue(&server, &other, "handed over", LONGEST, 1).await);
     server.restart().await;
     let back = async || server.listeners().await == 3 && locks.health().await.connected;
-    eventually(PATIENCE, back).await;
+    eventually(TIME_LIMIT, back).await;
     let until = until(&other).await;
     // The server tells the waiter that the lock is its own.
-    release(handed_on).await;
+    release(handed_over).await;
     // Longer than its lease was when the server went.
     let work = guard.hold(tokio::time::sleep(LONGEST / 2 + SECOND / 2));
-    within(PATIENCE, work).await.expect("it is renewed");
+    within(TIME_LIMIT, work).await.expect("it is renewed");
     let forced = locks.force_release("key").await;
     assert!(
         matches!(forced, Err(LockError::Unavailable { .. })),
@@ -175,7 +178,7 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
     );
     release(guard).await;
     for waiter in [waiter, believer] {
-        let (at, next) = within(PATIENCE, waiter).await.expect("no panic");
+        let (at, next) = within(TIME_LIMIT, waiter).await.expect("no panic");
         assert!(at >= until, "{:?} too early", until.duration_since(at));
         release(next).await;
     }
@@ -184,7 +187,7 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
 /// Until when nothing is granted, once it is connected.
 async fn until(locks: &LockManager) -> SystemTime {
     let connected = async || locks.health().await.connected;
-    eventually(PATIENCE, connected).await;
+    eventually(TIME_LIMIT, connected).await;
     let until = locks.health().await.quarantined_until;
     until.expect("it has just started")
 }
@@ -198,17 +201,17 @@ fn granted_at(waiter: JoinHandle<LockGuard>) -> JoinHandle<(SystemTime, LockGuar
 }
 
 #[tokio::test]
-async fn who_gives_up_meanwhile_leaves_the_line() {
+async fn who_gives_up_meanwhile_leaves_the_queue() {
     let mut server = old_server().await;
     let locks = connect(config(server.url())).await;
     let other = connect(config(server.url())).await;
     let guard = take_when_granted(&locks, LONGEST).await;
     let waiter = queue(&server, &other, "key", LONGEST, 1).await;
     server.restart().await;
-    eventually(PATIENCE, async || server.listeners().await == 2).await;
+    eventually(TIME_LIMIT, async || server.listeners().await == 2).await;
     waiter.abort();
     // The lock is held on, so that no release takes it out of the queue.
-    server.in_line("key", 0).await;
+    server.queued("key", 0).await;
     assert!(guard.is_held(), "{guard:?}");
     drop(guard);
     let next = take_when_granted(&locks, LONGEST).await;
@@ -216,11 +219,11 @@ async fn who_gives_up_meanwhile_leaves_the_line() {
 }
 
 #[tokio::test]
-async fn callers_are_told_until_when_or_wait() {
+async fn callers_learn_until_when_or_wait() {
     let server = RedisServer::start().await;
     let limited = config(server.url()).unavailable_wait(SECOND / 2);
     let locks = connect(limited).await;
-    let (took, outcome) = timed(locks.lock("key").wait(PATIENCE).acquire()).await;
+    let (took, outcome) = timed(locks.lock("key").wait(TIME_LIMIT).acquire()).await;
     let text = outcome.expect_err("in quarantine").to_string();
     assert!(
         text.contains("no lock is granted until") && text.contains("UTC"),
@@ -234,12 +237,12 @@ async fn callers_are_told_until_when_or_wait() {
 #[tokio::test]
 async fn a_probe_tells_until_when() {
     let server = RedisServer::start().await;
-    let long = config(server.url()).quarantine(PATIENCE);
+    let long = config(server.url()).quarantine(TIME_LIMIT);
     let health = connect(long).await.health().await;
     let until = health.quarantined_until.expect("it has just started");
     assert!(health.connected, "{health:?}");
     assert!(
-        until > SystemTime::now() && until <= SystemTime::now() + PATIENCE,
+        until > SystemTime::now() && until <= SystemTime::now() + TIME_LIMIT,
         "{health:?}"
     );
 
@@ -254,7 +257,9 @@ async fn a_quarantine_may_end_before_all_connections_are_open() {
     let mut keeper = server.connection().await;
     // The keeper's, and one of the two.
     set_most_clients(&mut keeper, 2).await;
-    let config = config(server.url()).pool_size(2).connect_timeout(PATIENCE);
+    let config = config(server.url())
+        .pool_size(2)
+        .connect_timeout(TIME_LIMIT);
     // On a thread of its own: it must not take the time of the test, and could.
     let (sender, connected) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
@@ -265,7 +270,7 @@ async fn a_quarantine_may_end_before_all_connections_are_open() {
     });
     tokio::time::sleep(LONGEST + SECOND).await;
     set_most_clients(&mut keeper, 100).await;
-    let connected = within(PATIENCE / 2, connected).await.expect("no panic");
+    let connected = within(TIME_LIMIT / 2, connected).await.expect("no panic");
     let locks = connected.expect("there is room for both");
     release(take(&locks, "key", LONGEST).await).await;
 }
@@ -318,11 +323,11 @@ async fn a_server_that_tells_nothing_of_itself_is_refused_with_a_sentence() {
         "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-info",
     ];
     server.cmd(&user).await;
-    let shop = config(server.url_with_user("shop", "secret")).connect_timeout(PATIENCE);
+    let shop = config(server.url_with_user("shop", "secret")).connect_timeout(TIME_LIMIT);
     let (took, outcome) = timed(LockManager::connect(shop.clone())).await;
     let text = outcome.expect_err("no right").to_string();
     assert!(text.contains("`quarantine` needs INFO"), "{text}");
-    assert!(took < PATIENCE / 4, "{took:?}");
+    assert!(took < TIME_LIMIT / 4, "{took:?}");
     // The lag may be unknown: it is taken to be the usual one.
     server
         .cmd(&["ACL", "SETUSER", "shop", "+info", "-config"])

@@ -8,8 +8,8 @@ use std::{
 
 use lock_runtime::{Acquire, FencingToken, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, PATIENCE, RedisServer, Store, Worker, connect, in_line, kinds::Kind, on_every_store,
-    poll_once, release, settled, take, take_turn, timed, within,
+    LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, kinds::Kind, on_every_store, poll_once,
+    queued, release, settled, take, take_turn, timed, within,
 };
 use tokio::task::JoinSet;
 
@@ -22,7 +22,7 @@ on_every_store! {
     readers_who_queue_up_together_enter_together [read],
     a_writer_waits_for_all_readers [read fencing],
     a_reader_waits_behind_a_writer_who_waits [read fair],
-    a_mixed_line_is_served_in_order [read fencing fair],
+    a_mixed_queue_is_served_in_order [read fencing fair],
     a_writer_that_is_dropped_lets_in_the_readers_behind_it [read fair],
     a_writer_that_gives_up_lets_in_the_readers_behind_it [read fair],
     different_kinds_exclude_each_other [read permits],
@@ -38,7 +38,7 @@ fn write(locks: &LockManager) -> LockRequest {
 
 async fn take_now(request: LockRequest) -> LockGuard {
     let acquire = request.wait(Duration::ZERO).acquire();
-    within(PATIENCE, acquire).await.expect("the lock is free")
+    within(TIME_LIMIT, acquire).await.expect("the lock is free")
 }
 
 /// Nobody has got the lock, though the store has done all that it was asked for.
@@ -56,7 +56,7 @@ async fn readers_share(store: Store) {
         readers.push(take_now(read(&managers[number % 2])).await);
     }
     let writer = managers[0].lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, writer).await.unwrap_err();
+    let error = within(TIME_LIMIT, writer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     let fences: Vec<_> = readers.iter().map(LockGuard::fencing_token).collect();
     assert!(fences.windows(2).all(|pair| pair[0] < pair[1]));
@@ -72,13 +72,13 @@ async fn readers_who_queue_up_together_enter_together(store: Store) {
     let mut waiters = Vec::new();
     for number in 0..10 {
         let locks = [&locks, &others][number % 2];
-        waiters.push(in_line(locks, read(locks)).await);
+        waiters.push(queued(locks, read(locks)).await);
     }
     let released = Instant::now();
     release(writer).await;
     let mut readers = Vec::new();
     for waiter in waiters {
-        readers.push(within(PATIENCE, waiter).await.unwrap());
+        readers.push(within(TIME_LIMIT, waiter).await.unwrap());
     }
     // Questions, which each connection asks once a second, would let in one after the other.
     let took = released.elapsed();
@@ -89,29 +89,29 @@ async fn readers_who_queue_up_together_enter_together(store: Store) {
 async fn tokens_of_readers_lie_between_those_of_the_writers_around_them(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let first = take(&locks, "key", LONG).await;
-    // The readers are in line before its token is counted.
-    let before = in_line(&others, write(&others)).await;
+    // The readers are in the queue before its token is counted.
+    let before = queued(&others, write(&others)).await;
     let mut waiters = Vec::new();
     for number in 0..10 {
         let locks = [&locks, &others][number % 2];
-        waiters.push(in_line(locks, read(locks)).await);
+        waiters.push(queued(locks, read(locks)).await);
     }
-    let after = in_line(&others, write(&others)).await;
+    let after = queued(&others, write(&others)).await;
     release(first).await;
-    let before = within(PATIENCE, before).await.unwrap();
+    let before = within(TIME_LIMIT, before).await.unwrap();
     let lowest = before.fencing_token();
     release(before).await;
     let mut tokens = Vec::new();
     let mut readers = Vec::new();
     for waiter in waiters {
-        let reader = within(PATIENCE, waiter).await.unwrap();
+        let reader = within(TIME_LIMIT, waiter).await.unwrap();
         tokens.push(reader.fencing_token());
         readers.push(reader);
     }
     for reader in readers {
         release(reader).await;
     }
-    let highest = within(PATIENCE, after).await.unwrap().fencing_token();
+    let highest = within(TIME_LIMIT, after).await.unwrap().fencing_token();
     let between = |token: &FencingToken| lowest < *token && *token < highest;
     assert!(
         tokens.iter().all(between),
@@ -127,7 +127,7 @@ async fn a_writer_waits_for_all_readers(store: Store) {
         holders.push(take_now(reader).await);
     }
     let last = holders.pop().unwrap();
-    let mut writer = [in_line(&others, write(&others)).await];
+    let mut writer = [queued(&others, write(&others)).await];
     for reader in holders {
         release(reader).await;
         all_wait(&others, &mut writer).await;
@@ -143,64 +143,70 @@ async fn a_writer_waits_for_all_readers(store: Store) {
 async fn a_reader_waits_behind_a_writer_who_waits(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let reader = take_now(read(&locks)).await;
-    let writer = in_line(&others, write(&others)).await;
+    let writer = queued(&others, write(&others)).await;
     // It would fit in, but the writer would wait for ever.
     let newcomer = locks.lock("key").read().wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    let error = within(TIME_LIMIT, newcomer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    let mut late = [in_line(&locks, read(&locks)).await];
+    let mut late = [queued(&locks, read(&locks)).await];
     all_wait(&locks, &mut late).await;
     release(reader).await;
-    let writer = within(PATIENCE, writer).await.unwrap();
+    let writer = within(TIME_LIMIT, writer).await.unwrap();
     all_wait(&locks, &mut late).await;
     release(writer).await;
     let [late] = late;
-    release(within(PATIENCE, late).await.unwrap()).await;
+    release(within(TIME_LIMIT, late).await.unwrap()).await;
     assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_mixed_line_is_served_in_order(store: Store) {
-    const LINE: &str = "rrwrwwrrrwrrwwr";
+async fn a_mixed_queue_is_served_in_order(store: Store) {
+    const QUEUE: &str = "rrwrwwrrrwrrwwr";
     let managers = [store.manager().await, store.manager().await];
     let first = take_now(write(&managers[0])).await;
     // Fences grow from each turn to the next; readers beside each other have one turn.
-    let turn = |place: usize| {
-        let kinds = LINE.as_bytes();
-        (1..=place)
+    let turn = |position: usize| {
+        let kinds = QUEUE.as_bytes();
+        (1..=position)
             .filter(|at| kinds[at - 1..=*at] != *b"rr")
             .count()
     };
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
-    for (place, kind) in LINE.chars().enumerate() {
-        let locks = &managers[place % 2];
+    for (position, kind) in QUEUE.chars().enumerate() {
+        let locks = &managers[position % 2];
         let request = match kind {
             'r' => read(locks),
             _ => write(locks),
         };
-        let waiter = in_line(locks, request).await;
+        let waiter = queued(locks, request).await;
         let served = Arc::clone(&served);
         tasks.spawn(async move {
             let guard = waiter.await.unwrap();
-            served.lock().unwrap().push((guard.fencing_token(), place));
+            served
+                .lock()
+                .unwrap()
+                .push((guard.fencing_token(), position));
             release(guard).await;
         });
     }
     release(first).await;
-    within(PATIENCE, tasks.join_all()).await;
+    within(TIME_LIMIT, tasks.join_all()).await;
     let mut served = served.lock().unwrap().clone();
     served.sort_unstable();
-    let turns: Vec<_> = served.iter().map(|(_, place)| turn(*place)).collect();
-    assert!(turns.is_sorted() && turns.len() == LINE.len(), "{served:?}");
+    let turns: Vec<_> = served.iter().map(|(_, position)| turn(*position)).collect();
+    assert!(
+        turns.is_sorted() && turns.len() == QUEUE.len(),
+        "{served:?}"
+    );
 }
 
 async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _reader = take_now(read(&locks)).await;
-    let writer = in_line(&others, write(&others)).await;
+    let writer = queued(&others, write(&others)).await;
     let behind = [
-        in_line(&locks, read(&locks)).await,
-        in_line(&others, read(&others)).await,
+        queued(&locks, read(&locks)).await,
+        queued(&others, read(&others)).await,
     ];
     drop(writer);
     for reader in behind {
@@ -214,12 +220,12 @@ async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _reader = take_now(read(&locks)).await;
     let wait = Duration::from_millis(300);
-    let writer = in_line(&others, write(&others).wait(wait)).await;
-    let behind = in_line(&locks, read(&locks)).await;
+    let writer = queued(&others, write(&others).wait(wait)).await;
+    let behind = queued(&locks, read(&locks)).await;
     let joined = Instant::now();
-    let error = within(PATIENCE, writer).await.unwrap_err();
+    let error = within(TIME_LIMIT, writer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    let reader = within(PATIENCE, behind).await;
+    let reader = within(TIME_LIMIT, behind).await;
     // It asks a second after it has joined.
     let took = joined.elapsed();
     assert!(reader.unwrap().is_held());
@@ -239,12 +245,12 @@ async fn different_kinds_exclude_each_other(store: Store) {
                 continue;
             }
             let at_once = asked.request(&others, "key").wait(Duration::ZERO);
-            let error = within(PATIENCE, at_once.acquire()).await.unwrap_err();
+            let error = within(TIME_LIMIT, at_once.acquire()).await.unwrap_err();
             let contended = matches!(error, LockError::Contended { .. });
             assert!(contended, "{asked:?} beside {held:?}: {error}");
-            let next = in_line(&others, next).await;
+            let next = queued(&others, next).await;
             release(guard).await;
-            release(within(PATIENCE, next).await.unwrap()).await;
+            release(within(TIME_LIMIT, next).await.unwrap()).await;
         }
     }
     assert_eq!(store.traces().await, [""; 0]);
@@ -262,7 +268,7 @@ async fn a_crashed_reader_costs_its_own_ttl_and_no_questions() {
         take_now(read(&locks)).await,
         take_now(read(&others).ttl(Duration::from_secs(2))).await,
     ];
-    let mut writer = [in_line(&others, write(&others)).await];
+    let mut writer = [queued(&others, write(&others)).await];
     worker.kill().await;
     let gone = async || locks.status("key").await.unwrap().holders.len() == 2;
     tests::eventually(Duration::from_secs(2), gone).await;

@@ -1,4 +1,4 @@
-//! A connection or a server that goes and comes back costs no lock and no place in line.
+//! A connection or a server that goes and comes back costs no lock and no position in a queue.
 
 use std::time::Duration;
 

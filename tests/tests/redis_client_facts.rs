@@ -150,7 +150,7 @@ async fn a_new_connection_is_subscribed_again() {
     let guard = guard.expect("the lock is free");
     let acquire = other.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    server.in_line(&key, 1).await;
+    server.queued(&key, 1).await;
 
     let seen = async || {
         let key = RedisServer::seen_key(&key);

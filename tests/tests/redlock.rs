@@ -10,7 +10,7 @@ use std::{
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    Authority, PATIENCE, Proxy, RedisServer, RedlockFleet, connect, eventually, release, take,
+    Authority, Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, release, take,
     unique, within,
 };
 use tokio::{sync::watch, task::JoinSet};
@@ -28,12 +28,12 @@ async fn manager(url: &str) -> LockManager {
 async fn careful_manager(fleet: &RedlockFleet) -> LockManager {
     let url = fleet.url().replace("quarantine=0s", "quarantine=1500ms");
     let config = LockConfig::new(&url).expect("a URL").ttl(SHORT);
-    connect(config.wait_forever().unavailable_wait(PATIENCE)).await
+    connect(config.wait_forever().unavailable_wait(TIME_LIMIT)).await
 }
 
 /// On how many servers the lock is held.
 async fn servers(locks: &LockManager, key: &str) -> Option<usize> {
-    let status = within(PATIENCE, locks.status(key))
+    let status = within(TIME_LIMIT, locks.status(key))
         .await
         .expect("an answer");
     status.holders.first()?.servers
@@ -46,7 +46,7 @@ impl Turns {
     /// Waits for so many more.
     async fn more(&mut self, count: usize) {
         let wanted = *self.0.borrow() + count;
-        let taken = within(PATIENCE, self.0.wait_for(|taken| *taken >= wanted)).await;
+        let taken = within(TIME_LIMIT, self.0.wait_for(|taken| *taken >= wanted)).await;
         drop(taken.expect("turns are taken"));
     }
 }
@@ -90,7 +90,7 @@ async fn share(url: &str, trouble: impl AsyncFnOnce(&mut Turns)) {
     }
     trouble(&mut Turns(turns)).await;
     over.store(true, Ordering::Relaxed);
-    let all = within(2 * PATIENCE, workers.join_all()).await;
+    let all = within(2 * TIME_LIMIT, workers.join_all()).await;
     assert!(all.iter().all(|own| *own > 0), "{all:?} turns");
 }
 
@@ -134,17 +134,23 @@ async fn the_clocks_of_two_of_five_may_jump() {
     let url = fleet.url();
     let locks = manager(&url).await;
     let guard = take(&locks, "held", TTL).await;
-    eventually(PATIENCE, async || servers(&locks, "held").await == Some(5)).await;
+    eventually(TIME_LIMIT, async || {
+        servers(&locks, "held").await == Some(5)
+    })
+    .await;
     for server in [1, 3] {
         fleet.set_clock(server, HOUR).await;
     }
     // By their clocks its lease has ended.
     let others = manager(&url).await;
-    let refused = within(PATIENCE, others.lock("held").try_once().acquire()).await;
+    let refused = within(TIME_LIMIT, others.lock("held").try_once().acquire()).await;
     let refused = refused.expect_err("a majority of the others has it");
     assert!(matches!(refused, LockError::Contended { .. }), "{refused}");
     // The holder takes it there again.
-    eventually(PATIENCE, async || servers(&locks, "held").await == Some(5)).await;
+    eventually(TIME_LIMIT, async || {
+        servers(&locks, "held").await == Some(5)
+    })
+    .await;
     release(guard).await;
 
     let trouble = async |turns: &mut Turns| {
@@ -167,14 +173,14 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
     };
     let url = fleet.url();
     let (locks, others) = (manager(&url).await, manager(&url).await);
-    let first = within(PATIENCE, locks.lock("key").ttl(20 * TTL).acquire()).await;
+    let first = within(TIME_LIMIT, locks.lock("key").ttl(20 * TTL).acquire()).await;
     let first = first.expect("it is free");
-    eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
+    eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
     for server in [0, 2, 4] {
         fleet.set_clock(server, HOUR).await;
     }
     let second = take(&others, "key", TTL).await;
-    assert!(first.is_held(), "nobody has told it");
+    assert!(first.is_held(), "nobody has notified it");
     assert!(
         second.fencing_token() > first.fencing_token(),
         "a resource can tell who is late"
@@ -186,7 +192,7 @@ async fn a_try_is_unavailable_while_three_of_five_hang() {
     let fleet = RedlockFleet::start().await;
     let locks = manager(&fleet.url()).await;
     fleet.servers[..3].iter().for_each(RedisServer::stop);
-    let refused = within(PATIENCE, locks.lock("key").try_once().acquire()).await;
+    let refused = within(TIME_LIMIT, locks.lock("key").try_once().acquire()).await;
     fleet.servers[..3].iter().for_each(RedisServer::resume);
     let error = refused.expect_err("two of five are no majority");
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
@@ -200,7 +206,7 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
     let mut proxies: Vec<_> = proxies.collect();
     let url = RedlockFleet::url_of(proxies.iter().map(Proxy::addr));
     let config = LockConfig::new(&url).expect("a URL").ttl(HOUR);
-    let locks = connect(config.unavailable_wait(PATIENCE)).await;
+    let locks = connect(config.unavailable_wait(TIME_LIMIT)).await;
     for (server, proxy) in fleet.servers.iter().zip(&proxies).skip(2) {
         server.cmd(&["SET", "lock:{key}", "somebody"]).await;
         proxy.requests().hold();
@@ -214,7 +220,7 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
         }
         keys.len() == count
     };
-    eventually(PATIENCE, async || have_it(2).await).await;
+    eventually(TIME_LIMIT, async || have_it(2).await).await;
     for proxy in &mut proxies[..2] {
         proxy.refuse().await;
         proxy.cut().await;
@@ -226,20 +232,20 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
     // It stands in the queues again.
     tokio::time::sleep(Duration::from_millis(500)).await;
     waiting.abort();
-    eventually(PATIENCE, async || have_it(0).await).await;
+    eventually(TIME_LIMIT, async || have_it(0).await).await;
 }
 
 #[tokio::test]
 async fn a_lease_outlives_servers_that_start_again_empty_one_after_the_other() {
     let mut fleet = RedlockFleet::start().await;
     let locks = careful_manager(&fleet).await;
-    let guard = within(PATIENCE, locks.lock("key").acquire()).await;
+    let guard = within(TIME_LIMIT, locks.lock("key").acquire()).await;
     let guard = guard.expect("once the servers have been up for long enough");
     for server in 0..3 {
-        eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
+        eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
         fleet.servers[server].restart().await;
     }
-    eventually(PATIENCE, async || servers(&locks, "key").await == Some(5)).await;
+    eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
     assert!(guard.is_held());
 }
 
@@ -247,13 +253,13 @@ async fn a_lease_outlives_servers_that_start_again_empty_one_after_the_other() {
 async fn a_server_that_has_forgotten_a_lock_grants_none_until_its_lease_has_ended() {
     let mut fleet = RedlockFleet::start().await;
     let locks = careful_manager(&fleet).await;
-    let first = within(PATIENCE, locks.lock("key").renew(false).acquire()).await;
+    let first = within(TIME_LIMIT, locks.lock("key").renew(false).acquire()).await;
     let first = first.expect("once the servers have been up for long enough");
     for server in &mut fleet.servers[..3] {
         server.restart().await;
     }
     let others = careful_manager(&fleet).await;
-    let second = within(PATIENCE, others.lock("key").acquire()).await;
+    let second = within(TIME_LIMIT, others.lock("key").acquire()).await;
     assert!(second.expect("later").is_held() && !first.is_held());
 }
 
@@ -264,7 +270,7 @@ async fn with_three_of_five_down_nobody_gets_in_and_everybody_comes_back() {
     for server in &fleet.servers[2..] {
         server.stop();
     }
-    let error = within(PATIENCE, locks.lock("key").acquire()).await;
+    let error = within(TIME_LIMIT, locks.lock("key").acquire()).await;
     let error = error.expect_err("no majority");
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
     for server in &fleet.servers[2..] {
@@ -299,8 +305,8 @@ async fn a_status_tells_on_how_many_servers_a_lock_is_held() {
     let locks = manager(&fleet.url()).await;
     fleet.servers[2].kill().await;
     let guard = take(&locks, "key", TTL).await;
-    eventually(PATIENCE, async || servers(&locks, "key").await == Some(4)).await;
-    let status = within(PATIENCE, locks.status("key")).await.unwrap();
+    eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(4)).await;
+    let status = within(TIME_LIMIT, locks.status("key")).await.unwrap();
     assert_eq!(status.holders[0].fencing_token, Some(guard.fencing_token()));
 }
 
@@ -318,7 +324,7 @@ async fn every_connection_may_be_encrypted() {
     let hosts: Vec<_> = servers.iter().map(|it| it.tls_addr().to_string()).collect();
     let url = format!("rediss+redlock://{}?quarantine=0s", hosts.join(","));
 
-    let error = within(PATIENCE, LockManager::connect(&url)).await;
+    let error = within(TIME_LIMIT, LockManager::connect(&url)).await;
     let text = error.expect_err("of an unknown authority").to_string();
     assert!(text.contains("unknown authority"), "{text}");
 
@@ -331,7 +337,7 @@ async fn every_connection_may_be_encrypted() {
         }
         keys == 3
     };
-    eventually(PATIENCE, all_have_it).await;
+    eventually(TIME_LIMIT, all_have_it).await;
     release(guard).await;
 }
 

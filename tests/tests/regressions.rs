@@ -58,7 +58,7 @@ async fn a_release_before_the_newcomer_listens_is_not_missed() {
 }
 
 #[tokio::test]
-async fn a_ttl_is_told_to_the_server_in_milliseconds() {
+async fn a_ttl_is_sent_to_the_server_in_milliseconds() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     for seconds in [2, 60, 24 * 60 * 60] {
@@ -119,7 +119,7 @@ async fn a_renewal_that_succeeds_too_late_revives_nothing() {
         // Is answered after everything before.
         drop(take(&locks, &unique("after"), LONG).await);
         late += u32::from(server.subscribers().await == before);
-        assert!(!guard.is_held(), "it was told to be lost");
+        assert!(!guard.is_held(), "it knows of the loss");
         assert!(guard.remaining().is_zero());
     }
     assert!(late > 0, "every connection broke, and the answer with it");
@@ -204,7 +204,7 @@ async fn a_release_is_not_answered_by_everybody_who_waits() {
         }
     }
     let hand_overs = PROCESSES * EACH;
-    server.in_line(&key, hand_overs).await;
+    server.queued(&key, hand_overs).await;
     let (before, start) = (server.calls("evalsha").await, Instant::now());
     guard.release();
     within(SOON, waiters.join_all()).await;
@@ -224,16 +224,16 @@ async fn a_waiter_that_lives_is_never_evicted() {
     let guard = take(&holder, &key, LONG).await;
     let first = queue(&server, &first, &key, LONG, 1).await;
     let second = queue(&server, &second, &key, LONG, 2).await;
-    let line = async || {
+    let waiters = async || {
         let queue = RedisServer::queue_key(&key);
         server
             .cmd(&["ZRANGE", &queue, "0", "-1", "WITHSCORES"])
             .await
     };
-    let before = line().await;
+    let before = waiters().await;
     // Longer than the silence for which the dead are skipped.
     sleep(Duration::from_millis(4_500)).await;
-    assert_eq!(line().await, before, "the line is another one");
+    assert_eq!(waiters().await, before, "the queue has changed");
     guard.release();
     let first = granted(FOUND, first).await;
     assert!(!second.is_finished());

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    LONG, PATIENCE, RedisServer, SentinelFleet, connect, granted, queue, release, take, timed,
+    LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, granted, queue, release, take, timed,
     unique, within,
 };
 use tokio::{
@@ -56,7 +56,7 @@ async fn a_grant_survives_a_failover_right_after_it() {
         first.stop();
         switches.next().await;
         let tried = other.lock("key").wait(Duration::ZERO).acquire();
-        let held = within(PATIENCE, tried).await;
+        let held = within(TIME_LIMIT, tried).await;
         assert!(held.is_err() && guard.is_held());
         release(guard).await;
         first.resume();
@@ -76,11 +76,11 @@ async fn a_lock_that_is_handed_over_waits_for_the_replicas_too() {
     let all = replicas(&fleet).await;
     all[0].stop();
     release(guard).await;
-    master.in_line(&key, 0).await;
+    master.queued(&key, 0).await;
     tokio::time::sleep(SECOND / 2).await;
     assert!(!waiter.is_finished(), "one replica does not have it");
     all[0].resume();
-    let guard = granted(PATIENCE, waiter).await;
+    let guard = granted(TIME_LIMIT, waiter).await;
     release(guard).await;
 }
 
@@ -102,7 +102,7 @@ async fn a_renewal_that_too_few_have_is_none() {
     fleet.settled().await;
     let guard = take(&locks, "key", ttl).await;
     let work = guard.hold(tokio::time::sleep(ttl + ttl / 2));
-    within(PATIENCE, work).await.expect("it is renewed");
+    within(TIME_LIMIT, work).await.expect("it is renewed");
     release(guard).await;
 }
 
@@ -110,7 +110,7 @@ async fn a_renewal_that_too_few_have_is_none() {
 async fn too_few_replicas_are_unavailable_with_their_number() {
     let server = RedisServer::start().await;
     let config = config(server.url(), 1).connect_timeout(2 * SECOND);
-    let error = within(PATIENCE, LockManager::connect(config)).await;
+    let error = within(TIME_LIMIT, LockManager::connect(config)).await;
     let text = match error {
         Err(error @ LockError::Unavailable { .. }) => error.to_string(),
         other => panic!("{other:?}"),
@@ -124,7 +124,7 @@ async fn too_few_replicas_are_unavailable_with_their_number() {
     all[0].stop();
     for wait in [Duration::ZERO, SECOND] {
         let tried = locks.lock("key").ttl(LONG).wait(wait).acquire();
-        let error = within(PATIENCE, tried).await.expect_err("one is missing");
+        let error = within(TIME_LIMIT, tried).await.expect_err("one is missing");
         let text = error.to_string();
         assert!(text.contains("1 of its replicas have"), "{text}");
     }
@@ -157,7 +157,7 @@ async fn replicas_of_another_server_behind_the_same_address_confirm_nothing() {
     let alone = RedisServer::start().await;
     let address = in_turn([&alone, master]).await;
     let config = config(format!("redis://{address}"), 2).connect_timeout(3 * SECOND);
-    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
     let text = connected.map(drop).expect_err("two servers").to_string();
     assert!(text.contains("leads to several servers"), "{text}");
 }
@@ -169,11 +169,11 @@ async fn the_right_to_wait_is_needed() {
         "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-wait",
     ];
     server.cmd(&user).await;
-    let config = config(server.url_with_user("shop", "secret"), 1).connect_timeout(PATIENCE);
+    let config = config(server.url_with_user("shop", "secret"), 1).connect_timeout(TIME_LIMIT);
     let (took, outcome) = timed(LockManager::connect(config)).await;
     let text = outcome.expect_err("no right").to_string();
     assert!(text.contains("'wait'"), "{text}");
-    assert!(took < PATIENCE / 4, "{took:?}");
+    assert!(took < TIME_LIMIT / 4, "{took:?}");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use lock_runtime::{LockError, LockGuard, LockKey, LockManager, LockRequest};
 use tests::{
-    LONG, Monitor, PATIENCE, Pulse, RedisServer, Store, Worker, connect, eventually, in_line,
+    LONG, Monitor, Pulse, RedisServer, Store, TIME_LIMIT, Worker, connect, eventually,
     kinds::{Kind, Referee},
-    on_every_store, poll_once, release, settled, take, take_turn, timed, within,
+    on_every_store, poll_once, queued, release, settled, take, take_turn, timed, within,
 };
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
@@ -23,14 +23,14 @@ on_every_store! {
     opposite_orders_do_not_deadlock [several_keys],
     all_are_held [several_keys fencing],
     a_failure_of_the_second_lets_go_of_the_first [several_keys],
-    a_failure_rests_nothing [several_keys min_hold],
+    a_failure_starts_no_cooldown [several_keys min_hold],
     a_dropped_acquire_lets_go_of_the_first [several_keys list],
     a_name_that_is_given_twice_counts_once [several_keys],
     none_is_refused [several_keys],
     one_wrong_name_takes_none [several_keys],
     the_wait_is_for_all_of_them [several_keys],
     the_loss_of_one_stops_the_body [several_keys force_release],
-    what_is_taken_away_meanwhile_is_taken_anew [several_keys force_release fair],
+    what_is_revoked_meanwhile_is_taken_anew [several_keys force_release fair],
     a_fixed_lease_that_ends_meanwhile_is_taken_anew [several_keys list],
     what_reaches_its_max_hold_meanwhile_is_taken_anew [several_keys list],
     nothing_is_taken_anew_once_the_wait_is_over [several_keys],
@@ -54,7 +54,7 @@ async fn opposite_orders_do_not_deadlock(store: Store) {
                 _ => ["b", "a"],
             };
             for _ in 0..3 {
-                let request = locks.lock_all(keys).ttl(LONG).wait(PATIENCE);
+                let request = locks.lock_all(keys).ttl(LONG).wait(TIME_LIMIT);
                 request
                     .run(async |guard| assert!(guard.is_held()))
                     .await
@@ -62,11 +62,11 @@ async fn opposite_orders_do_not_deadlock(store: Store) {
             }
         });
     }
-    within(PATIENCE, tasks.join_all()).await;
+    within(TIME_LIMIT, tasks.join_all()).await;
     for locks in &managers {
         settled(locks).await;
     }
-    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
+    eventually(TIME_LIMIT, async || store.traces().await.is_empty()).await;
     for key in ["a", "b"] {
         let status = managers[0].status(key).await.unwrap();
         assert!(!status.is_held() && status.waiting == 0, "{status:?}");
@@ -77,7 +77,7 @@ async fn all_are_held(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let before = take_turn(&others, "a").await;
     let guard = locks.lock_all(["b", "c", "a"]).ttl(LONG).acquire();
-    let guard = within(PATIENCE, guard).await.unwrap();
+    let guard = within(TIME_LIMIT, guard).await.unwrap();
     assert_eq!(names(guard.keys().map(LockKey::as_str)), ["c", "b", "a"]);
     assert_eq!(guard.key().as_str(), "c");
     let fence = guard.fencing_token().get();
@@ -85,7 +85,7 @@ async fn all_are_held(store: Store) {
     assert!(guard.remaining() > LONG / 2);
     for key in ["a", "b", "c"] {
         let other = others.lock(key).wait(Duration::ZERO).acquire();
-        assert!(within(PATIENCE, other).await.is_err(), "{key} is free");
+        assert!(within(TIME_LIMIT, other).await.is_err(), "{key} is free");
     }
     release(guard).await;
     for key in ["a", "b", "c"] {
@@ -109,18 +109,18 @@ async fn a_failure_of_the_second_lets_go_of_the_first(store: Store) {
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     for wait in [Duration::ZERO, Duration::from_millis(200)] {
         let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(wait);
-        let error = within(PATIENCE, all.acquire()).await.unwrap_err();
+        let error = within(TIME_LIMIT, all.acquire()).await.unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
         assert_eq!(error.key().unwrap().as_str(), "b");
         only_b_is_held(&locks).await;
     }
 }
 
-async fn a_failure_rests_nothing(store: Store) {
+async fn a_failure_starts_no_cooldown(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let all = locks.lock_all(["a", "b"]).ttl(LONG).min_hold(LONG);
-    let error = within(PATIENCE, all.wait(Duration::ZERO).acquire())
+    let error = within(TIME_LIMIT, all.wait(Duration::ZERO).acquire())
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
@@ -146,7 +146,7 @@ async fn a_dropped_acquire_lets_go_of_the_first(store: Store) {
     settled(&locks).await;
     polled(1).await;
     let waits = async || others.status("b").await.unwrap().waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     assert!(others.status("a").await.unwrap().is_held());
     drop(all);
     only_b_is_held(&locks).await;
@@ -157,11 +157,11 @@ async fn a_name_that_is_given_twice_counts_once(store: Store) {
     let all = locks
         .lock_all(["b", "a", "b", "a", "b"])
         .wait(Duration::ZERO);
-    let guard = within(PATIENCE, all.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, all.acquire()).await.unwrap();
     assert_eq!(names(guard.keys().map(LockKey::as_str)), ["b", "a"]);
     release(guard).await;
     let one = locks.lock_all(["a", "a"]).wait(Duration::ZERO);
-    let guard = within(PATIENCE, one.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, one.acquire()).await.unwrap();
     assert_eq!(names(guard.keys().map(LockKey::as_str)), ["a"]);
     release(guard).await;
     assert_eq!(store.traces().await, [""; 0]);
@@ -170,7 +170,7 @@ async fn a_name_that_is_given_twice_counts_once(store: Store) {
 async fn none_is_refused(store: Store) {
     let locks = store.manager().await;
     let none = locks.lock_all([""; 0]).acquire();
-    let error = within(PATIENCE, none).await.unwrap_err();
+    let error = within(TIME_LIMIT, none).await.unwrap_err();
     assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
 }
 
@@ -178,7 +178,9 @@ async fn one_wrong_name_takes_none(store: Store) {
     let locks = store.manager().await;
     for wrong in [String::new(), "x".repeat(1025)] {
         let all = locks.lock_all(["a".to_owned(), wrong, "z".to_owned()]);
-        let error = within(PATIENCE, all.ttl(LONG).acquire()).await.unwrap_err();
+        let error = within(TIME_LIMIT, all.ttl(LONG).acquire())
+            .await
+            .unwrap_err();
         assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
         assert_eq!(store.traces().await, [""; 0]);
     }
@@ -190,7 +192,7 @@ async fn the_wait_is_for_all_of_them(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
-    let all = in_line(&locks, locks.lock_all(["a", "b"]).ttl(LONG).wait(WAIT)).await;
+    let all = queued(&locks, locks.lock_all(["a", "b"]).ttl(LONG).wait(WAIT)).await;
     let late = async {
         tokio::time::sleep(WAIT * 2 / 3).await;
         release(a).await;
@@ -206,7 +208,7 @@ async fn the_wait_is_for_all_of_them(store: Store) {
 async fn the_loss_of_one_stops_the_body(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for lost in ["a", "b", "c"] {
-        let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(PATIENCE);
+        let all = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(TIME_LIMIT);
         let guard = all.acquire().await.unwrap();
         let fence = guard.fencing_token();
         let pulse = Pulse::default();
@@ -214,9 +216,9 @@ async fn the_loss_of_one_stops_the_body(store: Store) {
             let pulse = pulse.clone();
             async move { guard.hold(pulse.beat(&guard)).await }
         });
-        within(PATIENCE, pulse.reaches(3)).await;
+        within(TIME_LIMIT, pulse.reaches(3)).await;
         assert_eq!(others.force_release(lost).await.unwrap(), 1);
-        let Err(error) = within(PATIENCE, body).await.unwrap();
+        let Err(error) = within(TIME_LIMIT, body).await.unwrap();
         let LockError::Lost {
             key,
             fencing_token: of,
@@ -235,29 +237,29 @@ async fn the_loss_of_one_stops_the_body(store: Store) {
     assert_eq!(store.traces().await, [""; 0]);
 }
 
-/// Begins to take `a` and `b`; returns when it has `a` and stands in line for `b`.
+/// Begins to take `a` and `b`; returns when it has `a` and waits for `b`.
 async fn waits_for_b(others: &LockManager, request: LockRequest) -> JoinHandle<Outcome> {
     let all = tokio::spawn(request.acquire());
     let waits = async || others.status("b").await.unwrap().waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     all
 }
 
-async fn what_is_taken_away_meanwhile_is_taken_anew(store: Store) {
+async fn what_is_revoked_meanwhile_is_taken_anew(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let request = locks.lock_all(["a", "b"]).ttl(LONG).wait_forever();
     let all = waits_for_b(&others, request).await;
-    let next = in_line(&others, others.lock("a").ttl(LONG).wait_forever()).await;
+    let next = queued(&others, others.lock("a").ttl(LONG).wait_forever()).await;
     assert_eq!(others.force_release("a").await.unwrap(), 1);
-    let a = within(PATIENCE, next).await.unwrap();
-    // It goes back to the first key, and out of the line for the second.
+    let a = within(TIME_LIMIT, next).await.unwrap();
+    // It goes back to the first key, and leaves the queue of the second.
     let waiters = async |key| others.status(key).await.unwrap().waiting;
     let back = async || (waiters("a").await, waiters("b").await) == (1, 0);
-    eventually(PATIENCE, back).await;
+    eventually(TIME_LIMIT, back).await;
     release(b).await;
     release(a).await;
-    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    let all = within(TIME_LIMIT, all).await.unwrap().unwrap();
     assert!(all.is_held());
     release(all).await;
     assert_eq!(store.traces().await, [""; 0]);
@@ -267,12 +269,12 @@ async fn what_is_taken_away_meanwhile_is_taken_anew(store: Store) {
 async fn is_taken_anew(store: Store, request: impl Fn(LockRequest) -> LockRequest) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let b = others.lock("b").ttl(LONG).acquire().await.unwrap();
-    let all = request(locks.lock_all(["a", "b"]).wait(PATIENCE));
+    let all = request(locks.lock_all(["a", "b"]).wait(TIME_LIMIT));
     let all = waits_for_b(&others, all).await;
     tokio::time::sleep(3 * SHORT).await;
     assert!(!all.is_finished());
     release(b).await;
-    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    let all = within(TIME_LIMIT, all).await.unwrap().unwrap();
     // On a slow machine it may have ended by now.
     all.release_confirmed().await.unwrap();
 
@@ -281,7 +283,7 @@ async fn is_taken_anew(store: Store, request: impl Fn(LockRequest) -> LockReques
     let (took, outcome) = timed(all.acquire()).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
-    assert!((3 * SHORT..PATIENCE).contains(&took), "{took:?}");
+    assert!((3 * SHORT..TIME_LIMIT).contains(&took), "{took:?}");
     only_b_is_held(&locks).await;
 }
 
@@ -299,7 +301,7 @@ async fn nothing_is_taken_anew_once_the_wait_is_over(store: Store) {
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
     let moment = Duration::from_millis(10);
     let all = locks.lock_all(["a", "b"]).max_hold(moment);
-    let error = within(PATIENCE, all.wait(WAIT).acquire())
+    let error = within(TIME_LIMIT, all.wait(WAIT).acquire())
         .await
         .unwrap_err();
     let LockError::Contended { waited, .. } = error else {
@@ -313,12 +315,12 @@ async fn the_time_waited_counts_for_all_of_them(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let a = others.lock("a").ttl(LONG).acquire().await.unwrap();
     let _b = others.lock("b").ttl(LONG).acquire().await.unwrap();
-    let all = in_line(&locks, locks.lock_all(["a", "b"]).wait(WAIT)).await;
+    let all = queued(&locks, locks.lock_all(["a", "b"]).wait(WAIT)).await;
     let late = async {
         tokio::time::sleep(WAIT / 2).await;
         release(a).await;
     };
-    let (outcome, ()) = within(PATIENCE, async { tokio::join!(all, late) }).await;
+    let (outcome, ()) = within(TIME_LIMIT, async { tokio::join!(all, late) }).await;
     let error = outcome.unwrap_err();
     let LockError::Contended { key, waited, .. } = error else {
         panic!("{error}");
@@ -339,18 +341,18 @@ async fn who_waits_behind_several_keys_gets_a_larger_token(store: Store) {
     }
     for keys in [&["a"][..], &["0", "a"]] {
         let b = take(&others, "b", LONG).await;
-        let request = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(PATIENCE);
+        let request = locks.lock_all(["a", "b", "c"]).ttl(LONG).wait(TIME_LIMIT);
         let all = waits_for_b(&others, request).await;
-        // It is in line before `c` is asked for.
-        let next = others.lock_all(keys).ttl(LONG).wait(PATIENCE);
+        // It waits before `c` is asked for.
+        let next = others.lock_all(keys).ttl(LONG).wait(TIME_LIMIT);
         let next = tokio::spawn(next.acquire());
         let waits = async || others.status("a").await.unwrap().waiting == 1;
-        eventually(PATIENCE, waits).await;
+        eventually(TIME_LIMIT, waits).await;
         release(b).await;
-        let all = within(PATIENCE, all).await.unwrap().unwrap();
+        let all = within(TIME_LIMIT, all).await.unwrap().unwrap();
         let token = all.fencing_token();
         release(all).await;
-        let next = within(PATIENCE, next).await.unwrap().unwrap();
+        let next = within(TIME_LIMIT, next).await.unwrap().unwrap();
         assert!(next.fencing_token() > token, "{next:?} after {token}");
         release(next).await;
     }
@@ -400,13 +402,13 @@ async fn what_ends_while_the_process_is_stopped_is_taken_anew() {
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send("all it 300 a b").await;
     let waits = async || others.status("b").await.unwrap().waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     worker.pause();
     let a = others.lock("a").ttl(LONG).wait_forever().acquire();
-    let a = within(PATIENCE, a).await.unwrap();
+    let a = within(TIME_LIMIT, a).await.unwrap();
     worker.resume();
     let waits = async || others.status("a").await.unwrap().waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     let fence = a.fencing_token().get();
     release(b).await;
     release(a).await;

@@ -48,14 +48,14 @@ async fn a_stopped_server_is_silent_until_resumed_and_can_be_dropped() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_the_place_and_what_was_to_be_kept() {
+async fn a_restart_keeps_the_address_and_what_was_to_be_kept() {
     let mut forgetful = RedisServer::start().await;
     let mut lasting = RedisServer::builder().append_only().start().await;
     for server in [&mut forgetful, &mut lasting] {
-        let place = (server.url(), server.socket());
+        let address = (server.url(), server.socket());
         server.cmd(&["SET", "key", "value"]).await;
         server.restart().await;
-        assert_eq!((server.url(), server.socket()), place);
+        assert_eq!((server.url(), server.socket()), address);
     }
     assert_eq!(forgetful.cmd(&["GET", "key"]).await, Value::Nil);
     let kept = lasting.cmd(&["GET", "key"]).await;

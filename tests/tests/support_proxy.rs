@@ -11,7 +11,7 @@ use tokio::{
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Long enough to be told from a prompt answer on a busy machine.
+/// Long enough to differ from a prompt answer on a busy machine.
 const DELAY: Duration = Duration::from_millis(300);
 
 /// A server that answers every byte with the same byte.

@@ -33,7 +33,7 @@ struct Reached {
 type Values = fn(&Reached) -> &Vec<f64>;
 
 /// Servers with a name, and how a client reaches them.
-struct Place<'a> {
+struct Endpoint<'a> {
     name: &'static str,
     url: String,
     servers: &'a [RedisServer],
@@ -42,38 +42,38 @@ struct Place<'a> {
 pub(super) async fn run(bench: &mut Bench) {
     let one = [bench.server().await];
     let (sentinels, cluster) = (SentinelFleet::start().await, ClusterFleet::start().await);
-    let place = |name, url, servers| Place { name, url, servers };
+    let endpoint = |name, url, servers| Endpoint { name, url, servers };
     let (sentinel, sharded) = (sentinels.url(), cluster.url());
-    let places = [
-        place("one server", one[0].url(), &one[..]),
-        place("Sentinel", sentinel.clone(), sentinels.nodes()),
-        place(
+    let endpoints = [
+        endpoint("one server", one[0].url(), &one[..]),
+        endpoint("Sentinel", sentinel.clone(), sentinels.nodes()),
+        endpoint(
             "its 2 replicas confirm",
             sentinel + "?replicas=2",
             sentinels.nodes(),
         ),
-        place("Cluster", sharded.clone(), cluster.nodes()),
-        place(
+        endpoint("Cluster", sharded.clone(), cluster.nodes()),
+        endpoint(
             "its replicas confirm",
             sharded + "?replicas=1",
             cluster.nodes(),
         ),
     ];
     for tasks in [64, 256] {
-        cycles(bench, &places, tasks).await;
+        cycles(bench, &endpoints, tasks).await;
     }
-    hand_overs(bench, &places).await;
+    hand_overs(bench, &endpoints).await;
 }
 
-async fn cycles(bench: &mut Bench, places: &[Place<'_>], tasks: usize) {
+async fn cycles(bench: &mut Bench, endpoints: &[Endpoint<'_>], tasks: usize) {
     let time = Duration::from_millis(bench.pick(500, 1_500));
-    let mut all: Vec<Reached> = places.iter().map(|_| Reached::default()).collect();
+    let mut all: Vec<Reached> = endpoints.iter().map(|_| Reached::default()).collect();
     for _ in 0..bench.pick(1, 3) {
-        for (place, reached) in places.iter().zip(&mut all) {
-            let before = processor_seconds(place.servers).await;
-            let spec = Spec::new(System::Ours, Work::Free, place.url.clone()).tasks(tasks);
+        for (endpoint, reached) in endpoints.iter().zip(&mut all) {
+            let before = processor_seconds(endpoint.servers).await;
+            let spec = Spec::new(System::Ours, Work::Free, endpoint.url.clone()).tasks(tasks);
             let outcome = fleet::run(spec, time).await;
-            let spent = processor_seconds(place.servers).await - before;
+            let spent = processor_seconds(endpoint.servers).await - before;
             let count = outcome.latencies.len() as f64;
             reached
                 .per_second
@@ -95,7 +95,7 @@ async fn cycles(bench: &mut Bench, places: &[Place<'_>], tasks: usize) {
         let values: Vec<_> = all.iter().map(|reached| median(values(reached))).collect();
         add(
             bench,
-            places,
+            endpoints,
             &format!("{tasks} tasks: {figure}"),
             unit,
             &values,
@@ -103,25 +103,25 @@ async fn cycles(bench: &mut Bench, places: &[Place<'_>], tasks: usize) {
     }
 }
 
-async fn hand_overs(bench: &mut Bench, places: &[Place<'_>]) {
+async fn hand_overs(bench: &mut Bench, endpoints: &[Endpoint<'_>]) {
     let time = Duration::from_millis(bench.pick(1_000, 3_000));
     let crowd = Crowd::of_ours(PROCESSES, 1, BODY);
     let (mut middle, mut slow) = (Vec::new(), Vec::new());
-    for place in places {
-        let hot = compete_at(&place.url, crowd, time).await;
+    for endpoint in endpoints {
+        let hot = compete_at(&endpoint.url, crowd, time).await;
         middle.push(hot.gaps.quantile(0.5));
         slow.push(hot.gaps.quantile(0.99));
     }
     for (part, values) in [("p50", middle), ("p99", slow)] {
         let figure = format!("release to next entry, {part}");
-        add(bench, places, &figure, Unit::Nanoseconds, &values);
+        add(bench, endpoints, &figure, Unit::Nanoseconds, &values);
     }
 }
 
-fn add(bench: &mut Bench, places: &[Place<'_>], figure: &str, unit: Unit, values: &[f64]) {
+fn add(bench: &mut Bench, endpoints: &[Endpoint<'_>], figure: &str, unit: Unit, values: &[f64]) {
     let mut row = Row::new(CASE, figure, unit, values[0]);
-    for (place, value) in places.iter().zip(values).skip(1) {
-        row = row.beside(place.name, *value);
+    for (endpoint, value) in endpoints.iter().zip(values).skip(1) {
+        row = row.beside(endpoint.name, *value);
     }
     bench.report.add(row);
 }

@@ -67,7 +67,7 @@ fn systems(bench: &Bench) -> Vec<System> {
     [System::Ours].into_iter().chain(there).collect()
 }
 
-/// How a system is told of the servers.
+/// How a system is given the servers.
 fn url(system: System, addresses: &[SocketAddr]) -> String {
     if system == System::Ours {
         return RedlockFleet::url_of(addresses.iter().copied());
@@ -116,8 +116,8 @@ async fn hot(bench: &mut Bench, addresses: &[SocketAddr]) {
     let mut all: BTreeMap<System, Hot> = BTreeMap::new();
     for system in systems(bench) {
         let crowd = Crowd::of_ours(PROCESSES, 1, BODY).of(system);
-        let place = url(system, addresses);
-        let hot = bench.attempt(system, compete_at(&place, crowd, time)).await;
+        let url = url(system, addresses);
+        let hot = bench.attempt(system, compete_at(&url, crowd, time)).await;
         if let Some(hot) = hot {
             all.insert(system, hot);
         }

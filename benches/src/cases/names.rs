@@ -16,7 +16,7 @@ const CASE: &str = "different keys, once each";
 const STEP: usize = 50_000;
 const MIB: f64 = 1_048_576.0;
 /// How long the memory may take to be freed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(bench: &mut Bench) {
     let server = bench.server().await;
@@ -32,7 +32,7 @@ pub(super) async fn run(bench: &mut Bench) {
         let after: Sample = hand.ask("sample").await;
         let heap = (after.heap_bytes - before.heap_bytes) as f64;
         let memory = server::memory(&server).await - memory_before;
-        if heap.max(memory) <= MIB || waited >= PATIENCE {
+        if heap.max(memory) <= MIB || waited >= TIME_LIMIT {
             break (heap, memory);
         }
         let pause = Duration::from_millis(250);

@@ -47,7 +47,7 @@ async fn waiters(bench: &Bench, server: &RedisServer) -> Costs {
     for _ in 0..bench.pick(1, 3) {
         for (waiters, (client, server_ns)) in WAITERS.into_iter().zip(&mut rounds) {
             let crowd = Crowd::of_ours(1, waiters + 1, Duration::ZERO);
-            // All queue up first, and that must be little beside the rest.
+            // All queue up first, which must be short beside the rest.
             let time = Duration::from_millis(bench.pick(600, 1_000) + 2 * waiters as u64);
             let hot = compete(server, crowd, time).await;
             client.push(hot.each(hot.client_ns));

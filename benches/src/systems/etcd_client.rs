@@ -1,4 +1,4 @@
-//! The crate `etcd-client`: asks for etcd's own locks, for which a member waits in line.
+//! The crate `etcd-client`: asks for etcd's own locks, for which a member waits in the queue.
 
 use etcd_client::{Client, LeaseClient, LockOptions};
 use tokio::sync::OnceCell;

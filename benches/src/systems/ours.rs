@@ -59,7 +59,7 @@ impl Locks for Alone {
     }
 
     async fn take(&self, key: &str) -> LockGuard {
-        // A lock that may rest after its holder is granted to one at a time. This one never does: every body is longer.
+        // A lock with `min_hold` is granted outside chains. This one never cools down: every body is longer.
         let request = self.0.0.lock(key).min_hold(Duration::from_nanos(1));
         request.wait_forever().acquire().await.expect("the lock")
     }

@@ -77,8 +77,8 @@ impl LockManager {
         LockRequest::new(Arc::clone(&self.shared), keys)
     }
 
-    /// Who holds a lock, since when, and how many wait for it; or whose release left
-    /// it [resting](Status::is_resting).
+    /// Who holds a lock, since when, and how many wait for it; or whose release
+    /// left it [cooling down](Status::is_cooling_down).
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl LockManager {
         self.ask(|reply| Query::Status(key, reply)).await
     }
 
-    /// The names of the locks that are held, or [rest](Status::is_resting), and match
+    /// The names of the locks that are held or [cool down](Status::is_cooling_down), and match
     /// a pattern, in which `*` stands for any text and `?` for any character. The
     /// server is searched in steps that block nobody, so locks that are taken or
     /// released meanwhile may be missing or listed.
@@ -142,12 +142,12 @@ impl LockManager {
         Ok(findings)
     }
 
-    /// Takes a lock away from its holders, foreign clients included, and hands it to
-    /// the next waiter. Returns how many held it, including those whose release left
-    /// it [resting](Status::is_resting). Holders that can be reached are told, and
-    /// their work is stopped. Until the message arrives they work on beside the next
-    /// holder, whose fencing token is larger; holders that cannot be reached do so
-    /// until their next renewal, or the end of a lease that is not renewed.
+    /// Revokes a lock: takes it away from its holders by force, foreign clients included,
+    /// and hands it to the next waiter. Returns how many held it, including those whose
+    /// release left it [cooling down](Status::is_cooling_down). Holders that can be
+    /// reached are notified, and their work is stopped. Until the message arrives they
+    /// work on beside the next holder, whose fencing token is larger; holders that cannot
+    /// be reached do so until their next renewal, or the end of a lease that is not renewed.
     ///
     /// # Errors
     ///

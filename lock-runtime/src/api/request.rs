@@ -105,9 +105,9 @@ impl LockRequest {
 
     /// Keeps the lock closed for at least this long after the grant, even if it is
     /// released before: for work that must not run twice in a row. A lock that is
-    /// released early rests, also when the work has panicked or was dropped
-    /// half-way; the release does not wait for the end of the rest. A crash still
-    /// frees the lock after its ttl, and a lock that was lost does not rest. At
+    /// released early cools down until then, also when the work has panicked or was
+    /// dropped half-way; the release does not wait for the end of the cooldown. A crash
+    /// still frees the lock after its ttl, and a lock that was lost skips the cooldown. At
     /// most 24 h.
     pub fn min_hold(mut self, time: Duration) -> Self {
         self.settings.min_hold = Some(time);
@@ -117,7 +117,7 @@ impl LockRequest {
     /// Ends the lease this long after the grant at the latest, and stops the work
     /// under it. The lock is free at once, or when the [poll that
     /// runs](LockGuard::hold) has returned. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
-    /// `on_lost = "notify"` is told instead, and runs on without the lock. 10 ms
+    /// `on_lost = "notify"` is notified instead, and runs on without the lock. 10 ms
     /// to 24 h. With several keys, the time of each key counts from its own grant, as
     /// a fixed lease does: choose it longer than the wait for the other keys, since
     /// the request begins again if a key is lost meanwhile.
@@ -144,7 +144,7 @@ impl LockRequest {
     }
 
     /// Takes the lock, or several locks all or none. Dropping the future gives the
-    /// acquisition up: no key and no place in a queue are left behind.
+    /// acquisition up: no key and no position in a queue are left behind.
     ///
     /// Several keys are taken one after the other. If one is lost while the request
     /// waits for the next, for whatever reason, the request releases the others and

@@ -20,11 +20,11 @@ pub struct Capabilities {
     pub permits: bool,
     /// Several keys are taken all or none.
     pub several_keys: bool,
-    /// A lock can rest after its release.
+    /// A lock can cool down after its release.
     pub min_hold: bool,
     /// The locks that are held can be listed.
     pub list: bool,
-    /// A lock can be taken away from its holder.
+    /// A lock can be revoked.
     pub force_release: bool,
     /// Every acquisition has a larger fencing token than those before it.
     pub fencing: bool,

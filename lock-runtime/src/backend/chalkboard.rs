@@ -33,14 +33,14 @@ impl fmt::Display for Blank {
 struct Chalkboard {
     clock: Clock,
     sleep: Sleep,
-    lines: HashMap<LockKey, Line>,
+    locks: HashMap<LockKey, Lock>,
     last_fence: u64,
     outcomes: VecDeque<Outcome>,
 }
 
 /// Who holds a lock, until when, and who waits for it.
 #[derive(Default)]
-struct Line {
+struct Lock {
     holder: Option<(Arc<Terms>, Moment)>,
     waiters: VecDeque<Arc<Terms>>,
 }
@@ -108,15 +108,15 @@ impl Chalkboard {
         Self {
             clock,
             sleep: Sleep::default(),
-            lines: HashMap::new(),
+            locks: HashMap::new(),
             last_fence: 0,
             outcomes: VecDeque::new(),
         }
     }
 
     fn enqueue(&mut self, now: Moment, terms: Arc<Terms>) {
-        let line = self.lines.entry(terms.key.clone()).or_default();
-        let holder = line.holder_at(now).map(Box::new);
+        let lock = self.locks.entry(terms.key.clone()).or_default();
+        let holder = lock.holder_at(now).map(Box::new);
         let id = terms.id;
         if holder.is_some() && terms.wait.is_try() {
             return self.outcomes.push_back(Outcome::Busy { id, holder });
@@ -124,11 +124,11 @@ impl Chalkboard {
         if holder.is_some() {
             self.outcomes.push_back(Outcome::Waiting { id, holder });
         }
-        line.waiters.push_back(terms);
+        lock.waiters.push_back(terms);
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) {
-        let holders = self.lines.values_mut().flat_map(|line| &mut line.holder);
+        let holders = self.locks.values_mut().flat_map(|lock| &mut lock.holder);
         let mut ours = holders.filter(|(terms, end)| terms.id == id && now < *end);
         self.outcomes.push_back(match ours.next() {
             Some((terms, end)) => {
@@ -142,9 +142,9 @@ impl Chalkboard {
 
     fn leave(&mut self, now: Moment, id: LeaseId) {
         let mut held = false;
-        for line in self.lines.values_mut() {
-            line.waiters.retain(|terms| terms.id != id);
-            let ours = line.holder.take_if(|(terms, _)| terms.id == id);
+        for lock in self.locks.values_mut() {
+            lock.waiters.retain(|terms| terms.id != id);
+            let ours = lock.holder.take_if(|(terms, _)| terms.id == id);
             held |= ours.is_some_and(|(_, end)| now < end);
         }
         let result = Ok(held);
@@ -154,10 +154,10 @@ impl Chalkboard {
     fn look(&self, now: Moment, query: Query) {
         match query {
             Query::Status(key, reply) => {
-                let line = self.lines.get(&key);
+                let lock = self.locks.get(&key);
                 let status = Status {
-                    holders: line.and_then(|it| it.holder_at(now)).into_iter().collect(),
-                    waiting: line.map_or(0, |it| it.waiters.len()),
+                    holders: lock.and_then(|it| it.holder_at(now)).into_iter().collect(),
+                    waiting: lock.map_or(0, |it| it.waiters.len()),
                     ..Status::free(key)
                 };
                 drop(reply.send(Ok(status)));
@@ -169,13 +169,13 @@ impl Chalkboard {
         }
     }
 
-    /// Gives every lock that is free to the first in its line.
+    /// Gives every lock that is free to its first waiter.
     fn serve(&mut self, now: Moment) {
-        for line in self.lines.values_mut() {
-            if line.holder_at(now).is_some() {
+        for lock in self.locks.values_mut() {
+            if lock.holder_at(now).is_some() {
                 continue;
             }
-            line.holder = line.waiters.pop_front().map(|terms| {
+            lock.holder = lock.waiters.pop_front().map(|terms| {
                 self.last_fence += 1;
                 self.outcomes.push_back(Outcome::Granted {
                     id: terms.id,
@@ -187,18 +187,18 @@ impl Chalkboard {
                 (terms, end)
             });
         }
-        self.lines.retain(|_, line| line.holder.is_some());
+        self.locks.retain(|_, lock| lock.holder.is_some());
     }
 
     fn next_end(&self) -> Option<Moment> {
-        let awaited = self.lines.values().filter(|line| !line.waiters.is_empty());
+        let awaited = self.locks.values().filter(|lock| !lock.waiters.is_empty());
         awaited
-            .filter_map(|line| Some(line.holder.as_ref()?.1))
+            .filter_map(|lock| Some(lock.holder.as_ref()?.1))
             .min()
     }
 }
 
-impl Line {
+impl Lock {
     fn holder_at(&self, now: Moment) -> Option<Holder> {
         let (terms, end) = self.holder.as_ref()?;
         (now < *end).then(|| Holder::here(terms, end.since(now)))

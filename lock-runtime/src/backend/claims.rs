@@ -219,9 +219,9 @@ mod tests {
         claims.report(released(false));
         assert!(claims.has_ended(ID));
         assert_eq!(claims.retire(released(false)), Some('a'));
-        let told = std::iter::from_fn(|| claims.next_outcome());
+        let outcomes = std::iter::from_fn(|| claims.next_outcome());
         assert!(matches!(
-            told.collect::<Vec<_>>()[..],
+            outcomes.collect::<Vec<_>>()[..],
             [Outcome::Released {
                 result: Ok(true),
                 ..

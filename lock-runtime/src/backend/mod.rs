@@ -12,6 +12,8 @@ pub(crate) mod memory;
 pub(crate) mod name;
 #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 pub(crate) mod queries;
+#[cfg(feature = "redis")]
+pub(crate) mod queue;
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
@@ -83,16 +85,16 @@ pub(crate) type Connecting<'a> =
 /// What the driver asks of a backend.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Take the lock, waiting in line unless it is a try. Goes on until it is
+    /// Take the lock, waiting in the queue unless it is a try. Goes on until it is
     /// granted, fails, or is abandoned.
     Acquire(Arc<Terms>),
     /// Nobody wants this acquisition any more: leave the queue, and release a grant
-    /// that came at the same time, which does not rest. Answered with
+    /// that came at the same time, which skips the cooldown. Answered with
     /// [`Outcome::Released`].
     Abandon(LeaseId),
     /// Extend the lease to its full ttl.
     Renew(LeaseId),
-    /// Release the lock, if it is still ours; it rests if its terms say so. Answered
+    /// Release the lock, if it is still ours; it cools down if its terms say so. Answered
     /// with [`Outcome::Released`].
     Release(LeaseId),
     /// Answered by itself.
@@ -105,7 +107,7 @@ pub(crate) enum Request {
 // Nothing fails in memory.
 pub(crate) enum Outcome {
     /// The lock is ours for `ttl` from `since`, which may be shorter than what
-    /// was asked for; a renewal makes it whole.
+    /// was asked for; a renewal restores the full ttl.
     Granted {
         id: LeaseId,
         fence: u64,
@@ -203,9 +205,9 @@ pub(crate) trait Backend: Send {
         true
     }
 
-    /// Marks of the keys whose locks are passed on here, so that most requests about them
-    /// are answered without the store.
-    fn passed_on(&self) -> u64 {
+    /// Marks of the keys whose locks are handed over within this process, so that most
+    /// requests about them are answered without the store.
+    fn chained_keys(&self) -> u64 {
         0
     }
 }

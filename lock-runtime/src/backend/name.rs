@@ -1,5 +1,5 @@
 //! The name of an acquisition in a store: `token process@host function`, after a
-//! `-` where the holder has let go and the lock rests.
+//! `-` if the holder has released the lock and the lock cools down.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,24 +20,24 @@ pub(crate) fn name(token: Token, terms: &Terms) -> String {
     name
 }
 
-/// What a name says of its holder. The value of a foreign client is shown whole.
+/// What a name says of its holder. The value of a foreign client is shown in full.
 pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
-    let (resting, name) = match name.strip_prefix('-') {
+    let (cooling_down, name) = match name.strip_prefix('-') {
         Some(name) => (true, name),
         None => (false, name),
     };
     let mut words = name.split(' ');
     let token = words.next().unwrap_or_default();
-    let place = words.next().and_then(|word| word.split_once('@'));
-    let place = place.and_then(|(process, host)| Some((process.parse().ok()?, host)));
-    let Some((process, host)) = place else {
+    let whereabouts = words.next().and_then(|word| word.split_once('@'));
+    let whereabouts = whereabouts.and_then(|(process, host)| Some((process.parse().ok()?, host)));
+    let Some((process, host)) = whereabouts else {
         return Holder::unknown(name, remaining);
     };
     Holder {
         process: Some(process),
         host: Some(host.into()),
         function: words.next().map(Into::into),
-        resting,
+        cooling_down,
         ..Holder::unknown(token, remaining)
     }
 }
@@ -64,13 +64,13 @@ mod tests {
             assert_eq!(read.process, Some(std::process::id()));
             assert_eq!(read.host.as_deref(), Some(&*THIS_PROCESS.host));
             assert_eq!(read.function.as_deref(), path);
-            assert!(!read.resting);
+            assert!(!read.cooling_down);
 
-            let resting = Holder {
-                resting: true,
+            let cooling = Holder {
+                cooling_down: true,
                 ..read
             };
-            assert_eq!(holder(&format!("-{name}"), None), resting);
+            assert_eq!(holder(&format!("-{name}"), None), cooling);
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
             let holder = holder(value, None);
             assert_eq!(*holder.id, *value.strip_prefix('-').unwrap_or(value));
             assert_eq!(holder.to_string(), "somebody else");
-            assert!(!holder.resting);
+            assert!(!holder.cooling_down);
         }
     }
 }

@@ -125,7 +125,7 @@ pub(crate) struct Probed<C> {
 }
 
 impl<C> Probed<C> {
-    /// Answers with what the connection knows: what went wrong last, which is no news once it
+    /// Answers with what the connection knows: what went wrong last, which is over once it
     /// is up again, and until when nothing is granted.
     pub(crate) fn answer(
         self,

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_is_told_of_another_number_of_permits() {
+    fn a_newcomer_learns_of_another_number_of_permits() {
         assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
         assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
         assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));

@@ -70,7 +70,7 @@ pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Err(LockError::invalid("url", reason))
 }
 
-/// What to write in place of a scheme that no store has. It is not repeated: in a URL without a
+/// What to write instead of a scheme that no store has. It is not repeated: in a URL without a
 /// scheme, it is a user's name.
 fn unknown(scheme: &str) -> String {
     let mut unsupported = UNSUPPORTED.iter();

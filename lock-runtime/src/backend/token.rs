@@ -19,7 +19,6 @@ impl Token {
     }
 
     /// One of the tokens that begin alike: those of one acquisition.
-    #[cfg(feature = "redis")]
     pub(crate) fn sibling(self) -> Self {
         let last = self.0.wrapping_add(1) & u128::from(u32::MAX);
         Self(((self.0 >> 32) << 32) | last)

@@ -79,8 +79,8 @@ impl Engine {
     }
 
     /// Marks of the keys whose operations are mostly done at once.
-    pub(super) fn passed_on(&self) -> u64 {
-        self.backend.passed_on()
+    pub(super) fn chained_keys(&self) -> u64 {
+        self.backend.chained_keys()
     }
 
     /// No more operations will come, or be accepted.

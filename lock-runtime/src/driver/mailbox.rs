@@ -76,17 +76,17 @@ impl Mailbox {
     }
 
     /// The same, where it is about this key. Returns whether it was done on this thread and
-    /// the key's lock is passed on here.
+    /// the key's lock is handed over within this process.
     pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<bool, Closed> {
         // Before it is sent, so that nobody is woken for it.
         let turn = self.engine.caller_turn(key);
-        let passes_on = turn.as_ref().is_some_and(CallerTurn::passes_on);
+        let hands_over = turn.as_ref().is_some_and(CallerTurn::hands_over);
         let is_awaited = op.is_awaited() && self.poller.is_thread();
         let sent = self.ops.send(op);
         if let Some(turn) = turn {
             turn.poll(is_awaited);
         }
-        sent.map(|()| passes_on).map_err(|_| Closed)
+        sent.map(|()| hands_over).map_err(|_| Closed)
     }
 
     /// Leaves the operation to the driver's thread. A destructor may run where wakers of

@@ -1,6 +1,6 @@
 //! Who polls the engine: the driver's own thread, or a caller for one turn when nothing is
-//! in flight, or when the lock that it is about is passed on here, since waking a thread takes
-//! longer than sending a request. Where the answer is likely to come sooner than the caller
+//! in flight, or when the lock that it is about is handed over in a chain, since waking a
+//! thread takes longer than sending a request. Where the answer is likely to come sooner than the caller
 //! would be asleep, that one turn lasts until it does ([`AdaptiveSpin`]), and a release that
 //! nobody waits for does not count as in flight.
 //!
@@ -54,7 +54,7 @@ pub(super) struct SharedEngine {
     /// Whether a caller may poll: as of the last turn.
     quiet: AtomicBool,
     /// Marks of the keys about which a caller may poll all the same: as of the last turn.
-    passed_on: AtomicU64,
+    chained_keys: AtomicU64,
     flag: Arc<WakeFlag>,
     waker: Waker,
     spin: AdaptiveSpin,
@@ -62,11 +62,11 @@ pub(super) struct SharedEngine {
     runtime: Option<Handle>,
 }
 
-/// Removes the engine when its thread ends, in whichever way, so that callers that wait
-/// for an answer are told.
-pub(super) struct EngineInPlace(pub(super) Arc<SharedEngine>);
+/// Removes the engine when its thread ends, in whichever way, which notifies callers that
+/// wait for an answer.
+pub(super) struct InstalledEngine(pub(super) Arc<SharedEngine>);
 
-impl Drop for EngineInPlace {
+impl Drop for InstalledEngine {
     fn drop(&mut self) {
         let engine = self.0.lock().take();
         // Outside of the lock.
@@ -81,8 +81,8 @@ pub(super) struct CallerTurn<'a> {
     runtime: &'a Handle,
     /// Whether the answer to its request will be the only one.
     is_quiet: bool,
-    /// Whether the lock that it is about is passed on here.
-    passes_on: bool,
+    /// Whether the lock that it is about is handed over in a chain.
+    hands_over: bool,
 }
 
 impl SharedEngine {
@@ -91,7 +91,7 @@ impl SharedEngine {
         Self {
             engine: Mutex::new(None),
             quiet: AtomicBool::new(false),
-            passed_on: AtomicU64::new(0),
+            chained_keys: AtomicU64::new(0),
             waker: Waker::from(Arc::clone(&flag)),
             flag,
             spin: AdaptiveSpin::new(),
@@ -99,9 +99,9 @@ impl SharedEngine {
         }
     }
 
-    pub(super) fn install(self: &Arc<Self>, engine: Engine) -> EngineInPlace {
+    pub(super) fn install(self: &Arc<Self>, engine: Engine) -> InstalledEngine {
         *self.lock() = Some(engine);
-        EngineInPlace(Arc::clone(self))
+        InstalledEngine(Arc::clone(self))
     }
 
     /// What the driver's thread does: polls the engine whenever there is something to
@@ -125,13 +125,13 @@ impl SharedEngine {
     }
 
     /// A turn for a caller, unless somebody polls or waits for what is in flight: then it is
-    /// better to send more requests together, unless the lock that it is `about` is passed
-    /// on here. From here on that turn sees all wake-ups.
+    /// better to send more requests together, unless the lock that it is `about` is handed
+    /// over in a chain. From then on that turn sees all wake-ups.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);
-        let marks = self.passed_on.load(Ordering::Relaxed);
-        let passes_on = marks != 0 && about.is_some_and(|key| key.mark() & marks != 0);
-        if !is_quiet && !passes_on {
+        let marks = self.chained_keys.load(Ordering::Relaxed);
+        let hands_over = marks != 0 && about.is_some_and(|key| key.mark() & marks != 0);
+        if !is_quiet && !hands_over {
             return None;
         }
         let runtime = self.runtime.as_ref()?;
@@ -147,7 +147,7 @@ impl SharedEngine {
             engine,
             runtime,
             is_quiet,
-            passes_on,
+            hands_over,
         })
     }
 
@@ -165,7 +165,8 @@ impl SharedEngine {
                 Poll::Ready(())
             }));
             let _ = pin!(turn).poll(&mut cx);
-            self.passed_on.store(engine.passed_on(), Ordering::Relaxed);
+            self.chained_keys
+                .store(engine.chained_keys(), Ordering::Relaxed);
             let is_quiet = engine.is_quiet();
             // Where its answer takes long, the release is better sent together with what follows.
             let is_free = is_quiet || engine.is_unawaited() && self.spin.is_promising();
@@ -191,8 +192,8 @@ impl SharedEngine {
 }
 
 impl CallerTurn<'_> {
-    pub(super) fn passes_on(&self) -> bool {
-        self.passes_on
+    pub(super) fn hands_over(&self) -> bool {
+        self.hands_over
     }
 
     /// Polls it; `is_awaited` if the caller waits for an answer.

@@ -11,7 +11,7 @@ use crate::base::clock::Clock;
 
 /// Spawns the driver on this runtime; returns its mailbox.
 pub(crate) fn spawn(backend: Box<dyn Backend>, clock: Clock, limits: Limits) -> Arc<Mailbox> {
-    let (mailbox, in_place) = install(backend, clock, limits, Poller::Task, "memory".into());
-    tokio::spawn(work(in_place));
+    let (mailbox, installed) = install(backend, clock, limits, Poller::Task, "memory".into());
+    tokio::spawn(work(installed));
     mailbox
 }

@@ -12,7 +12,7 @@ use super::engine::Engine;
 use super::limits::Limits;
 use super::mailbox::{Mailbox, Poller};
 use super::operations::Operations;
-use super::polling::{EngineInPlace, SharedEngine};
+use super::polling::{InstalledEngine, SharedEngine};
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Target};
 use crate::base::clock::Clock;
@@ -63,9 +63,9 @@ async fn drive(target: &dyn Target, setup: &Setup, limits: Limits, ready: Answer
         Err(error) => return drop(ready.send(Err(error))),
     };
     let clock = setup.clock.clone();
-    let (mailbox, in_place) = install(backend, clock, limits, Poller::Thread, name(target));
+    let (mailbox, installed) = install(backend, clock, limits, Poller::Thread, name(target));
     let _ = ready.send(Ok(mailbox));
-    work(in_place).await;
+    work(installed).await;
 }
 
 /// An engine that has nothing to do yet, and where callers leave what they want.
@@ -75,20 +75,20 @@ pub(super) fn install(
     limits: Limits,
     poller: Poller,
     server: Arc<str>,
-) -> (Arc<Mailbox>, EngineInPlace) {
+) -> (Arc<Mailbox>, InstalledEngine) {
     let (ops, inbox) = mpsc::unbounded_channel();
     let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
     let mailbox = Mailbox::new(ops, Arc::clone(&engine), poller, Arc::clone(&server));
     let mailbox = Arc::new(mailbox);
     let home: Arc<dyn Home> = mailbox.clone();
     let operations = Operations::new(clock.clone(), limits, Arc::downgrade(&home), server);
-    let in_place = engine.install(Engine::new(inbox, backend, operations, clock));
-    (mailbox, in_place)
+    let installed = engine.install(Engine::new(inbox, backend, operations, clock));
+    (mailbox, installed)
 }
 
 /// Polls the engine until nobody needs it, and takes it out again.
-pub(super) async fn work(in_place: EngineInPlace) {
-    let engine = &in_place.0;
+pub(super) async fn work(installed: InstalledEngine) {
+    let engine = &installed.0;
     poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_over)).await;
     let last_releases = poll_fn(|cx| engine.poll_on_thread(cx, Engine::is_idle));
     let _ = tokio::time::timeout(LAST_RELEASES, last_releases).await;

@@ -67,7 +67,7 @@ impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
         let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
-            // Granted for less than was asked for. Within half of the rest, short
+            // Granted for less than was asked for. Within half of what is left, short
             // bodies end without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {

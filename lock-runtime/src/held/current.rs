@@ -1,5 +1,5 @@
 //! The locks under which the current code runs, so that work that asks for its own
-//! lock is told so instead of waiting for itself.
+//! lock gets an error instead of waiting for itself.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -163,16 +163,16 @@ impl LockGuard {
     /// [`shutdown`](crate::LockManager::shutdown) does not wait for that.
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.lease.is_held();
-        let (answers, passed_on): (Vec<_>, Vec<_>) = if self.owned < usize::MAX {
+        let (answers, handed_over): (Vec<_>, Vec<_>) = if self.owned < usize::MAX {
             Default::default()
         } else {
             self.owned().map(Lease::release_confirmed).unzip()
         };
-        let passed_on = passed_on.contains(&true);
+        let handed_over = handed_over.contains(&true);
         drop(self);
         async move {
             let mut held = held || !answers.is_empty();
-            if passed_on {
+            if handed_over {
                 // Before the caller asks for the lock again.
                 give_way().await;
             }
@@ -325,8 +325,8 @@ mod tests {
         assert!(poll(body.as_mut()).is_pending());
         guard.lease.end();
         assert_eq!(guard.lease.in_use(), InUse::ByGuard);
-        let told = poll(body.as_mut());
-        assert!(matches!(told, Poll::Ready(Err(LockError::Lost { .. }))));
+        let ended = poll(body.as_mut());
+        assert!(matches!(ended, Poll::Ready(Err(LockError::Lost { .. }))));
         assert_eq!(guard.lease.in_use(), InUse::ByGuard);
     }
 }

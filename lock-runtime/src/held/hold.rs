@@ -120,8 +120,8 @@ impl<F: Future> Future for Hold<'_, F> {
             .lease
             .watch_for_body(&mut this.watch.slot, cx.waker());
         if this.stop() {
-            // It ended before the waker was known. Told in the next poll, so that of bodies
-            // within each other the outermost is told.
+            // It ended before the waker was known. Reported by the next poll, so that of nested
+            // bodies the outermost reports it.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_dropped_before_the_loss_is_told() {
+    fn the_body_is_dropped_before_the_loss_is_reported() {
         struct Dropped<'a>(&'a Cell<bool>);
         impl Drop for Dropped<'_> {
             fn drop(&mut self) {

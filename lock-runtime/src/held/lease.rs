@@ -287,7 +287,7 @@ impl Lease {
         self.arrived.store(true, Ordering::SeqCst);
     }
 
-    /// A lock whose caller never got its guard was of no use, and does not rest.
+    /// A lock whose caller never got its guard skips the cooldown.
     pub(crate) fn has_arrived(&self) -> bool {
         self.arrived.load(Ordering::SeqCst)
     }
@@ -307,8 +307,8 @@ impl Lease {
     /// The same, with the answer, and whether the lock has gone to somebody here meanwhile.
     pub(crate) fn release_confirmed(&self) -> (oneshot::Receiver<Result<bool, LockError>>, bool) {
         let (answer, answered) = oneshot::channel();
-        let passed_on = self.hand_over(Some(answer));
-        (answered, passed_on)
+        let handed_over = self.hand_over(Some(answer));
+        (answered, handed_over)
     }
 
     fn hand_over(&self, answer: Option<Answer<bool>>) -> bool {

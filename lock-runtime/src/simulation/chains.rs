@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::server::{Lock, Member};
-use crate::backend::redis::protocol::call::{Call, Company};
+use crate::backend::queue::protocol::call::Company;
+use crate::backend::redis::protocol::call::Call;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -17,22 +18,22 @@ const MOST: usize = 63;
 pub(super) const WINDOW: u64 = 1_000;
 
 impl Lock {
-    /// Takes those out of the line who get the lock together with this one.
+    /// Takes those out of the queue that get the lock together with this one.
     pub(super) fn followers(&mut self, head: &Member) -> Vec<Member> {
         if head.company == Company::Alone || !self.crowded.contains(&head.client) {
             return Vec::new();
         }
-        let (mut places, mut latest) = (Vec::new(), u64::MAX);
-        for (place, member) in self.queue.iter().take(MOST) {
-            if place.0 > latest {
+        let (mut positions, mut latest) = (Vec::new(), u64::MAX);
+        for (position, member) in self.queue.iter().take(MOST) {
+            if position.0 > latest {
                 break;
             } else if member.follows(head) {
-                places.push(place.clone());
+                positions.push(position.clone());
             } else {
-                latest = latest.min(place.0 + WINDOW);
+                latest = latest.min(position.0 + WINDOW);
             }
         }
-        let members = places.iter().filter_map(|it| self.queue.remove(it));
+        let members = positions.iter().filter_map(|it| self.queue.remove(it));
         members.collect()
     }
 }
@@ -57,7 +58,7 @@ pub(super) struct Counts {
     pub(super) chains: usize,
     pub(super) longest: usize,
     pub(super) followers: usize,
-    pub(super) passed_on: usize,
+    pub(super) handed_over: usize,
     pub(super) started_over: usize,
     pub(super) died: usize,
 }
@@ -105,7 +106,7 @@ impl Counts {
         self.grants += 1;
         if let Some(member) = self.expected.remove(&(key.clone(), fence)) {
             self.members.remove(&member);
-            self.passed_on += 1;
+            self.handed_over += 1;
         }
     }
 
@@ -114,7 +115,7 @@ impl Counts {
         self.chains += other.chains;
         self.longest = self.longest.max(other.longest);
         self.followers += other.followers;
-        self.passed_on += other.passed_on;
+        self.handed_over += other.handed_over;
         self.started_over += other.started_over;
         self.died += other.died;
     }
@@ -122,16 +123,16 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gone = self.followers - self.passed_on - self.started_over - self.died;
+        let gone = self.followers - self.handed_over - self.started_over - self.died;
         write!(
             f,
-            "{} grants; {} chains, the longest of {}, with {} followers: {} were passed the lock, {} lined up again, \
+            "{} grants; {} chains, the longest of {}, with {} followers: {} were handed the lock, {} waited again, \
              {gone} gave up, {} died",
             self.grants,
             self.chains,
             self.longest,
             self.followers,
-            self.passed_on,
+            self.handed_over,
             self.started_over,
             self.died
         )

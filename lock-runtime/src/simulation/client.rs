@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
 use super::failover::Safeguard;
+use crate::backend::queue::Rules;
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::queue::Queue;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;
 use crate::base::clock::{Clock, Moment};
@@ -52,7 +52,7 @@ pub(super) struct Client {
     acts_at: Option<Moment>,
     asked: u64,
     usual_ttl: Duration,
-    /// Whether it often wants the same, so that lines are long.
+    /// Whether it often wants the same, so that queues are long.
     pub(super) crowded: bool,
     /// What it has got since this was last looked at, and under which number.
     pub(super) entered: Vec<(LockKey, u64)>,
@@ -78,7 +78,10 @@ pub(super) struct Link {
 impl Link {
     fn new(now: Moment, replicated: bool) -> Self {
         Self {
-            queue: Queue::new(replicated, Layout::Shared),
+            queue: Queue::new(Rules {
+                replicated,
+                ..Rules::default()
+            }),
             up: false,
             generation: 0,
             outbox: Vec::new(),

@@ -1,18 +1,18 @@
-//! Locks that are taken away by force, or that the server forgets: who holds one may work
-//! on until it hears of that, and nobody enters after it.
+//! Locks that are revoked, or that the server forgets: the holder may work on until it is
+//! notified, and nobody enters after that.
 
 use std::time::Duration;
 
 use super::client::LONGEST_TTL;
 use super::{Event, Wire, World};
+use crate::backend::queue::protocol::message::Message;
 use crate::backend::redis::protocol::call::Call;
-use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
-/// A lock that was taken from its holders.
+/// A lock that was revoked.
 #[derive(Debug)]
 pub(super) struct Dispute {
     key: LockKey,
@@ -20,21 +20,21 @@ pub(super) struct Dispute {
     fence: u64,
     /// Until when a lease of before may last.
     until: Moment,
-    /// Who held it exclusively, if somebody did, and whether it has heard.
+    /// Who held it exclusively, if somebody did, and whether it is notified.
     owner: Option<(usize, Token)>,
-    told: bool,
+    notified: bool,
 }
 
 impl Dispute {
     fn excuses(&self, now: Moment, client: usize, key: &LockKey, fence: u64) -> bool {
-        let told = self.told && self.owner.is_some_and(|(owner, _)| owner == client);
-        *key == self.key && fence <= self.fence && now < self.until && !told
+        let notified = self.notified && self.owner.is_some_and(|(owner, _)| owner == client);
+        *key == self.key && fence <= self.fence && now < self.until && !notified
     }
 }
 
 impl World {
-    /// Somebody takes a lock away by force, or all data are lost.
-    pub(super) fn take_away(&mut self) {
+    /// Somebody revokes a lock, or all data are lost.
+    pub(super) fn revoke(&mut self) {
         let all = self.rng.bool();
         let pick = ["a", "b"][self.rng.usize(..2)];
         let now = self.now;
@@ -47,7 +47,7 @@ impl World {
                 fence: server.fence,
                 until: now.after(LONGEST_TTL),
                 owner: server.owner(now, &key),
-                told: false,
+                notified: false,
                 key: key.clone(),
             });
             if all {
@@ -73,16 +73,16 @@ impl World {
     }
 
     /// A client hears that its lock is gone.
-    pub(super) fn told(&mut self, client: usize, token: Token) {
+    pub(super) fn notified(&mut self, client: usize, token: Token) {
         for dispute in &mut self.disputes {
-            dispute.told |= dispute.owner == Some((client, token));
+            dispute.notified |= dispute.owner == Some((client, token));
         }
     }
 
     /// The same, from an answer.
-    pub(super) fn told_by(&mut self, client: usize, call: &Call, reply: &Reply) {
+    pub(super) fn notified_by(&mut self, client: usize, call: &Call, reply: &Reply) {
         if let (Call::Renew(ticket), Reply::Ours(false)) = (call, reply) {
-            self.told(client, ticket.token);
+            self.notified(client, ticket.token);
         }
     }
 
@@ -92,7 +92,7 @@ impl World {
         disputes.any(|it| it.excuses(self.now, client, key, fence))
     }
 
-    pub(super) fn plan_to_take_away(&mut self) {
+    pub(super) fn plan_to_revoke(&mut self) {
         let pause = Duration::from_millis(self.rng.u64(500..8_000));
         self.after(pause, Event::TakeAway);
     }

@@ -1,4 +1,4 @@
-//! A replica that lags behind takes the place of the server, with and without what keeps
+//! A replica that lags behind replaces the server, with and without the settings that keep
 //! that from making a second holder.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::client::LONGEST_TTL;
 use super::server::Server;
 use super::{CLIENTS, Event, Wire, World};
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 
 /// By how much the clock of a replica is behind that of its master.
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// The replica takes the place of the server, which is gone for good.
+    /// The replica replaces the server, which is gone for good.
     pub(super) fn fail_over(&mut self) {
         let Some(replica) = &mut self.replica else {
             return;
@@ -124,7 +124,7 @@ impl World {
         queue.quarantined(now, left);
     }
 
-    /// A client asks whether the replica has what it was told.
+    /// A client asks whether the replica has what the server has answered.
     pub(super) fn ask_replica(&mut self, wire: Wire) {
         let link = self.link(wire);
         if link.up
@@ -148,7 +148,7 @@ impl World {
     /// A client hears whether the replica has it.
     pub(super) fn replicated(&mut self, wire: Wire, enough: bool) {
         if self.hears(wire) {
-            let few = || Trouble::said("the replica is late");
+            let few = || Trouble::not_now("the replica is late");
             let answer = enough.then_some(()).ok_or_else(few);
             let now = self.now;
             self.link(wire).queue.replicas_answered(now, &answer);

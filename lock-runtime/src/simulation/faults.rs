@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::client::LONGEST_TTL;
 use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::types::error::Cause;
 use crate::types::key::LockKey;
 

@@ -23,9 +23,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
-use crate::backend::redis::protocol::reply::{Reply, Trouble};
+use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::{Clock, Moment};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -40,7 +41,7 @@ use sharded::Shards;
 const CLIENTS: usize = 4;
 /// Faults happen in the first part, healing is watched in the second.
 const FAULTS: Duration = Duration::from_secs(30);
-// A long line that grew meanwhile takes its time.
+// A long queue that grew meanwhile takes its time.
 const HEALED: Duration = Duration::from_secs(600);
 
 /// What is on its way, and when it arrives.
@@ -50,7 +51,7 @@ struct World {
     start: Moment,
     rng: Rng,
     servers: Vec<Server>,
-    /// One that may take the place of the first.
+    /// One that may replace the first.
     replica: Option<Replica>,
     /// Where each lock is, if they are divided.
     shards: Option<Shards>,
@@ -70,7 +71,7 @@ struct World {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Store {
     One,
-    /// One whose place a replica may take.
+    /// One that a replica may replace.
     Failing(Safeguard),
     /// Five, of which a majority decides.
     Majority,
@@ -129,7 +130,7 @@ impl World {
             }
         }
         if store == Store::One && seed % 4 == 1 {
-            world.plan_to_take_away();
+            world.plan_to_revoke();
         }
         world.loud = loud;
         world.after(Duration::from_millis(100), Event::Fault);
@@ -229,7 +230,7 @@ impl World {
                 if self.hears(wire) {
                     let now = self.now;
                     self.say(|| format!("{wire} reads {reply:?}"));
-                    self.told_by(wire.client, &sent.call, &reply);
+                    self.notified_by(wire.client, &sent.call, &reply);
                     self.queue(wire).replied(now, sent, Ok(reply));
                     self.turn(wire.client);
                 }
@@ -238,7 +239,7 @@ impl World {
                 if self.hears(wire) {
                     self.say(|| format!("{wire} hears of {message:?}"));
                     if let Message::Revoked(token) = message {
-                        self.told(wire.client, token);
+                        self.notified(wire.client, token);
                     }
                     let now = self.now;
                     self.queue(wire).heard(now, message);
@@ -259,8 +260,8 @@ impl World {
             Event::Move(key) => self.move_on(key),
             Event::TakeAway => {
                 if self.faulty() {
-                    self.take_away();
-                    self.plan_to_take_away();
+                    self.revoke();
+                    self.plan_to_revoke();
                 }
             }
         }

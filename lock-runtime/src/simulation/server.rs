@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::chains::WINDOW;
-use crate::backend::redis::protocol::call::{Call, Company, Ticket};
-use crate::backend::redis::protocol::line::Line;
-use crate::backend::redis::protocol::message::Grant;
-use crate::backend::redis::protocol::reply::{Reply, Standing};
+use crate::backend::queue::protocol::ahead::Ahead;
+use crate::backend::queue::protocol::call::{Company, Ticket};
+use crate::backend::queue::protocol::message::Grant;
+use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
@@ -45,7 +47,7 @@ pub(super) struct Lock {
     holders: Vec<Holder>,
     pub(super) queue: BTreeMap<(u64, String), Member>,
     seen: BTreeMap<usize, Moment>,
-    /// By how many microseconds places are ahead of a clock that has gone back.
+    /// By how many microseconds positions are ahead of a clock that has gone back.
     behind: u64,
     /// The clients of whom more wait.
     pub(super) crowded: BTreeSet<usize>,
@@ -53,7 +55,7 @@ pub(super) struct Lock {
 
 #[derive(Clone)]
 struct Holder {
-    /// `None` where it has let go and the lock rests.
+    /// `None` once it has let go and the lock cools down.
     token: Option<Token>,
     client: usize,
     kind: Kind,
@@ -112,9 +114,9 @@ impl Server {
         match call {
             Call::Acquire {
                 ticket,
-                place,
+                position,
                 company,
-            } => self.acquire(now, client, ticket, *place, *company),
+            } => self.acquire(now, client, ticket, *position, *company),
             Call::Ask(tickets) => self.ask(now, client, tickets),
             Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
             Call::Raise { ticket, fence } => {
@@ -127,9 +129,11 @@ impl Server {
             Call::Shorten { ticket, left } => {
                 Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
             }
-            Call::Release { ticket, rest, .. } => {
+            Call::Release {
+                ticket, cooldown, ..
+            } => {
                 let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token, *rest))
+                Reply::Ours(self.release(now, key, ticket.token, *cooldown))
             }
             Call::Leave(ticket) => {
                 let lock = self.lock(now, ticket);
@@ -141,9 +145,7 @@ impl Server {
                 let key = grant.key().expect("it is one of ours");
                 Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
             }
-            Call::Inspect(..) | Call::Report { .. } | Call::Topology => {
-                Reply::Raw(redis::Value::Nil)
-            }
+            Call::Step(_) | Call::Report { .. } => Reply::Step(redis::Value::Nil),
         }
     }
 
@@ -160,7 +162,7 @@ impl Server {
         now: Moment,
         client: usize,
         ticket: &Ticket,
-        place: Option<u64>,
+        position: Option<u64>,
         company: Company,
     ) -> Reply {
         let terms = &ticket.terms;
@@ -174,9 +176,9 @@ impl Server {
                 return Reply::Differs { permits };
             }
             if !terms.wait.is_try() {
-                let place = place.unwrap_or_else(|| lock.next_place(now));
-                lock.enqueue(now, client, ticket, place, company);
-                stands = Some(place);
+                let position = position.unwrap_or_else(|| lock.next_position(now));
+                lock.enqueue(now, client, ticket, position, company);
+                stands = Some(position);
             }
             self.dispatch(now, &terms.key);
         }
@@ -186,11 +188,11 @@ impl Server {
             return Reply::Granted { fence };
         }
         let lock = self.lock(now, ticket);
-        let line = lock.line(now);
+        let ahead = lock.ahead(now);
         match stands {
             Some(_) if lock.holders.is_empty() => Reply::Gone,
-            Some(place) => Reply::Waiting { place, line },
-            None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { line },
+            Some(position) => Reply::Waiting { position, ahead },
+            None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { ahead },
             None => {
                 lock.hold(now, client, ticket.token, terms.kind, terms.ttl);
                 Reply::Granted { fence: self.next() }
@@ -216,24 +218,24 @@ impl Server {
                 Standing::Gone
             });
         }
-        let line = self.lock(now, &tickets[0]).line(now);
-        Reply::Asked { line, standings }
+        let ahead = self.lock(now, &tickets[0]).ahead(now);
+        Reply::Asked { ahead, standings }
     }
 
-    fn release(&mut self, now: Moment, key: &LockKey, token: Token, rest: Duration) -> bool {
+    fn release(&mut self, now: Moment, key: &LockKey, token: Token, cooldown: Duration) -> bool {
         let lock = self.locks.entry(key.clone()).or_default();
         lock.sweep(now);
-        let place = lock.holders.iter().position(|it| it.token == Some(token));
-        if let Some(place) = place {
-            if rest.is_zero() {
-                lock.holders.remove(place);
+        let found = lock.holders.iter().position(|it| it.token == Some(token));
+        if let Some(found) = found {
+            if cooldown.is_zero() {
+                lock.holders.remove(found);
             } else {
-                lock.holders[place].token = None;
-                lock.holders[place].until = now.after(rest);
+                lock.holders[found].token = None;
+                lock.holders[found].until = now.after(cooldown);
             }
         }
         self.dispatch(now, key);
-        place.is_some()
+        found.is_some()
     }
 
     /// Who holds it exclusively.
@@ -250,7 +252,7 @@ impl Server {
         self.locks.remove(key);
     }
 
-    /// Takes a lock from its holders, and hands it on; those who are told.
+    /// Revokes a lock, and hands it over; the tokens to notify.
     pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
         let now = self.shows(now);
         let lock = self.locks.entry(key.clone()).or_default();
@@ -267,7 +269,7 @@ impl Server {
         own.next().map(|it| it.fence)
     }
 
-    /// Whether this call has taken it out of the line behind another one.
+    /// Whether this call has taken it out of the queue behind another one.
     fn follows(&self, token: Token) -> bool {
         let mut grants = self.published.iter().map(|(_, grant)| grant);
         grants.any(|it| it.followers.contains(&token))
@@ -367,10 +369,10 @@ impl Lock {
         })
     }
 
-    fn line(&self, now: Moment) -> Line {
+    fn ahead(&self, now: Moment) -> Ahead {
         let first = self.holders.iter().min_by_key(|it| it.until);
         let name = first.map(|it| it.token.map_or_else(String::new, |it| it.to_string()));
-        Line {
+        Ahead {
             owner: name.unwrap_or_default().into(),
             left: first.map(|it| it.until.since(now)),
             // It says nothing that anything is decided by.
@@ -383,7 +385,7 @@ impl Lock {
         now: Moment,
         client: usize,
         ticket: &Ticket,
-        place: u64,
+        position: u64,
         company: Company,
     ) {
         if company == Company::More {
@@ -400,7 +402,8 @@ impl Lock {
                 ttl: ticket.terms.ttl,
                 company,
             };
-            self.queue.insert((place, ticket.token.to_string()), member);
+            self.queue
+                .insert((position, ticket.token.to_string()), member);
         }
         self.note(now, client);
     }
@@ -413,8 +416,8 @@ impl Lock {
         }
     }
 
-    /// The place of one who joins now: behind everybody, also where the clock has gone back.
-    fn next_place(&mut self, now: Moment) -> u64 {
+    /// The position of one who joins now: behind everybody, also where the clock has gone back.
+    fn next_position(&mut self, now: Moment) -> u64 {
         let now = now.as_nanos() / 1000;
         let Some(((last, _), _)) = self.queue.last_key_value() else {
             self.behind = 0;

@@ -2,14 +2,15 @@
 //! Meanwhile calls about it are refused or sent on, as a cluster does that.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Event, Store, Wire, World};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::cluster::routes::{NodeId, Routes};
 use crate::backend::redis::cluster::topology::Range;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::redirect::Redirect;
-use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::protocol::slot;
 use crate::base::clock::Moment;
 use crate::types::authority::Host;
@@ -74,11 +75,11 @@ impl Shards {
         let key = about(&sent.call)?;
         let home = *self.homes.get(&key)?;
         let stage = self.moves.get(&key);
-        if server != home && (stage.is_none() || !sent.asking) {
+        if server != home && (stage.is_none() || !sent.route.asking) {
             return Some(elsewhere(&key, home, false));
         }
         if !sent.call.needs_owner_alone() {
-            return stage.map(|_| Trouble::said("TRYAGAIN"));
+            return stage.map(|_| Trouble::not_now("TRYAGAIN"));
         }
         let gone = server == home && stage.is_some_and(|it| it.has_owner_moved());
         gone.then(|| elsewhere(&key, other(home), true))
@@ -139,12 +140,12 @@ fn about(call: &Call) -> Option<LockKey> {
 
 fn elsewhere(key: &LockKey, server: usize, asking: bool) -> Trouble {
     let Host { name, port } = host(server);
-    Trouble::Elsewhere(Redirect {
+    Trouble::NotNow(Arc::new(Redirect {
         slot: slot::of_lock(key),
         host: name,
         port,
         asking,
-    })
+    }))
 }
 
 impl World {
@@ -156,8 +157,7 @@ impl World {
         };
         self.say(|| format!("{wire} {:?} is refused: {}", sent.call, trouble.cause()));
         let sent = Sent {
-            hops: sent.hops,
-            asking: sent.asking,
+            route: sent.route,
             ..Sent::new(sent.call.clone(), sent.at)
         };
         let at = self.now.after(self.latency());
@@ -177,7 +177,7 @@ impl World {
             return;
         };
         let belief = &mut shards.beliefs[wire.client];
-        let followed = if let Trouble::Elsewhere(redirect) = &trouble {
+        let followed = if let Some(redirect) = trouble.redirect() {
             let from = node(&belief.routes, wire.server);
             belief.routes.follow(now, from, redirect, &mut sent)
         } else {
@@ -225,7 +225,7 @@ impl World {
         if let Some(server) = server.filter(|server| links[*server].up) {
             links[server].outbox.push(sent);
         } else {
-            let trouble = Trouble::said("not connected");
+            let trouble = Trouble::not_now("not connected");
             links[0].queue.replied(self.now, sent, Err(trouble));
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::client::Link;
 use super::{Event, Wire, World};
+use crate::backend::queue::protocol::message::{Grant, Message};
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::{Grant, Message};
-use crate::backend::redis::queue::Queue;
 
 impl World {
     /// A late command of an old connection runs too: its answer is not heard.

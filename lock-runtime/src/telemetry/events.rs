@@ -1,4 +1,4 @@
-//! What happens to locks and connections, each in one function: told as an event of
+//! What happens to locks and connections, each in one function: reported as an event of
 //! `tracing`, and counted. The documentation of the crate lists names and fields.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ macro_rules! event {
     };
 }
 
-/// How an acquisition ended, before the server is told.
+/// How an acquisition ended, before the server is notified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     /// The lease was kept for so long.

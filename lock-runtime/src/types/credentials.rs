@@ -54,7 +54,7 @@ impl fmt::Debug for Credentials {
 }
 
 /// How long new credentials may take: they may come from far away.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where credentials come from.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl Provider {
     pub(crate) fn ask(&self) -> Asked {
         let asked = (self.0)();
         Box::pin(async {
-            let answer = tokio::time::timeout(PATIENCE, asked).await;
+            let answer = tokio::time::timeout(PROVIDER_TIMEOUT, asked).await;
             let silent = "the provider of credentials did not answer in time";
             answer.unwrap_or_else(|_| Err(Cause::from(Box::from(silent))))
         })

@@ -1,4 +1,4 @@
-//! Who waits for a lock, and how fast their line moves.
+//! How many wait for a lock, and how fast the queue moves.
 
 use std::time::Duration;
 
@@ -14,17 +14,16 @@ impl Crowd {
     /// In how long somebody who joins them has its turn; `None` where nobody waits and
     /// nothing is known.
     ///
-    /// As many have joined since the first one did as now wait. In a line that stays as
-    /// long as it is, as many have had their turn in that time, and a newcomer waits for
-    /// all of them and for the holder. Where the line has only begun to grow this is too
-    /// little, but more at the next look.
+    /// Assumes a steady queue: since the first waiter joined, as many were served as now
+    /// wait. A newcomer waits for all of them and for the holder. In a queue that has
+    /// begun to grow the estimate is too short, and longer at the next look.
     pub(crate) fn turn(self) -> Option<Duration> {
         let each = self.longest.checked_div(self.waiting)?;
         Some(each.saturating_mul(self.waiting.saturating_add(1)))
     }
 
-    /// Accounts for one who has been in this line for so long, and leaves it: those
-    /// ahead of it have waited for longer.
+    /// Accounts for a waiter that leaves the queue after so long: those ahead of it have
+    /// waited for longer.
     pub(crate) fn outlasted(&mut self, waited: Duration) {
         self.longest = self.longest.max(waited);
     }

@@ -43,10 +43,10 @@ pub struct Holder {
     )]
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
-    /// of the holder's place in the queue, which is smaller than its token if it has waited.
+    /// of the holder's position in the queue, which is smaller than its token if it has waited.
     pub fencing_token: Option<FencingToken>,
-    /// Whether it has released the lock, which rests until its `min_hold` ends.
-    pub resting: bool,
+    /// Whether it has released the lock, which cools down until its `min_hold` ends.
+    pub cooling_down: bool,
     /// How many servers have said that it holds the lock, where a majority of them decides.
     pub servers: Option<usize>,
     /// Who waits for its lock; only where that is contended.
@@ -54,7 +54,7 @@ pub struct Holder {
     pub(crate) crowd: Crowd,
 }
 
-/// A waiter in the line for a lock; see [`Status::waiters`].
+/// A waiter in the queue of a lock; see [`Status::waiters`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -85,15 +85,15 @@ pub struct Status {
     /// The lock's name.
     pub key: LockKey,
     /// The holders: none, one, or those who share the lock; and those whose release
-    /// left it [resting](Holder::resting).
+    /// left it [cooling down](Holder::cooling_down).
     pub holders: Vec<Holder>,
     /// How many wait for it. Redis leaves out a waiter whose process has been silent
     /// for three seconds, if it is among the first thousand; it counts those to whom the
-    /// lock is passed on in the holder's process if that answers.
+    /// lock is handed over within the holder's process if that answers.
     pub waiting: usize,
     /// Those who wait, in the order in which they will be served: the first thousand of
-    /// them, as far as the store knows them. Those to whom the lock is passed on in the
-    /// holder's process are left out.
+    /// them, as far as the store knows them. Those to whom the lock is handed over within
+    /// the holder's process are left out.
     pub waiters: Vec<Waiter>,
 }
 
@@ -110,11 +110,11 @@ impl Status {
 
     /// Whether somebody holds the lock and may be working under it.
     pub fn is_held(&self) -> bool {
-        self.holders.iter().any(|holder| !holder.resting)
+        self.holders.iter().any(|holder| !holder.cooling_down)
     }
 
     /// Whether nobody holds the lock, but it stays closed until its `min_hold` ends.
-    pub fn is_resting(&self) -> bool {
+    pub fn is_cooling_down(&self) -> bool {
         !self.is_held() && !self.holders.is_empty()
     }
 }
@@ -153,7 +153,7 @@ impl Holder {
             function: None,
             since: None,
             fencing_token: None,
-            resting: false,
+            cooling_down: false,
             servers: None,
             crowd: Crowd::default(),
         }
@@ -169,9 +169,9 @@ impl Holder {
         }
     }
 
-    /// Accounts for the time since it was heard of: a rest is not renewed, and goes on.
+    /// Accounts for the time since it was heard of: a cooldown is not renewed, and goes on.
     pub(crate) fn heard_before(&mut self, time: Duration) {
-        if self.resting {
+        if self.cooling_down {
             self.remaining = self.remaining.map(|it| it.saturating_sub(time));
         }
     }
@@ -202,16 +202,16 @@ impl fmt::Debug for Holder {
             .field("function", &self.function)
             .field("since", &self.since)
             .field("fencing_token", &self.fencing_token)
-            .field("resting", &self.resting)
+            .field("cooling_down", &self.cooling_down)
             .field("servers", &self.servers)
             .finish()
     }
 }
 
-/// Where the holder is, in words.
+/// Where the holder runs, in words.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        place(
+        write_whereabouts(
             f,
             self.process,
             self.host.as_deref(),
@@ -220,10 +220,10 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Where the waiter is, in words.
+/// Where the waiter runs, in words.
 impl fmt::Display for Waiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        place(
+        write_whereabouts(
             f,
             self.process,
             self.host.as_deref(),
@@ -232,7 +232,7 @@ impl fmt::Display for Waiter {
     }
 }
 
-fn place(
+fn write_whereabouts(
     f: &mut fmt::Formatter<'_>,
     process: Option<u32>,
     host: Option<&str>,
@@ -272,7 +272,7 @@ mod tests {
             ..Terms::of(LeaseId(4), "k", Duration::from_secs(1))
         };
         let holder = Holder::here(&terms, Duration::ZERO);
-        assert_eq!((&*holder.id, holder.resting), ("4", false));
+        assert_eq!((&*holder.id, holder.cooling_down), ("4", false));
         assert_eq!(holder.process, Some(std::process::id()));
         assert!(holder.host.as_deref().is_some_and(is_one_word));
         assert_eq!(holder.function.as_deref(), Some("shop::stock::buy"));

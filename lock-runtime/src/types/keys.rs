@@ -50,16 +50,16 @@ mod tests {
     fn keys_are_in_order_and_once() {
         for names in [&["a"][..], &["c", "a", "b"], &["b", "c", "b", "a", "a"]] {
             let keys = Keys::new(names.iter().map(|name| Ok(LockKey::of(name)))).expect("valid");
-            let told = keys.list();
+            let listed = keys.list();
             assert_eq!(
-                told,
+                listed,
                 ["a", "b", "c"]
                     .map(LockKey::of)
                     .iter()
-                    .take(told.len())
+                    .take(listed.len())
                     .collect::<Vec<_>>()
             );
-            assert_eq!(told.len() == 1, names.len() == 1);
+            assert_eq!(listed.len() == 1, names.len() == 1);
         }
         assert!(Keys::new([]).is_err());
     }

@@ -34,17 +34,17 @@ pub struct Overview {
 pub struct Summary {
     /// The lock's name.
     pub key: LockKey,
-    /// How it is held; `None` while it is free or rests, or where the store does not say.
+    /// How it is held; `None` while it is free or cools down, or where the store does not say.
     pub kind: Option<Kind>,
     /// The holders, with [`since`](Holder::since) and [`fencing_token`](Holder::fencing_token) only where
     /// the store itself knows them; of a lock that more than 100 share, some of them.
     pub holders: Vec<Holder>,
-    /// How many hold it, including those whose release left it resting.
+    /// How many hold it, including those whose release left it cooling down.
     pub held_by: usize,
     /// How many wait for it. Unlike [`Status::waiting`](crate::inspect::Status::waiting) this may
     /// count some whose process is gone.
     pub waiting: usize,
-    /// For how long the first in line has waited, where the store knows.
+    /// For how long the first waiter has waited, where the store knows.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "longest_wait_ms", serialize_with = "units::millis")
@@ -81,7 +81,7 @@ pub enum ChangeKind {
     Granted,
     /// The holder got the lock after another holder had left it to those who wait.
     HandedOver,
-    /// The holder let go of it, or it was taken away by force.
+    /// The holder released it, or it was revoked.
     Released,
     /// The holder's lease ended without a release.
     Lost,
@@ -158,7 +158,7 @@ fn changes_of(
 ) {
     fn at_work(lock: Option<&Summary>) -> impl Iterator<Item = (&LockKey, &Holder)> + Clone {
         lock.into_iter().flat_map(|lock| {
-            let holders = lock.holders.iter().filter(|it| !it.resting);
+            let holders = lock.holders.iter().filter(|it| !it.cooling_down);
             holders.map(|holder| (&lock.key, holder))
         })
     }
@@ -177,9 +177,9 @@ fn changes_of(
             continue;
         }
         freed = true;
-        let rests = after.is_some_and(|it| it.holders.iter().any(|it| it.id == holder.id));
+        let cools_down = after.is_some_and(|it| it.holders.iter().any(|it| it.id == holder.id));
         let ended = holder.remaining.is_some_and(|left| left < elapsed);
-        let kind = if ended && !rests {
+        let kind = if ended && !cools_down {
             ChangeKind::Lost
         } else {
             ChangeKind::Released
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn two_overviews_tell_what_has_happened_between_them() {
         use ChangeKind::{Granted, HandedOver, Lost, Released};
-        let told = |key: &str, kind, id: &str| (key.to_owned(), kind, id.to_owned());
+        let change = |key: &str, kind, id: &str| (key.to_owned(), kind, id.to_owned());
         let before = vec![
             lock("same", &[("1", 9_000)], 3),
             lock("passed", &[("2", 9_000)], 1),
@@ -254,28 +254,28 @@ mod tests {
             lock("new", &[("9", 9_000)], 0),
         ];
         let expected = [
-            told("new", Granted, "9"),
-            told("passed", Released, "2"),
-            told("passed", HandedOver, "7"),
-            told("shared", Released, "5"),
-            told("shared", Granted, "8"),
-            told("freed", Released, "3"),
-            told("lapsed", Lost, "4"),
+            change("new", Granted, "9"),
+            change("passed", Released, "2"),
+            change("passed", HandedOver, "7"),
+            change("shared", Released, "5"),
+            change("shared", Granted, "8"),
+            change("freed", Released, "3"),
+            change("lapsed", Lost, "4"),
         ];
         assert_eq!(changes(before, after), expected);
     }
 
     #[test]
-    fn a_rest_begins_with_a_release_and_ends_in_silence() {
+    fn a_cooldown_begins_with_a_release_and_ends_in_silence() {
         let held = || vec![lock("k", &[("1", 9_000)], 0)];
-        let rests = || {
+        let cooling = || {
             let mut locks = held();
-            locks[0].holders[0].resting = true;
+            locks[0].holders[0].cooling_down = true;
             locks
         };
         let released = ("k".to_owned(), ChangeKind::Released, "1".to_owned());
-        assert_eq!(changes(held(), rests()), [released]);
-        assert_eq!(changes(rests(), vec![]), []);
+        assert_eq!(changes(held(), cooling()), [released]);
+        assert_eq!(changes(cooling(), vec![]), []);
     }
 
     #[test]

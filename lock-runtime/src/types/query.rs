@@ -1,4 +1,4 @@
-//! Queries about locks: their status, which there are, and taking them away.
+//! Queries about locks: their status, which there are, and revoking them.
 
 use crate::types::answer::Reply;
 #[cfg(feature = "testing")]
@@ -72,9 +72,9 @@ impl Pattern {
                     to += 1;
                 }
                 _ => match star {
-                    Some((place, reach)) => {
-                        star = Some((place, reach + 1));
-                        at = place + 1;
+                    Some((position, reach)) => {
+                        star = Some((position, reach + 1));
+                        at = position + 1;
                         to = reach + 1;
                     }
                     None => return false,

@@ -80,8 +80,8 @@ impl Terms {
         }
     }
 
-    /// Whether nobody may be given a number together with it: the lock rests after it, or
-    /// its own number is that of a key which is taken later.
+    /// Whether it must be granted outside a chain: the lock cools down after it, or a key
+    /// that is taken later decides its fencing token.
     #[cfg(feature = "redis")]
     pub(crate) fn is_alone(&self) -> bool {
         self.min_hold.is_some() || self.more_keys
@@ -94,8 +94,8 @@ impl Terms {
         [self.max_hold, fixed].into_iter().flatten().min()
     }
 
-    /// How long the lock rests if it is released `now`.
-    pub(crate) fn rest(&self, granted: Moment, now: Moment) -> Duration {
+    /// How long the lock cools down if it is released `now`.
+    pub(crate) fn cooldown(&self, granted: Moment, now: Moment) -> Duration {
         let least = self.min_hold.unwrap_or_default();
         least.saturating_sub(now.since(granted))
     }

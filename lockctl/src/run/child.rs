@@ -1,4 +1,4 @@
-//! The command: how it is started, told and waited for.
+//! The command: how it is started, signalled and waited for.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt as _;

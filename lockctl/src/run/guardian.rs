@@ -82,15 +82,15 @@ pub(crate) fn guard() -> Exit {
         return Exit::Success;
     };
     match watch(&lines) {
-        Told::Done => {}
-        Told::Nothing => {
-            // `lockctl` and its lease may go on, but it does not tell.
+        Watched::Done => {}
+        Watched::Nothing => {
+            // `lockctl` and its lease may go on, but it says nothing.
             let _ = killpg(group, Signal::SIGTERM);
             let _ = killpg(group, Signal::SIGCONT);
             std::thread::sleep(grace);
             let _ = killpg(group, Signal::SIGKILL);
         }
-        Told::Gone => {
+        Watched::Gone => {
             let _ = killpg(group, Signal::SIGKILL);
         }
     }
@@ -98,7 +98,7 @@ pub(crate) fn guard() -> Exit {
 }
 
 /// How the watch ended.
-enum Told {
+enum Watched {
     /// There is nothing to guard any more.
     Done,
     /// The lease has ended, for all that is known.
@@ -107,7 +107,7 @@ enum Told {
     Gone,
 }
 
-fn watch(lines: &Receiver<String>) -> Told {
+fn watch(lines: &Receiver<String>) -> Watched {
     let mut left = None;
     loop {
         let line = match left {
@@ -115,13 +115,13 @@ fn watch(lines: &Receiver<String>) -> Told {
             Some(left) => lines.recv_timeout(left),
         };
         match line {
-            Ok(line) if line == DONE => return Told::Done,
+            Ok(line) if line == DONE => return Watched::Done,
             Ok(line) => {
                 let millis = line.parse().ok();
                 left = millis.map(|it| Duration::from_millis(it) + SLACK);
             }
-            Err(RecvTimeoutError::Timeout) => return Told::Nothing,
-            Err(RecvTimeoutError::Disconnected) => return Told::Gone,
+            Err(RecvTimeoutError::Timeout) => return Watched::Nothing,
+            Err(RecvTimeoutError::Disconnected) => return Watched::Gone,
         }
     }
 }

@@ -65,11 +65,11 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
         quiet: args.quiet,
         output,
     };
-    let locks = match unless_told(&mut signals, connect(store)).await {
+    let locks = match unless_signalled(&mut signals, connect(store)).await {
         Ok(locks) => locks?,
         Err(signal) => return Ok(by_signal(signal)),
     };
-    let acquired = unless_told(&mut signals, acquire(&locks, args, reporter)).await;
+    let acquired = unless_signalled(&mut signals, acquire(&locks, args, reporter)).await;
     let guard = match acquired {
         Ok(Ok(guard)) => guard,
         Ok(Err(LockError::Contended { holder, .. })) if args.skip => {
@@ -86,7 +86,7 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
         }
         Ok(Err(error)) => return Err(error.into()),
         Err(signal) => {
-            // The place in the line is given up before we end.
+            // Leaves the queue before the process ends.
             locks.shutdown().await;
             return Ok(by_signal(signal));
         }
@@ -98,7 +98,7 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
 }
 
 /// The answer, unless a signal comes before it.
-async fn unless_told<T>(
+async fn unless_signalled<T>(
     signals: &mut Signals,
     answer: impl Future<Output = T>,
 ) -> Result<T, Signal> {

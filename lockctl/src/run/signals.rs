@@ -1,4 +1,4 @@
-//! Signals that are passed on to the command.
+//! Signals that are forwarded to the command.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -54,7 +54,7 @@ impl Signals {
     }
 }
 
-/// The signals that are ignored, a bit for each, where the system tells.
+/// The signals that are ignored, a bit for each, where the system reports them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

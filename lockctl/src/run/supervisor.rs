@@ -79,7 +79,7 @@ impl<'a> Supervisor<'a> {
         if self.lent {
             terminal::take_back();
         }
-        self.end_the_rest().await;
+        self.end_what_is_left().await;
         self.guardian.dismiss();
         let ended = Ended {
             code,
@@ -104,7 +104,7 @@ impl<'a> Supervisor<'a> {
             tokio::select! {
                 biased;
                 _ = self.changes.recv() => {}
-                signal = self.signals.next() => self.told(signal)?,
+                signal = self.signals.next() => self.signalled(signal)?,
                 () = self.guard.lost(), if !self.lost => self.has_lost(),
                 () = until(kill_at) => {
                     self.kill_at = None;
@@ -125,7 +125,7 @@ impl<'a> Supervisor<'a> {
         Ok(state)
     }
 
-    fn told(&mut self, signal: Signal) -> io::Result<()> {
+    fn signalled(&mut self, signal: Signal) -> io::Result<()> {
         if signal == Signal::SIGTSTP && std::mem::take(&mut self.stopped_us) {
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Ends what the command has left running in its group.
-    async fn end_the_rest(&mut self) {
+    async fn end_what_is_left(&mut self) {
         if !self.child.terminate() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Takes a lock away for a user who knows the token.
+//! Revokes a lock for a user who knows the token.
 
 use std::sync::Arc;
 
@@ -47,13 +47,13 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         Ok(holders) => {
             let holders = count(holders, "holder");
             let text = format!(
-                "`{name}` was taken from {holders}, whose work may overlap with the next holder's until it has stopped."
+                "`{name}` was revoked from {holders}, whose work may overlap with the next holder's until it has stopped."
             );
             (StatusCode::OK, text)
         }
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     };
-    (status, Html(page::message("Taken away", &text))).into_response()
+    (status, Html(page::message("Revoked", &text))).into_response()
 }
 
 /// Takes as long for every wrong token of a length.

@@ -9,8 +9,8 @@ if (live.dataset.source) {
   });
   source.addEventListener("change", (event) => {
     const { event: what, who } = JSON.parse(event.data);
-    const line = document.createElement("li");
-    line.textContent = `${new Date().toLocaleTimeString()}  ${what}  ${who}`;
-    document.getElementById("history").prepend(line);
+    const entry = document.createElement("li");
+    entry.textContent = `${new Date().toLocaleTimeString()}  ${what}  ${who}`;
+    document.getElementById("history").prepend(entry);
   });
 }

@@ -17,9 +17,9 @@ type Events = Sse<
     axum::response::sse::KeepAliveStream<stream::BoxStream<'static, Result<Event, Infallible>>>,
 >;
 
-/// A line of a lock's history.
+/// An entry of a lock's history.
 #[derive(Debug, Serialize)]
-struct Line {
+struct Entry {
     event: ChangeKind,
     who: String,
 }
@@ -29,7 +29,7 @@ pub(super) async fn list(State(site): State<Site>, Query(search): Query<Search>)
     events(looks(site).map(move |(_, seen, _)| vec![part(&page::rows(&search.q, &seen))]))
 }
 
-/// One lock with its line, and what has happened to it.
+/// One lock with its queue, and what has happened to it.
 pub(super) async fn lock(
     State(site): State<Site>,
     Query(one): Query<One>,
@@ -76,18 +76,18 @@ fn history(key: &LockKey, seen: &Seen, before: &Seen) -> Vec<Event> {
     let changes = now.changes_since(before).into_iter();
     changes
         .filter(|it| it.key == *key)
-        .filter_map(|it| line(&it))
+        .filter_map(|it| entry(&it))
         .collect()
 }
 
-fn line(change: &Change) -> Option<Event> {
+fn entry(change: &Change) -> Option<Event> {
     let holder = &change.holder;
-    let place = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
+    let process = whereabouts(holder.process, holder.host.as_deref(), &holder.id);
     let function = tame(holder.function.as_deref().unwrap_or_default()).into_owned();
-    let line = Line {
+    let entry = Entry {
         event: change.kind,
-        who: format!("{place} {function}"),
+        who: format!("{process} {function}"),
     };
-    let json = serde_json::to_string(&line).ok()?;
+    let json = serde_json::to_string(&entry).ok()?;
     Some(Event::default().event("change").data(json))
 }

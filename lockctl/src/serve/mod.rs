@@ -54,7 +54,7 @@ struct Site {
     locks: LockManager,
     /// What the last look has found, or why it found nothing.
     seen: watch::Receiver<Seen>,
-    /// What a user has to know to take locks away; without one nobody may.
+    /// What a user has to know to revoke locks; without one nobody may.
     token: Option<Arc<str>>,
     every: Duration,
     /// How many tokens may be looked at together.
@@ -102,7 +102,7 @@ pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) 
     } else {
         output::line(format!("serving {url}"))?;
         if args.token.is_none() {
-            output::line("nobody can take locks away there: give --token for that")?;
+            output::line("nobody can revoke locks there: give --token for that")?;
         }
     }
     let visitors = Visitors::new(listener, visitors::SILENCE);
@@ -121,7 +121,7 @@ fn refuse_short(token: Option<&str>) -> Result<(), Failure> {
     }
     Err(Failure::Usage(format!(
         "the token has to have {SHORTEST_TOKEN} characters or more: LOCKCTL_TOKEN=$(openssl rand -hex 16), or leave it \
-         out, and nobody can take locks away"
+         out, and nobody can revoke locks"
     )))
 }
 

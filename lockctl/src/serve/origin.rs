@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_ours_is_told_from_others() {
+    fn a_page_of_ours_is_distinguished_from_others() {
         let host = ("host", "127.0.0.1:8088");
         for fields in [
             &[host][..],

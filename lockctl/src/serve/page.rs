@@ -13,8 +13,8 @@ use crate::words::tame;
 
 /// How many locks a page shows: a browser has to keep up.
 const MOST: usize = 500;
-/// How many of a line it shows.
-const MOST_IN_LINE: usize = 200;
+/// How many waiters it shows.
+const MOST_WAITERS: usize = 200;
 
 /// Makes a text from a store fit to be read on a page.
 pub(super) fn escape(text: &str) -> String {
@@ -128,8 +128,8 @@ pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: boo
             r#"<form class="force" method="post" action="/force">
 <input type="hidden" name="key" value="{sent}">
 <label>Token <input type="password" name="token" autocomplete="off" required></label>
-<button>Take this lock away</button>
-<p>Its holder is told to stop. Until it has, its work may overlap with the next holder's.</p>
+<button>Revoke this lock</button>
+<p>Its holder is notified. Until it stops, its work may overlap with the next holder's.</p>
 </form>"#
         )
     } else {
@@ -145,15 +145,15 @@ pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: boo
     )
 }
 
-/// The holders of a lock and its line.
+/// The holders of a lock and its queue.
 pub(super) fn details(status: &Result<Status, LockError>) -> String {
     let status = match status {
         Ok(status) => status,
         Err(error) => return trouble(&error.to_string()),
     };
-    let state = match (status.is_held(), status.is_resting()) {
+    let state = match (status.is_held(), status.is_cooling_down()) {
         (true, _) => "held",
-        (false, true) => "resting",
+        (false, true) => "cooldown",
         (false, false) => "free",
     };
     let mut html = format!(
@@ -166,13 +166,13 @@ pub(super) fn details(status: &Result<Status, LockError>) -> String {
         table(&mut html, &names, status.holders.iter().map(holder_row));
     }
     if !status.waiters.is_empty() {
-        html.push_str("<h2>Line</h2>");
-        let names = ["place", "waiter", "function", "kind", "waits for"];
-        let line = status.waiters.iter().take(MOST_IN_LINE).enumerate();
+        html.push_str("<h2>Queue</h2>");
+        let names = ["position", "waiter", "function", "kind", "waits for"];
+        let queue = status.waiters.iter().take(MOST_WAITERS).enumerate();
         table(
             &mut html,
             &names,
-            line.map(|(at, it)| waiter_row(at + 1, it)),
+            queue.map(|(at, it)| waiter_row(at + 1, it)),
         );
     }
     html

@@ -90,16 +90,16 @@ async fn live(
             Action::Nothing => {}
             Action::Look => looking = look_after(Duration::ZERO, state),
             Action::Force(key) => {
-                let told = match locks.force_release(&key).await {
+                let message = match locks.force_release(&key).await {
                     Ok(0) => format!("`{}` was free", tame(key.as_str())),
                     Ok(holders) => format!(
-                        "`{}` was taken from {}, whose work may overlap with the next",
+                        "`{}` was revoked from {}, whose work may overlap with the next",
                         tame(key.as_str()),
                         count(holders, "holder")
                     ),
                     Err(error) => tame(&error.to_string()).into_owned(),
                 };
-                state.tell(told);
+                state.tell(message);
                 looking = look_after(Duration::ZERO, state);
             }
             Action::Quit => return Ok(Exit::Success),

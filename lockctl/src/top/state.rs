@@ -32,7 +32,7 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) enum Page {
     List,
-    /// One lock and its line, once it was asked for.
+    /// One lock and its queue, once it was asked for.
     Details(LockKey, Option<Status>),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Page {
 pub(super) enum Mode {
     Commands,
     Filter,
-    /// Whether to take this lock away.
+    /// Whether to revoke this lock.
     Question(LockKey),
 }
 

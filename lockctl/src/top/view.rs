@@ -110,9 +110,9 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         Constraint::Min(2),
     ];
     let [title, above, below] = Layout::vertical(rows).areas(area);
-    let state = match (status.is_held(), status.is_resting()) {
+    let state = match (status.is_held(), status.is_cooling_down()) {
         (true, _) => "held".yellow(),
-        (false, true) => "resting".yellow(),
+        (false, true) => "cooldown".yellow(),
         (false, false) => "free".green(),
     };
     let key = tame(status.key.as_str()).into_owned();
@@ -134,17 +134,17 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         above,
     );
     let widths = [
-        Constraint::Length(5),
+        Constraint::Length(8),
         Constraint::Fill(3),
         Constraint::Fill(3),
         Constraint::Length(11),
         Constraint::Length(9),
     ];
     let most = usize::from(below.height);
-    let line = status.waiters.iter().take(most).enumerate();
-    let line = line.map(|(at, it)| Row::new(waiter_row(at + 1, it)));
-    let heading = Row::new(["PLACE", "WAITER", "FUNCTION", "KIND", "WAITS FOR"]);
-    frame.render_widget(Table::new(line, widths).header(heading.style(dim)), below);
+    let queue = status.waiters.iter().take(most).enumerate();
+    let queue = queue.map(|(at, it)| Row::new(waiter_row(at + 1, it)));
+    let heading = Row::new(["POSITION", "WAITER", "FUNCTION", "KIND", "WAITS FOR"]);
+    frame.render_widget(Table::new(queue, widths).header(heading.style(dim)), below);
 }
 
 fn footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
@@ -154,7 +154,7 @@ fn footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
         (Mode::Question(key), _) => {
             let key = tame(key.as_str());
             let question =
-                format!("Take `{key}` away? Its work may overlap with the next holder's. [y/N]");
+                format!("Revoke `{key}`? Its work may overlap with the next holder's. [y/N]");
             Line::from(question).style(Style::new().fg(Color::Black).bg(Color::Yellow))
         }
         (Mode::Commands, Page::Details(..)) => Line::styled("esc back  f force  q quit", dim),

@@ -1,7 +1,7 @@
 //! A client that speaks just enough HTTP for the pages of `serve` and for browser drivers.
 
 use serde_json::Value;
-use tests::{PATIENCE, within};
+use tests::{TIME_LIMIT, within};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -35,7 +35,7 @@ pub(crate) async fn send(address: &str, request: &str, headers: &str, body: &str
         lines.read_exact(&mut body).await.unwrap();
         (head, String::from_utf8(body).unwrap())
     };
-    let (head, body) = within(PATIENCE, read).await;
+    let (head, body) = within(TIME_LIMIT, read).await;
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head, body }
 }
@@ -83,7 +83,7 @@ impl Events {
                 }
             }
         };
-        within(PATIENCE, find).await
+        within(TIME_LIMIT, find).await
     }
 }
 

@@ -1,51 +1,51 @@
 //! `status`, `ls`, `release` and `doctor`, and what all commands have in common.
 
-use tests::{LONG, PATIENCE, RedisServer, connect, in_line, release, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, within};
 
 use crate::support::{lockctl, ran};
 
 #[tokio::test]
-async fn a_status_has_the_holder_and_the_line() {
+async fn a_status_has_the_holder_and_the_queue() {
     let server = RedisServer::start().await;
     let free = ran(&server, &["status", "stock:lamp", "--json"]).await;
-    let told = free.object();
-    assert_eq!((free.code, &told["state"]), (10, &"free".into()));
+    let object = free.object();
+    assert_eq!((free.code, &object["state"]), (10, &"free".into()));
 
     let locks = connect(server.url()).await;
     let request = locks.lock("stock:lamp").ttl(LONG).function("shop::buy");
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let waiter = |name| locks.lock("stock:lamp").function(name).wait_forever();
-    let _first = in_line(&locks, waiter("shop::first")).await;
-    let _second = in_line(&locks, waiter("shop::second").read()).await;
+    let _first = queued(&locks, waiter("shop::first")).await;
+    let _second = queued(&locks, waiter("shop::second").read()).await;
 
     let held = ran(&server, &["status", "stock:lamp", "--json"]).await;
     assert_eq!(held.code, 0);
-    let told = held.object();
+    let object = held.object();
     assert_eq!(
-        (&told["key"], &told["state"]),
+        (&object["key"], &object["state"]),
         (&"stock:lamp".into(), &"held".into())
     );
-    let holder = &told["holders"][0];
+    let holder = &object["holders"][0];
     assert_eq!(holder["process"], std::process::id());
     assert_eq!(holder["function"], "shop::buy");
     assert_eq!(holder["fence"], guard.fencing_token().get());
     assert!(holder["held_ms"].is_u64() && holder["since"].is_string());
     assert!(holder["left_ms"].as_u64().unwrap() > 30_000);
-    assert_eq!(told["waiters"], 2);
+    assert_eq!(object["waiters"], 2);
     for (at, (name, kind)) in [("shop::first", "exclusive"), ("shop::second", "read")]
         .iter()
         .enumerate()
     {
-        let waiter = &told["line"][at];
+        let waiter = &object["queue"][at];
         assert_eq!(
             (&waiter["function"], &waiter["kind"]),
             (&(*name).into(), &(*kind).into())
         );
-        assert_eq!(waiter["place"], at + 1);
+        assert_eq!(waiter["position"], at + 1);
         assert!(waiter["waited_ms"].is_u64());
     }
 
-    let text = ran(&server, &["status", "stock:lamp", "--line", "1"])
+    let text = ran(&server, &["status", "stock:lamp", "--queue", "1"])
         .await
         .stdout;
     assert!(
@@ -72,7 +72,7 @@ async fn a_list_has_what_is_held_and_waited_for() {
     let _lamp = take(&locks, "stock:lamp", LONG).await;
     let _chair = take(&locks, "stock:chair", LONG).await;
     let _order = take(&locks, "order:1", LONG).await;
-    let _waiter = in_line(&locks, locks.lock("stock:lamp").wait_forever()).await;
+    let _waiter = queued(&locks, locks.lock("stock:lamp").wait_forever()).await;
 
     let all = ran(&server, &["ls", "--json"]).await;
     let keys: Vec<_> = all
@@ -120,16 +120,16 @@ async fn a_release_says_what_it_did_and_wants_a_yes() {
     let unforced = ran(&server, &["release", "key", "--yes"]).await;
     assert_eq!(unforced.code, 2, "{unforced:?}");
 
-    let next = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
     let done = ran(&server, &["release", "--force", "--yes", "--json", "key"]).await;
-    let told = done.object();
+    let object = done.object();
     assert_eq!(
-        (done.code, &told["released"], &told["waiters"]),
+        (done.code, &object["released"], &object["waiters"]),
         (0, &1.into(), &1.into())
     );
-    assert_eq!(told["holders"][0]["process"], std::process::id());
-    within(PATIENCE, guard.lost()).await;
-    let next = within(PATIENCE, next).await.unwrap();
+    assert_eq!(object["holders"][0]["process"], std::process::id());
+    within(TIME_LIMIT, guard.lost()).await;
+    let next = within(TIME_LIMIT, next).await.unwrap();
     let text = ran(&server, &["release", "--force", "--yes", "key"])
         .await
         .stdout;
@@ -137,7 +137,7 @@ async fn a_release_says_what_it_did_and_wants_a_yes() {
         text.contains("may overlap") && text.contains("nobody waited"),
         "{text}"
     );
-    within(PATIENCE, next.lost()).await;
+    within(TIME_LIMIT, next.lost()).await;
     let free = ran(&server, &["release", "--force", "--yes", "key"]).await;
     assert_eq!(free.code, 10, "{free:?}");
 }
@@ -169,12 +169,15 @@ async fn a_doctor_finds_what_is_wrong() {
 
     let better = RedisServer::builder().append_only().start().await;
     let good = ran(&better, &["doctor", "--json"]).await;
-    let rest: Vec<_> = good
+    let others: Vec<_> = good
         .objects()
         .into_iter()
         .filter(|it| it["check"] != "latency")
         .collect();
-    assert!(rest.iter().all(|it| it["severity"] == "fine"), "{rest:?}");
+    assert!(
+        others.iter().all(|it| it["severity"] == "fine"),
+        "{others:?}"
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tests::{LONG, PATIENCE, RedisServer, connect, take};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, take};
 
 use crate::support::{Running, ends, is_alive, objects};
 
@@ -12,7 +12,7 @@ const FAMILY: &str = "sleep 600 & echo $!; echo $$; wait";
 const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $!; echo $$; wait";
 
 #[tokio::test]
-async fn a_lock_that_is_taken_away_stops_the_command_and_its_children() {
+async fn a_revoked_lock_stops_the_command_and_its_children() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let mut run = Running::script(&server, &["key", "--ttl", "60s", "--json"], FAMILY);
@@ -74,12 +74,12 @@ async fn a_command_that_ignores_sigterm_is_killed_after_the_grace() {
     );
     assert_eq!(run.end().await.code, 73);
     assert!(begun.elapsed() >= Duration::from_millis(700));
-    ends(child, PATIENCE).await;
-    ends(command, PATIENCE).await;
+    ends(child, TIME_LIMIT).await;
+    ends(command, TIME_LIMIT).await;
 }
 
 #[tokio::test]
-async fn a_command_that_is_to_be_told_runs_on() {
+async fn a_command_that_is_to_be_notified_runs_on() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let script = "echo ready; sleep 1; echo still here; exit 4";

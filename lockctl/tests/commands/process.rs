@@ -4,7 +4,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use tests::{PATIENCE, RedisServer};
+use tests::{RedisServer, TIME_LIMIT};
 
 use crate::support::{Running, ends, is_alive};
 
@@ -17,8 +17,8 @@ async fn a_command_ends_with_lockctl_and_its_children_do() {
     let (child, command) = (run.pid().await, run.pid().await);
     run.signal(Signal::SIGKILL);
     assert_eq!(run.end().await.code, -9);
-    ends(command, PATIENCE).await;
-    ends(child, PATIENCE).await;
+    ends(command, TIME_LIMIT).await;
+    ends(child, TIME_LIMIT).await;
 }
 
 #[tokio::test]
@@ -27,8 +27,8 @@ async fn a_command_ends_when_lockctl_stands_still_for_longer_than_its_lease() {
     let mut run = Running::script(&server, &["key", "--ttl", "1s", "--grace", "200ms"], FAMILY);
     let (child, command) = (run.pid().await, run.pid().await);
     run.signal(Signal::SIGSTOP);
-    ends(command, PATIENCE).await;
-    ends(child, PATIENCE).await;
+    ends(command, TIME_LIMIT).await;
+    ends(child, TIME_LIMIT).await;
     run.signal(Signal::SIGCONT);
     assert_eq!(run.end().await.code, 73);
 }
@@ -48,7 +48,7 @@ async fn a_command_ends_with_lockctl_where_its_guardian_was_killed_before() {
     assert!(is_alive(command));
     run.signal(Signal::SIGKILL);
     assert_eq!(run.end().await.code, -9);
-    ends(command, PATIENCE).await;
+    ends(command, TIME_LIMIT).await;
 }
 
 #[cfg(target_os = "linux")]

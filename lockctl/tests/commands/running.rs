@@ -3,13 +3,13 @@
 use std::{os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use nix::sys::signal::Signal;
-use tests::{LONG, PATIENCE, RedisServer, connect, eventually, release, take};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, release, take};
 use tokio::process::Command;
 
 use crate::support::{LOCKCTL, Running, ends, is_alive, objects, ran};
 
 #[tokio::test]
-async fn a_commands_exit_code_is_passed_on() {
+async fn a_commands_exit_code_is_returned() {
     let server = RedisServer::start().await;
     for (script, code) in [
         ("exit 0", 0),
@@ -101,9 +101,9 @@ async fn a_lock_that_is_held_is_waited_for_or_skipped() {
     assert_eq!(said[1]["kind"], "contended");
 
     let mut waits = Running::script(&server, &["nightly", "--wait", "forever"], "echo it ran");
-    server.in_line("nightly", 1).await;
-    let told = locks.status("nightly").await.unwrap();
-    assert_eq!(told.waiters[0].function.as_deref(), Some("lockctl:sh"));
+    server.queued("nightly", 1).await;
+    let status = locks.status("nightly").await.unwrap();
+    assert_eq!(status.waiters[0].function.as_deref(), Some("lockctl:sh"));
     release(guard).await;
     assert_eq!(waits.line().await, "it ran");
     assert_eq!(waits.end().await.code, 0);
@@ -132,7 +132,7 @@ async fn permits_and_readers_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_lock_rests_after_a_short_command() {
+async fn a_lock_cools_down_after_a_short_command() {
     let server = RedisServer::start().await;
     let first = ran(&server, &["run", "--min-hold", "1m", "key", "--", "true"]).await;
     assert_eq!(first.code, 0);
@@ -141,7 +141,7 @@ async fn a_lock_rests_after_a_short_command() {
 }
 
 #[tokio::test]
-async fn signals_are_passed_on() {
+async fn signals_are_forwarded() {
     let server = RedisServer::start().await;
     for (signal, name) in [
         (Signal::SIGTERM, "TERM"),
@@ -178,16 +178,16 @@ async fn a_signal_that_is_ignored_stays_ignored() {
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_wait_and_leaves_the_line() {
+async fn a_signal_ends_the_wait_and_leaves_the_queue() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let _guard = take(&locks, "key", LONG).await;
     let run = Running::script(&server, &["key", "--wait", "forever"], "echo it ran");
-    server.in_line("key", 1).await;
+    server.queued("key", 1).await;
     run.signal(Signal::SIGTERM);
     let ended = run.end().await;
     assert_eq!((ended.code, &*ended.stdout), (143, ""));
-    server.in_line("key", 0).await;
+    server.queued("key", 0).await;
 }
 
 #[tokio::test]
@@ -197,14 +197,14 @@ async fn what_a_command_leaves_running_ends_before_the_release() {
     let mut run = Running::script(&server, &["key"], script);
     let left = run.pid().await;
     assert!(is_alive(left));
-    let release = eventually(PATIENCE, async || {
+    let release = eventually(TIME_LIMIT, async || {
         let held = !server.traces("key").await.is_empty();
         assert!(held || !is_alive(left), "it runs without the lock");
         !held
     });
     release.await;
     assert_eq!(run.end().await.code, 0);
-    ends(left, PATIENCE).await;
+    ends(left, TIME_LIMIT).await;
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nix::pty::{Winsize, openpty};
-use tests::PATIENCE;
+use tests::TIME_LIMIT;
 use tokio::time::sleep;
 
 use crate::support::hearing;
@@ -102,7 +102,7 @@ impl Screen {
     }
 
     async fn comes_to(&self, what: &str, is_so: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         while !is_so(&self.text()) {
             assert!(Instant::now() < deadline, "{what:?}:\n{}", self.text());
             sleep(Duration::from_millis(20)).await;
@@ -111,7 +111,7 @@ impl Screen {
 
     /// How the program ended.
     pub(crate) async fn end(mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

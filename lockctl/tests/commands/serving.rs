@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 use tokio::process::{Child, Command};
 
 use crate::{
@@ -21,8 +21,8 @@ async fn serve(server: &RedisServer, args: &[&str]) -> (Running, String) {
         args.extend(["--every", "100ms"]);
     }
     let mut serving = Running::start(lockctl(server, &args));
-    let told: Value = serde_json::from_str(&serving.line().await).unwrap();
-    let url = told["url"].as_str().unwrap();
+    let object: Value = serde_json::from_str(&serving.line().await).unwrap();
+    let url = object["url"].as_str().unwrap();
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     (serving, address.to_owned())
 }
@@ -34,7 +34,7 @@ async fn the_page_has_the_locks_and_escapes_their_names() {
     let _wild = take(&locks, WILD, LONG).await;
     let _lamp = take(&locks, "stock:lamp", LONG).await;
     let waiter = locks.lock("stock:lamp").function("shop::wait");
-    let _waiter = in_line(&locks, waiter.wait_forever()).await;
+    let _waiter = queued(&locks, waiter.wait_forever()).await;
     let (_serving, address) = serve(&server, &[]).await;
 
     let mut events = Events::from(&address, "/live/list?q=").await;
@@ -96,7 +96,7 @@ async fn events_tell_what_changes() {
 }
 
 #[tokio::test]
-async fn a_lock_is_taken_away_with_the_token_alone() {
+async fn a_lock_is_revoked_with_the_token_alone() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let guard = take(&locks, "key", LONG).await;
@@ -138,8 +138,8 @@ async fn a_lock_is_taken_away_with_the_token_alone() {
     assert!(guard.is_held());
     let done = force(&address, "key=key&token=s3cret-s3cret-s3cret").await;
     assert_eq!(done.status, 200);
-    assert!(done.body.contains("taken from 1 holder"), "{}", done.body);
-    within(PATIENCE, guard.lost()).await;
+    assert!(done.body.contains("revoked from 1 holder"), "{}", done.body);
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn a_form_of_another_site_takes_nothing_away() {
     }
     assert!(guard.is_held());
     assert_eq!(force(&format!("Origin: http://{address}")).await, 200);
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn many_wrong_tokens_together_are_not_looked_at() {
     }
     // The first few are answered later.
     for _ in 0..6 {
-        let status = within(PATIENCE, guesses.join_next()).await.unwrap();
+        let status = within(TIME_LIMIT, guesses.join_next()).await.unwrap();
         assert_eq!(status.unwrap(), 429);
     }
 }
@@ -242,7 +242,7 @@ async fn browser() -> Option<(Child, String)> {
         let mut line = String::new();
         let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line);
         assert!(
-            within(PATIENCE, read).await.unwrap() > 0,
+            within(TIME_LIMIT, read).await.unwrap() > 0,
             "the driver has ended"
         );
         if let Some((_, port)) = line.split_once("successfully on port ") {
@@ -295,7 +295,7 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
                 .unwrap()
                 .contains(text)
         };
-        eventually(PATIENCE, is_shown).await;
+        eventually(TIME_LIMIT, is_shown).await;
     };
 
     go("/").await;
@@ -305,20 +305,20 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
     shows("stock:lamp").await;
     run("[...document.links].find(it => it.text == 'stock:lamp').click()").await;
     shows("Since this page was opened").await;
-    let next = in_line(&locks, locks.lock("stock:lamp").ttl(LONG).wait_forever()).await;
+    let next = queued(&locks, locks.lock("stock:lamp").ttl(LONG).wait_forever()).await;
     shows("1 waiting").await;
     release(guard).await;
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     let history = async || {
         let history = run("return document.getElementById('history').textContent").await;
         ["released", "handed over"]
             .iter()
             .all(|it| history.as_str().unwrap().contains(it))
     };
-    eventually(PATIENCE, history).await;
+    eventually(TIME_LIMIT, history).await;
     run("document.querySelector('[name=token]').value = 's3cret-s3cret-s3cret'").await;
     run("document.querySelector('button').click()").await;
-    shows("taken from 1 holder").await;
-    within(PATIENCE, next.lost()).await;
+    shows("revoked from 1 holder").await;
+    within(TIME_LIMIT, next.lost()).await;
     drive(&driver, &format!("DELETE {session}"), &Value::Null).await;
 }

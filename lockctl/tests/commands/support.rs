@@ -4,7 +4,7 @@ use std::{process::Stdio, time::Duration};
 
 use nix::{sys::signal::Signal, unistd::Pid};
 use serde_json::Value;
-use tests::{PATIENCE, RedisServer, eventually, within};
+use tests::{RedisServer, TIME_LIMIT, eventually, within};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -70,7 +70,7 @@ pub(crate) fn hearing() -> Vec<&'static str> {
 
 /// Runs it to its end.
 pub(crate) async fn ran(server: &RedisServer, args: &[&str]) -> Ran {
-    let output = within(PATIENCE, lockctl(server, args).output())
+    let output = within(TIME_LIMIT, lockctl(server, args).output())
         .await
         .unwrap();
     Ran {
@@ -103,7 +103,7 @@ impl Running {
     }
 
     pub(crate) async fn line(&mut self) -> String {
-        let line = within(PATIENCE, self.lines.next_line()).await.unwrap();
+        let line = within(TIME_LIMIT, self.lines.next_line()).await.unwrap();
         line.expect("a line before the end")
     }
 
@@ -120,15 +120,15 @@ impl Running {
     /// Its end: the exit code, or the negative number of a signal, and the rest of what it wrote.
     pub(crate) async fn end(mut self) -> Ran {
         use std::os::unix::process::ExitStatusExt as _;
-        let status = within(PATIENCE, self.child.wait()).await.unwrap();
+        let status = within(TIME_LIMIT, self.child.wait()).await.unwrap();
         let mut stdout = String::new();
-        while let Some(line) = within(PATIENCE, self.lines.next_line()).await.unwrap() {
+        while let Some(line) = within(TIME_LIMIT, self.lines.next_line()).await.unwrap() {
             stdout = stdout + &line + "\n";
         }
         let mut stderr = String::new();
         let mut pipe = self.child.stderr.take().unwrap();
         let read = tokio::io::AsyncReadExt::read_to_string(&mut pipe, &mut stderr);
-        within(PATIENCE, read).await.unwrap();
+        within(TIME_LIMIT, read).await.unwrap();
         Ran {
             code: status
                 .code()

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use nix::{sys::signal::Signal, unistd::Pid};
-use tests::{LONG, PATIENCE, RedisServer, connect, leaves_nothing, take};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, leaves_nothing, take};
 
 use crate::{
     screen::Screen,
@@ -21,7 +21,7 @@ async fn an_interrupt_ends_the_command_and_lockctl() {
     screen.shows("ready").await;
     screen.press(CTRL_C);
     assert_eq!(screen.end().await.signal(), Some(Signal::SIGINT as i32));
-    leaves_nothing(&server, "key", PATIENCE).await;
+    leaves_nothing(&server, "key", TIME_LIMIT).await;
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn an_interrupt_ends_the_wait() {
     screen.shows("waiting for process").await;
     screen.press(CTRL_C);
     assert_eq!(screen.end().await.code(), Some(130));
-    server.in_line("key", 0).await;
+    server.queued("key", 0).await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_job_is_stopped_and_goes_on() {
     screen.hides("Stopped").await;
     screen.press(CTRL_C);
     screen.shows("it is over").await;
-    leaves_nothing(&server, "key", PATIENCE).await;
+    leaves_nothing(&server, "key", TIME_LIMIT).await;
     screen.press("exit\n");
     screen.end().await;
 }
@@ -93,7 +93,7 @@ async fn a_job_that_was_stopped_for_too_long_does_not_go_on() {
     assert!(is_alive(pid));
     screen.press(CTRL_Z);
     screen.shows("Stopped").await;
-    ends(pid, PATIENCE).await;
+    ends(pid, TIME_LIMIT).await;
     screen.press("fg; echo it ended with $?\n");
     screen.shows("it ended with 73").await;
     screen.press("exit\n");
@@ -108,7 +108,7 @@ async fn a_release_asks_first() {
     let release = ["release", "--force", "key"];
     for (answer, code) in [("n\n", 76), ("\n", 76), ("y\n", 0)] {
         let mut screen = Screen::start(LOCKCTL, &release, &server.url());
-        screen.shows("Take the lock away? [y/N]").await;
+        screen.shows("Revoke the lock? [y/N]").await;
         assert!(guard.is_held());
         screen.press(answer);
         assert_eq!(screen.end().await.code(), Some(code));

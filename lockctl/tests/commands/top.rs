@@ -1,6 +1,6 @@
 //! `top` in a terminal of 80 columns and 24 rows.
 
-use tests::{LONG, PATIENCE, RedisServer, connect, in_line, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, take, within};
 
 use crate::{
     screen::Screen,
@@ -16,10 +16,10 @@ async fn locks_are_shown_filtered_and_looked_into() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let request = locks.lock("stock:lamp").ttl(LONG).function("shop::buy");
-    let _lamp = within(PATIENCE, request.acquire()).await.unwrap();
+    let _lamp = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let _order = take(&locks, "order:1", LONG).await;
     let waiter = locks.lock("stock:lamp").function("shop::wait");
-    let _waiter = in_line(&locks, waiter.wait_forever()).await;
+    let _waiter = queued(&locks, waiter.wait_forever()).await;
 
     let mut screen = Screen::start(LOCKCTL, &["top", "--every", "100ms"], &server.url());
     screen.shows("held 2   waiting 1").await;
@@ -64,29 +64,29 @@ async fn locks_are_shown_filtered_and_looked_into() {
 }
 
 #[tokio::test]
-async fn a_lock_is_taken_away_after_a_yes() {
+async fn a_lock_is_revoked_after_a_yes() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let guard = take(&locks, "key", LONG).await;
     let mut screen = Screen::start(LOCKCTL, &["top", "--every", "100ms"], &server.url());
     screen.line("key").await;
     screen.press("f");
-    screen.shows("Take `key` away?").await;
+    screen.shows("Revoke `key`?").await;
     screen.press("n");
-    screen.hides("Take `key` away?").await;
+    screen.hides("Revoke `key`?").await;
     assert!(guard.is_held());
     screen.press("f");
-    screen.shows("Take `key` away?").await;
+    screen.shows("Revoke `key`?").await;
     screen.press("y");
-    within(PATIENCE, guard.lost()).await;
-    screen.shows("`key` was taken from 1 holder").await;
+    within(TIME_LIMIT, guard.lost()).await;
+    screen.shows("`key` was revoked from 1 holder").await;
     screen.shows("held 0").await;
     screen.press("\x03");
     assert_eq!(screen.end().await.code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_server_that_goes_and_comes_back_is_told() {
+async fn a_server_that_goes_and_comes_back_is_reported() {
     let mut server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let _guard = take(&locks, "key", LONG).await;

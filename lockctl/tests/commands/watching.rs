@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::{LONG, PATIENCE, RedisServer, connect, in_line, release, take, take_turn, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, take_turn, within};
 
 use crate::support::{Running, lockctl, ran};
 
@@ -14,9 +14,9 @@ async fn event(watch: &mut Running) -> Value {
 /// What happens to the lock `key` next.
 async fn to_key(watch: &mut Running) -> String {
     loop {
-        let told = event(watch).await;
-        if told["key"] == "key" {
-            return told["event"].as_str().unwrap().to_owned();
+        let seen = event(watch).await;
+        if seen["key"] == "key" {
+            return seen["event"].as_str().unwrap().to_owned();
         }
     }
 }
@@ -41,10 +41,10 @@ async fn each_grant_release_loss_and_hand_over_is_a_line() {
     );
     assert_eq!(granted["holder"]["process"], std::process::id());
     assert!(granted["at"].is_string());
-    let next = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     release(guard).await;
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     assert_eq!(to_key(&mut watch).await, "released");
     assert_eq!(to_key(&mut watch).await, "handed over");
     release(next).await;
@@ -55,9 +55,9 @@ async fn each_grant_release_loss_and_hand_over_is_a_line() {
     }
     let mut unseen = 0;
     while unseen < 5 {
-        let told = event(&mut watch).await;
-        unseen += match told["event"].as_str().unwrap() {
-            "unseen" => told["count"].as_u64().unwrap(),
+        let seen = event(&mut watch).await;
+        unseen += match seen["event"].as_str().unwrap() {
+            "unseen" => seen["count"].as_u64().unwrap(),
             // One of them was seen after all.
             "granted" => 1,
             _ => 0,

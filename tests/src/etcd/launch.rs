@@ -63,8 +63,8 @@ pub(super) fn network(test: &str) -> Option<Namespace> {
     }
 }
 
-/// Where a member stands.
-struct Place<'a> {
+/// Where a member runs.
+struct Endpoint<'a> {
     /// The words that run a program there, before its own.
     enter: Vec<&'a str>,
     /// Where clients reach it, and the other members.
@@ -79,13 +79,13 @@ pub(super) async fn cluster(
     network: Option<Namespace>,
     limits: &[(&str, &str)],
 ) -> EtcdCluster {
-    let place = |name| match &network {
-        Some(network) if name == 0 => Place {
+    let endpoint = |name| match &network {
+        Some(network) if name == 0 => Endpoint {
             enter: network.enter().into(),
             host: network.open(),
             peer: network.guest(),
         },
-        _ => Place {
+        _ => Endpoint {
             enter: Vec::new(),
             host: Ipv4Addr::LOCALHOST,
             peer: network
@@ -94,11 +94,11 @@ pub(super) async fn cluster(
         },
     };
     for _ in 0..ATTEMPTS {
-        let peer = |name| format!("m{name}=http://{}:{}", place(name).peer, free_port());
+        let peer = |name| format!("m{name}=http://{}:{}", endpoint(name).peer, free_port());
         let peers: Vec<_> = (0..members).map(peer).collect();
         let mut started = Vec::new();
         for name in 0..members {
-            started.push(member(name, &place(name), &peers, authority, limits).await);
+            started.push(member(name, &endpoint(name), &peers, authority, limits).await);
         }
         if all_ready(&mut started).await {
             return EtcdCluster {
@@ -112,7 +112,7 @@ pub(super) async fn cluster(
 
 async fn member(
     name: usize,
-    place: &Place<'_>,
+    endpoint: &Endpoint<'_>,
     peers: &[String],
     authority: Option<&Authority>,
     limits: &[(&str, &str)],
@@ -121,7 +121,7 @@ async fn member(
     let port = free_port();
     let health = authority.map_or(port, |_| free_port());
     let scheme = if authority.is_some() { "https" } else { "http" };
-    let client = format!("{scheme}://{}:{port}", place.host);
+    let client = format!("{scheme}://{}:{port}", endpoint.host);
     let (_, peer) = peers[name].split_once('=').expect("a name and an address");
     let path = |file: &str| directory.path().join(file).display().to_string();
     let mut options = vec![
@@ -161,7 +161,7 @@ async fn member(
         ]);
     }
     let binary = BINARY.as_ref().expect("there is a member");
-    let words = place.enter.iter().map(|word| (*word).to_owned());
+    let words = endpoint.enter.iter().map(|word| (*word).to_owned());
     let mut command: Vec<_> = words.chain([binary.display().to_string()]).collect();
     command.push("--unsafe-no-fsync".to_owned());
     if authority.is_some() {
@@ -175,7 +175,7 @@ async fn member(
     EtcdServer {
         process: process(&command).await,
         command,
-        host: place.host,
+        host: endpoint.host,
         port,
         health,
         directory,

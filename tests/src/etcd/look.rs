@@ -11,7 +11,7 @@ use tokio::{
 use super::EtcdServer;
 
 /// An election may come first, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 impl EtcdServer {
@@ -119,7 +119,7 @@ impl EtcdServer {
             stream.read_to_string(&mut answer).await.ok()?;
             Some(answer)
         };
-        timeout(PATIENCE, asked).await.ok().flatten()
+        timeout(TIME_LIMIT, asked).await.ok().flatten()
     }
 }
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::{
-    Authority, PATIENCE, eventually,
+    Authority, TIME_LIMIT, eventually,
     fixtures::LOOK_EVERY,
     namespace::Namespace,
     process::Process,
@@ -96,7 +96,7 @@ impl EtcdServer {
     }
 
     pub(crate) async fn ready(&self) {
-        eventually(PATIENCE, async || self.is_healthy().await).await;
+        eventually(TIME_LIMIT, async || self.is_healthy().await).await;
     }
 }
 
@@ -168,7 +168,7 @@ impl EtcdCluster {
         format!("etcd://{}", addresses.collect::<Vec<_>>().join(","))
     }
 
-    /// The place of the leader among the members, once there is one that they agree about.
+    /// The index of the leader among the members, once they agree about one.
     pub async fn leader(&self) -> usize {
         let leader = async {
             loop {
@@ -178,7 +178,7 @@ impl EtcdCluster {
                 sleep(LOOK_EVERY).await;
             }
         };
-        within(PATIENCE, leader).await
+        within(TIME_LIMIT, leader).await
     }
 
     /// Lets a member lead.
@@ -205,10 +205,10 @@ impl EtcdCluster {
             false
         };
         // A member that was cut off has to catch up first, on a busy machine.
-        eventually(3 * PATIENCE, leading).await;
+        eventually(3 * TIME_LIMIT, leading).await;
     }
 
-    /// Loses all that goes between the first member and the others, who are not told.
+    /// Loses all that goes between the first member and the others, which are not notified.
     pub fn cut_off(&self) {
         let cut = self.network().stop(true, true);
         cut.expect("the network can be changed");

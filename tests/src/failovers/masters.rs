@@ -47,7 +47,7 @@ pub async fn replace_masters(
 ) -> Replaced {
     let mut site = Site::start(servers, protection.options()).await;
     let query = protection.query(servers, LEASE);
-    let patience = match protection {
+    let limit = match protection {
         Protection::Quarantine => PAST_QUARANTINE,
         Protection::None | Protection::Replicas => AT_ONCE,
     };
@@ -73,7 +73,7 @@ pub async fn replace_masters(
         let new = site.replace(old).await;
         let second = manager(site.url_through(new) + &query).await;
         all.granted += guards.len();
-        let before = acquire_again(&second, &guards, patience).await;
+        let before = acquire_again(&second, &guards, limit).await;
         site.mend(blow, old).await;
         // Only now a new master has replicas to confirm what it grants.
         let after = acquire_again(&second, &guards, AT_ONCE).await;
@@ -92,11 +92,11 @@ async fn manager(url: String) -> LockManager {
 }
 
 /// Takes locks that nobody has had, as far as they are granted within such a time.
-async fn acquire(locks: LockManager, patience: Duration) -> Vec<LockGuard> {
+async fn acquire(locks: LockManager, limit: Duration) -> Vec<LockGuard> {
     let mut tasks = JoinSet::new();
     for _ in 0..LOCKS {
         let acquire = locks.lock(unique("failover")).ttl(LEASE).acquire();
-        tasks.spawn(timeout(patience, acquire));
+        tasks.spawn(timeout(limit, acquire));
     }
     let outcomes = tasks.join_all().await;
     outcomes
@@ -109,13 +109,13 @@ async fn acquire(locks: LockManager, patience: Duration) -> Vec<LockGuard> {
 async fn acquire_again(
     locks: &LockManager,
     guards: &Arc<Vec<LockGuard>>,
-    patience: Duration,
+    limit: Duration,
 ) -> (usize, usize) {
     let mut tasks = JoinSet::new();
     for number in 0..guards.len() {
         let guards = Arc::clone(guards);
         let request = locks.lock(guards[number].key().clone()).ttl(LEASE);
-        let acquire = timeout(patience, request.acquire());
+        let acquire = timeout(limit, request.acquire());
         tasks.spawn(async move {
             let _again = acquire.await.ok()?.ok()?;
             Some(guards[number].is_held())

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{ClusterFleet, PATIENCE, Register, connect, fixtures::unique};
+use crate::{ClusterFleet, Register, TIME_LIMIT, connect, fixtures::unique};
 
 /// How many locks are held for long, and how many for short.
 const LOCKS: usize = 4;
@@ -118,7 +118,7 @@ async fn section(
     register: &Register,
     long: bool,
 ) -> Result<(), String> {
-    let request = locks.lock(name).ttl(TTL).wait(PATIENCE);
+    let request = locks.lock(name).ttl(TTL).wait(TIME_LIMIT);
     let guard = request
         .acquire()
         .await

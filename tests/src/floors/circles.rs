@@ -19,7 +19,7 @@ pub(super) fn of(imports: &[Import<'_>]) -> Vec<String> {
         if !circle.is_empty() && seen.insert(members) {
             let arrows = circle
                 .iter()
-                .map(|arrow| format!("\n  {} imports {}", arrow.place(), arrow.to.path));
+                .map(|arrow| format!("\n  {} imports {}", arrow.location(), arrow.to.path));
             circles.push(format!("circle:{}", arrows.collect::<String>()));
         }
     }

@@ -36,7 +36,7 @@ impl File {
 
 impl Import<'_> {
     /// `base/clock.rs:3`
-    pub(super) fn place(&self) -> String {
+    pub(super) fn location(&self) -> String {
         format!("{}:{}", self.from.path, self.line)
     }
 }

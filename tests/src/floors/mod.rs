@@ -57,15 +57,15 @@ pub fn survey(root: &Path, order: &Order) -> io::Result<Survey> {
 }
 
 fn wrong_way(import: &Import<'_>, (from, to): &(String, String), order: &Order) -> Option<String> {
-    let place = match order.relation(from, to)? {
+    let relation = match order.relation(from, to)? {
         Relation::Below => return None,
         Relation::Beside => "beside",
         Relation::Above => "above",
     };
     let Import { path, .. } = import;
     Some(format!(
-        "{}: {from} imports `{path}`, but {to} is {place} it",
-        import.place()
+        "{}: {from} imports `{path}`, but {to} is {relation} it",
+        import.location()
     ))
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 const ORDER: &str = "base < types < telemetry < backend | held < driver < lib.rs";
 
-/// A crate in which everything is as it should be; files of the same path take the place of its own.
+/// A crate without mistakes; files of the same path replace its own.
 fn tree(changed: &[(&str, &str)]) -> Survey {
     let good = [
         ("lib.rs", "mod base;\nmod driver;\npub use driver::Op;\n"),

@@ -9,7 +9,7 @@ use lock_runtime::Acquire;
 
 use super::Kind;
 use crate::{
-    LONG, PATIENCE, Proxy, RedisServer, Store, connect, eventually, poll_once, release, settled,
+    LONG, Proxy, RedisServer, Store, TIME_LIMIT, connect, eventually, poll_once, release, settled,
     take_turn, within,
 };
 
@@ -26,7 +26,7 @@ pub async fn leaves_nothing_when_dropped(store: Store, kind: Kind) {
         // One of several is held, in turns.
         let names = kind.names("key");
         let name = &names[round as usize % names.len()];
-        let guard = holders.lock(name).ttl(LONG).wait(PATIENCE).acquire();
+        let guard = holders.lock(name).ttl(LONG).wait(TIME_LIMIT).acquire();
         let guard = guard.await.expect("whoever was dropped is out of the way");
         let request = || kind.request(&waiters, "key").ttl(LONG).wait_forever();
         let mut first = request().acquire();
@@ -47,7 +47,7 @@ pub async fn leaves_nothing_when_dropped(store: Store, kind: Kind) {
             }
             4 => {
                 guard.release();
-                let first = within(PATIENCE, first).await;
+                let first = within(TIME_LIMIT, first).await;
                 assert!(first.expect("its turn").is_held());
             }
             _ => {
@@ -63,19 +63,19 @@ pub async fn leaves_nothing_when_dropped(store: Store, kind: Kind) {
             }
         }
         if round % 6 == 0 {
-            let second = within(PATIENCE, second).await;
+            let second = within(TIME_LIMIT, second).await;
             assert!(second.expect("its turn").is_held());
         }
     }
     settled(&waiters).await;
     settled(&holders).await;
-    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
+    eventually(TIME_LIMIT, async || store.traces().await.is_empty()).await;
     for name in kind.names("key") {
         take_turn(&holders, name).await;
     }
 }
 
-/// Whatever of what it said and was told is late or lost.
+/// Calls and replies of the acquisition are late or lost.
 pub async fn leaves_nothing_when_cut_off(kind: Kind) {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr());
@@ -90,9 +90,9 @@ pub async fn leaves_nothing_when_cut_off(kind: Kind) {
         proxy.replies().hold();
         let mut acquire = request().acquire();
         assert!(poll_once(&mut acquire).await.is_pending());
-        within(PATIENCE, proxy.replies().held()).await;
+        within(TIME_LIMIT, proxy.replies().held()).await;
         let held = async || server.owner(first).await.is_some();
-        eventually(PATIENCE, held).await;
+        eventually(TIME_LIMIT, held).await;
         give_up(&proxy, acquire, lost).await;
         eventually(SOON, nothing).await;
 
@@ -102,22 +102,22 @@ pub async fn leaves_nothing_when_cut_off(kind: Kind) {
         let guard = guard.expect("the lock is free");
         let mut acquire = request().acquire();
         assert!(poll_once(&mut acquire).await.is_pending());
-        server.in_line(first, 1).await;
+        server.queued(first, 1).await;
         proxy.replies().hold();
         release(guard).await;
-        within(PATIENCE, proxy.replies().held()).await;
+        within(TIME_LIMIT, proxy.replies().held()).await;
         give_up(&proxy, acquire, lost).await;
         eventually(SOON, nothing).await;
 
-        // A place in line.
+        // A position in the queue.
         settled(&locks).await;
         let guard = others.lock(first.as_str()).ttl(LONG).acquire().await;
         let guard = guard.expect("the lock is free");
         let mut acquire = request().acquire();
         assert!(poll_once(&mut acquire).await.is_pending());
-        server.in_line(first, 1).await;
+        server.queued(first, 1).await;
         give_up(&proxy, acquire, lost).await;
-        server.in_line(first, 0).await;
+        server.queued(first, 0).await;
         release(guard).await;
         eventually(SOON, nothing).await;
     }
@@ -130,7 +130,7 @@ async fn give_up(proxy: &Proxy, acquire: Acquire, lost: bool) {
     }
     drop(acquire);
     if lost {
-        within(PATIENCE, proxy.requests().held()).await;
+        within(TIME_LIMIT, proxy.requests().held()).await;
         proxy.cut().await;
         proxy.requests().pass();
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Kind;
-use crate::{PATIENCE, RedisServer, Worker, connect, granted, in_line, release, within};
+use crate::{RedisServer, TIME_LIMIT, Worker, connect, granted, queued, release, within};
 
 const TTL: Duration = Duration::from_secs(2);
 
@@ -19,12 +19,12 @@ pub async fn is_free_after_a_crash(worker: &str, kind: Kind) {
     let mut neighbours = Vec::new();
     for _ in 0..kind.neighbours() {
         let neighbour = kind.request(&locks, "key").ttl(TTL).acquire();
-        let neighbour = within(PATIENCE, neighbour).await;
+        let neighbour = within(TIME_LIMIT, neighbour).await;
         neighbours.push(neighbour.expect("there is room beside it"));
     }
     let mut rivals = Vec::new();
     for rival in kind.rivals(&others, "key") {
-        let rival = in_line(&others, rival.ttl(TTL).wait_forever()).await;
+        let rival = queued(&others, rival.ttl(TTL).wait_forever()).await;
         rivals.push(tokio::spawn(async move {
             (rival.await.expect("a turn"), Instant::now())
         }));
@@ -41,7 +41,7 @@ pub async fn is_free_after_a_crash(worker: &str, kind: Kind) {
     }
     for rival in rivals {
         let rival = async move { rival.await.expect("no panic") };
-        let (guard, at) = within(PATIENCE, rival).await;
+        let (guard, at) = within(TIME_LIMIT, rival).await;
         assert!(guard.is_held());
         assert!(guard.fencing_token().get() > fence);
         let took = at - killed;
@@ -54,5 +54,5 @@ pub async fn is_free_after_a_crash(worker: &str, kind: Kind) {
     // So for whoever comes now.
     let next = kind.request(&others, "key").acquire();
     let next = tokio::spawn(async move { next.await.expect("the lock is free") });
-    release(granted(PATIENCE, next).await).await;
+    release(granted(TIME_LIMIT, next).await).await;
 }

@@ -6,7 +6,7 @@ use lock_runtime::LockManager;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{Kind, Referee};
-use crate::{PATIENCE, Store, eventually, release, settled, take_turn, within};
+use crate::{Store, TIME_LIMIT, eventually, release, settled, take_turn, within};
 
 const MANAGERS: usize = 3;
 const TASKS: usize = 8;
@@ -44,7 +44,7 @@ pub async fn keeps_its_rule_under_load(store: Store, kind: Kind) {
     for locks in &managers {
         settled(locks).await;
     }
-    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
+    eventually(TIME_LIMIT, async || store.traces().await.is_empty()).await;
     for name in kind.names("one") {
         take_turn(&managers[0], name).await;
     }

@@ -1,15 +1,15 @@
-//! Loss: a body whose lock is gone is stopped, and told so.
+//! Loss: a body whose lock is gone is stopped, and its caller learns why.
 
 use std::time::Duration;
 
 use lock_runtime::LockError;
 
 use super::Kind;
-use crate::{PATIENCE, Pulse, RedisServer, connect, eventually, take_turn, within};
+use crate::{Pulse, RedisServer, TIME_LIMIT, connect, eventually, take_turn, within};
 
 const TTL: Duration = Duration::from_secs(1);
 
-/// What takes a lock away.
+/// How a lock is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Its owner key is deleted, of several keys that of the first.
@@ -32,7 +32,7 @@ pub async fn stops_the_body(kind: Kind, fault: Fault) {
         let pulse = pulse.clone();
         async move { guard.hold(pulse.beat(&guard)).await }
     });
-    within(PATIENCE, pulse.reaches(5)).await;
+    within(TIME_LIMIT, pulse.reaches(5)).await;
 
     let names = kind.names("key");
     let first = names.iter().min().expect("at least one");
@@ -63,13 +63,13 @@ pub async fn stops_the_body(kind: Kind, fault: Fault) {
 
     if fault != Fault::ServerKilled {
         // What was left of it is let go.
-        within(PATIENCE, locks.shutdown()).await;
+        within(TIME_LIMIT, locks.shutdown()).await;
         let locks = connect(server.url()).await;
         for name in &names {
             take_turn(&locks, name.as_str()).await;
         }
         // Who shared it is forgotten with the last lease.
         let nothing = async || server.keys("*{*").await.is_empty();
-        eventually(PATIENCE, nothing).await;
+        eventually(TIME_LIMIT, nothing).await;
     }
 }

@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// As a worker is told of it.
+    /// The word by which a worker knows it.
     pub fn word(self) -> String {
         match self {
             Self::Exclusive => "exclusive".to_owned(),

@@ -45,9 +45,9 @@ struct Hold {
     number: usize,
 }
 
-/// A lock that was taken away: who had it may work on until it hears of that.
+/// A lock that was revoked: its holder may work on until it is notified.
 #[derive(Debug)]
-struct Taken<'a> {
+struct Revoked<'a> {
     key: &'a str,
     from: Duration,
     until: Duration,
@@ -59,7 +59,7 @@ pub(super) fn check(events: &[Event]) -> Report {
     let mut report = Report::default();
     let mut records: BTreeMap<usize, Record<'_>> = BTreeMap::new();
     let mut killed = BTreeSet::new();
-    let mut taken = Vec::new();
+    let mut revoked = Vec::new();
     for event in events {
         let complaint = match (&event.what, records.get_mut(&event.operation)) {
             (What::Kill, _) => {
@@ -75,8 +75,8 @@ pub(super) fn check(events: &[Event]) -> Report {
                 report.cuts += 1;
                 None
             }
-            (What::Taken(key, from, fence), _) => {
-                taken.push(Taken::new(key, *from, event.at, *fence));
+            (What::Revoked(key, from, fence), _) => {
+                revoked.push(Revoked::new(key, *from, event.at, *fence));
                 None
             }
             (What::Begin(kind, keys), None) => {
@@ -93,7 +93,7 @@ pub(super) fn check(events: &[Event]) -> Report {
         }
     }
     report.operations = records.len();
-    report.taken = taken.len();
+    report.revoked = revoked.len();
     let last = events.last().map(|event| event.at).unwrap_or_default();
     let mut fences = BTreeMap::new();
     let mut keys: BTreeMap<&str, Vec<Hold>> = BTreeMap::new();
@@ -109,7 +109,7 @@ pub(super) fn check(events: &[Event]) -> Report {
         report.count(record.kind, record.keys.len());
         for key in &record.keys {
             let hold = record.hold(fence);
-            let hold = hold.and_then(|it| record.until_taken(key, it, &taken));
+            let hold = hold.and_then(|it| record.until_revoked(key, it, &revoked));
             keys.entry(key).or_default().extend(hold);
         }
     }
@@ -148,7 +148,7 @@ impl<'a> Record<'a> {
     fn take(&mut self, at: Duration, what: &What, report: &mut Report) -> Option<&'static str> {
         let granted = self.fence.is_some();
         match what {
-            What::Begin(..) | What::Stop | What::Kill | What::Cut | What::Taken(..) => {}
+            What::Begin(..) | What::Stop | What::Kill | What::Cut | What::Revoked(..) => {}
             What::Released(ours) => self.confirmed = *ours,
             What::Release => self.released = Some(at),
             _ if self.ended => return Some("went on after its end"),
@@ -215,20 +215,20 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The part of it before the lock was taken away.
-    fn until_taken(&self, key: &str, mut hold: Hold, taken: &[Taken<'_>]) -> Option<Hold> {
-        for taken in taken.iter().filter(|taken| taken.key == key) {
+    /// The part of it before the lock was revoked.
+    fn until_revoked(&self, key: &str, mut hold: Hold, revoked: &[Revoked<'_>]) -> Option<Hold> {
+        for revoked in revoked.iter().filter(|revoked| revoked.key == key) {
             // The fence of several keys is that of the last one, and says nothing of the others.
-            let several = self.keys.len() > 1 && self.begun < taken.until;
-            if hold.fence <= taken.fence || several {
-                hold.to = hold.to.min(taken.from);
+            let several = self.keys.len() > 1 && self.begun < revoked.until;
+            if hold.fence <= revoked.fence || several {
+                hold.to = hold.to.min(revoked.from);
             }
         }
         (hold.from <= hold.to).then_some(hold)
     }
 }
 
-impl<'a> Taken<'a> {
+impl<'a> Revoked<'a> {
     fn new(key: &'a str, from: Duration, until: Duration, fence: u64) -> Self {
         Self {
             key,

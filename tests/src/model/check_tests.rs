@@ -217,14 +217,14 @@ fn a_later_holder_has_a_smaller_fence() {
     assert!(said.contains("with the fence 9 after 10"), "{said}");
 }
 
-/// Somebody works on under a lock that was taken from it, by force or since the server has forgotten it, when numbers
+/// A holder works on after its lock was revoked, by force or since the server has forgotten it, when numbers
 /// up to `highest` had been given out.
-fn after_it_was_taken(highest: u64) -> Report {
+fn after_it_was_revoked(highest: u64) -> Report {
     checked(&format!(
         "1 a 1 begin exclusive k
          1 a 1 granted 10 500 k
          1 a 1 step 500
-         2 a 1 taken k 1500000 {highest}
+         2 a 1 revoked k 1500000 {highest}
          3 b 2 begin exclusive k
          3 b 2 granted 11 500 k
          3 b 2 step 500
@@ -236,15 +236,15 @@ fn after_it_was_taken(highest: u64) -> Report {
 }
 
 #[test]
-fn who_has_a_lock_that_is_taken_away_may_not_know_it_yet() {
-    let report = after_it_was_taken(10);
+fn the_holder_of_a_revoked_lock_may_not_know_it_yet() {
+    let report = after_it_was_revoked(10);
     assert!(report.violations.is_empty(), "{report:?}");
-    assert_eq!(report.taken, 1);
+    assert_eq!(report.revoked, 1);
 }
 
 #[test]
-fn who_was_granted_a_lock_after_it_was_taken_away_is_not_excused() {
-    let report = after_it_was_taken(9);
+fn who_was_granted_a_lock_after_it_was_revoked_is_not_excused() {
+    let report = after_it_was_revoked(9);
     assert!(
         report.violations[0].what.contains("beside operation 1"),
         "{report:?}"

@@ -22,15 +22,15 @@ pub(super) struct Event {
 pub(super) enum What {
     /// It asks for these keys.
     Begin(Kind, Vec<String>),
-    /// It was told that it has these, under a fence, and at least until then.
+    /// It was granted these, under a fence, and at least until then.
     Granted(u64, Duration, Vec<String>),
     /// A turn of its body began when the lock was known to be its own until then; zero: it was not known any more.
     Step(Duration),
     /// The body ended by itself.
     Done,
-    /// The caller was told that the lock was lost.
+    /// The caller learnt that the lock was lost.
     Lost,
-    /// The caller was told that it was not taken.
+    /// The caller learnt that the lock was not taken.
     Failed(String),
     /// The caller lost interest.
     Cancelled,
@@ -44,9 +44,9 @@ pub(super) enum What {
     Kill,
     /// Its connections are about to be closed.
     Cut,
-    /// A lock was taken away, by force or since the server has forgotten it: not before that moment, and under no
+    /// A lock was revoked, by force or since the server has forgotten it: not before that moment, and under no
     /// fence that is larger.
-    Taken(String, Duration, u64),
+    Revoked(String, Duration, u64),
 }
 
 impl fmt::Display for What {
@@ -66,8 +66,8 @@ impl fmt::Display for What {
             Self::Stop => f.write_str("stop"),
             Self::Kill => f.write_str("kill"),
             Self::Cut => f.write_str("cut"),
-            Self::Taken(key, from, fence) => {
-                write!(f, "taken {key} {} {fence}", from.as_nanos())
+            Self::Revoked(key, from, fence) => {
+                write!(f, "revoked {key} {} {fence}", from.as_nanos())
             }
         }
     }
@@ -94,8 +94,8 @@ impl FromStr for What {
             ["stop"] => Self::Stop,
             ["kill"] => Self::Kill,
             ["cut"] => Self::Cut,
-            ["taken", key, from, fence] => {
-                Self::Taken((*key).to_owned(), time(from)?, number(fence)?)
+            ["revoked", key, from, fence] => {
+                Self::Revoked((*key).to_owned(), time(from)?, number(fence)?)
             }
             _ => return Err(format!("no such event: {text}")),
         })

@@ -10,7 +10,7 @@ use crate::{
     log::{Log, monotonic},
 };
 
-/// Takes locks away, and closes connections.
+/// Revokes locks, and closes connections.
 #[derive(Debug)]
 pub(super) struct Meddler {
     server: Arc<RedisServer>,
@@ -27,7 +27,7 @@ impl Meddler {
         }
     }
 
-    /// Takes a lock from its holders, who are told.
+    /// Revokes a lock; its holders are notified.
     pub(super) async fn force(&self, operation: &str, key: &str) {
         let from = monotonic();
         let forced = self.locks.force_release(key).await;
@@ -35,7 +35,7 @@ impl Meddler {
         self.note(operation, from, key).await;
     }
 
-    /// The server loses who has a lock, and tells nobody.
+    /// The server forgets who has a lock, and notifies nobody.
     pub(super) async fn forget(&self, operation: &str, key: &str) {
         let from = monotonic();
         self.server
@@ -47,7 +47,7 @@ impl Meddler {
     /// Notes that what was granted before is worth nothing any more.
     async fn note(&self, operation: &str, from: Duration, key: &str) {
         let fence = self.server.read(&["GET", RedisServer::FENCE_KEY]).await;
-        let what = What::Taken(key.to_owned(), from, fence);
+        let what = What::Revoked(key.to_owned(), from, fence);
         self.log
             .note(monotonic(), format_args!("{operation} {what}"));
     }

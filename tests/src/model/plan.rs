@@ -20,13 +20,13 @@ pub(super) enum Kind {
 /// What befalls a process, or the first lock that it asks for, in the middle of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is killed, and another one takes its place.
+    /// It is killed, and another one replaces it.
     Kill,
     /// It stands still for so long.
     Stop(Duration),
     /// Its connections are closed.
     Cut,
-    /// The lock is taken from its holders by force.
+    /// The lock is revoked.
     Force,
     /// The server forgets who has the lock.
     Forget,
@@ -115,7 +115,7 @@ impl Operation {
 }
 
 /// A third of the keys have permits nearly always, so that whoever comes next needs one too; another third has mostly
-/// readers. Few others stand in the line of the one that is asked for most.
+/// readers. Few others wait for the one that is wanted most.
 fn kind(rng: &mut Rng, key: usize) -> Kind {
     let permits = Kind::Permits(2 + u32::from(rng.u8(..50) == 0));
     let [exclusive, shared_by_permits] = match key % 3 {

@@ -20,7 +20,7 @@ pub struct Report {
     pub several: usize,
     /// How often somebody held a key beside somebody else, as readers and permits may.
     pub together: usize,
-    /// How many callers were told of a loss.
+    /// How many callers learnt of a loss.
     pub losses: usize,
     /// How many callers lost interest.
     pub cancelled: usize,
@@ -32,8 +32,8 @@ pub struct Report {
     pub stops: usize,
     /// How often the connections of a process were closed.
     pub cuts: usize,
-    /// How often a lock was taken away.
-    pub taken: usize,
+    /// How often a lock was revoked.
+    pub revoked: usize,
     /// What came of those to whom a lock was handed together with another one.
     pub chains: Chains,
     /// What must not be.
@@ -97,7 +97,7 @@ impl Report {
             ("kills", self.kills, 1),
             ("stops", self.stops, 1),
             ("cuts", self.cuts, 1),
-            ("locks taken away", self.taken, 1),
+            ("locks revoked", self.revoked, 1),
             ("chains", self.chains.formed, 2),
             ("hand-overs in chains", self.chains.entered, 2),
         ] {
@@ -109,7 +109,7 @@ impl Report {
     }
 
     /// The names of the numbers of a line.
-    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops  cuts taken chains longest passed again gone";
+    pub const HEAD: &str = "operations exclusive   read permits several together losses cancelled contended unavailable invalid kills stops  cuts revoked chains longest followed again gone";
 }
 
 impl fmt::Display for Violation {
@@ -133,7 +133,7 @@ impl fmt::Display for Report {
         let failed = |error| self.errors.get(error).copied().unwrap_or(0);
         write!(
             f,
-            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>5} {:>6} {:>7} {:>6} {:>5} {:>4}",
+            "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>7} {:>6} {:>7} {:>8} {:>5} {:>4}",
             self.operations,
             self.exclusive,
             self.read,
@@ -148,7 +148,7 @@ impl fmt::Display for Report {
             self.kills,
             self.stops,
             self.cuts,
-            self.taken,
+            self.revoked,
             self.chains.formed,
             self.chains.longest,
             self.chains.entered,

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::log::{self, Log, monotonic};
 
-/// Whoever listens is told after so many operations that there is progress.
+/// Progress is reported after so many operations.
 const ALIVE: usize = 50;
 
 /// Does the operations of this share which no earlier process has begun.

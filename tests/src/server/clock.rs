@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::RedisServer;
-use crate::{PATIENCE, eventually};
+use crate::{TIME_LIMIT, eventually};
 
 /// What the compiler makes of `clock.c`.
 const LIBRARY: &str = "clock.so";
@@ -54,9 +54,9 @@ impl RedisServer {
         let jumped = async || {
             let [seconds, _]: [u64; 2] = self.read(&["TIME"]).await;
             let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
-            Duration::from_secs(seconds).abs_diff(machine + ahead) < PATIENCE
+            Duration::from_secs(seconds).abs_diff(machine + ahead) < TIME_LIMIT
         };
-        eventually(PATIENCE, jumped).await;
+        eventually(TIME_LIMIT, jumped).await;
     }
 }
 

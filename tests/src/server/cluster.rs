@@ -13,7 +13,7 @@ use super::{
     peers,
     slots::{Member, SLOTS, id, known_to},
 };
-use crate::{PATIENCE, fixtures::eventually, net::free_port};
+use crate::{TIME_LIMIT, fixtures::eventually, net::free_port};
 
 /// The first nodes are masters, and each of those after them follows one.
 const MASTERS: usize = 3;
@@ -46,7 +46,7 @@ struct Ports {
 }
 
 impl ClusterBuilder {
-    /// How long a master is silent before its replica takes its place.
+    /// How long a master is silent before its replica replaces it.
     pub fn node_timeout(mut self, silent: Duration) -> Self {
         self.node_timeout = silent;
         self
@@ -163,7 +163,7 @@ impl ClusterFleet {
             .number
     }
 
-    /// Puts the replica in the place of its master, which need not live: without asking anybody, and so with the loss
+    /// Promotes the replica of a master, which need not live: without asking anybody, and so with the loss
     /// of what has not reached it; its number, once it is a master.
     pub async fn take_over(&self, master: usize) -> usize {
         self.replace(master, &["TAKEOVER"]).await
@@ -186,7 +186,7 @@ impl ClusterFleet {
     /// Waits until a node is a master; it announces that to nobody but its peers.
     pub async fn promoted(&self, node: usize) {
         let node = &self.nodes[node];
-        eventually(PATIENCE, async || node.is_master().await).await;
+        eventually(TIME_LIMIT, async || node.is_master().await).await;
     }
 
     /// Cuts a node off from all others, but not from clients.
@@ -237,7 +237,7 @@ impl ClusterFleet {
                 let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
                 self.nodes[*member].cmd(&meet).await;
             }
-            if timeout(PATIENCE / 4, self.settled()).await.is_ok() {
+            if timeout(TIME_LIMIT / 4, self.settled()).await.is_ok() {
                 return;
             }
         }
@@ -257,7 +257,7 @@ impl ClusterFleet {
 
     /// Waits until all living nodes know the same of each other, serve, and have their replicas.
     pub async fn settled(&self) {
-        eventually(PATIENCE, async || self.is_settled().await).await;
+        eventually(TIME_LIMIT, async || self.is_settled().await).await;
     }
 
     async fn is_settled(&self) -> bool {

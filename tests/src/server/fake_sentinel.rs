@@ -91,8 +91,8 @@ async fn serve(client: TcpStream, mut heard: watch::Receiver<Said>) -> io::Resul
                     return Ok(());
                 }
                 if listens {
-                    let news = push(&["message", "+switch-master", "another one"]);
-                    write.write_all(news.as_bytes()).await?;
+                    let event = push(&["message", "+switch-master", "another one"]);
+                    write.write_all(event.as_bytes()).await?;
                 }
                 continue;
             }
@@ -131,7 +131,7 @@ async fn command(read: &mut BufReader<OwnedReadHalf>) -> io::Result<Vec<String>>
     Ok(words)
 }
 
-/// The number behind the mark at the begin of a line.
+/// The number behind the mark at the start of a line.
 async fn number(read: &mut BufReader<OwnedReadHalf>) -> io::Result<usize> {
     let mut line = String::new();
     read.read_line(&mut line).await?;

@@ -21,7 +21,7 @@ use super::{
     clock::{Clock, Clocks},
 };
 use crate::{
-    PATIENCE,
+    TIME_LIMIT,
     fixtures::within,
     net::{free_port, runtime},
     process::Process,
@@ -239,7 +239,7 @@ pub(super) async fn start(environment: &[OsString], args: &[OsString]) -> Result
 
     let (ready, started) = oneshot::channel();
     runtime().spawn(follow_log(stdout, ready));
-    let started = within(PATIENCE, started).await;
+    let started = within(TIME_LIMIT, started).await;
     started.expect("the log is followed to its end")?;
     Ok(process)
 }

@@ -31,7 +31,7 @@ use self::launch::start;
 pub use self::redlock::RedlockFleet;
 pub use self::sentinel::{SentinelBuilder, SentinelFleet, Switches};
 pub use self::shared::{SharedCluster, SharedSentinels};
-use crate::{PATIENCE, process::Process};
+use crate::{TIME_LIMIT, process::Process};
 
 /// The file name of the server's Unix socket.
 const SOCKET: &str = "redis.sock";
@@ -214,10 +214,10 @@ fn must_connect(outcome: redis::RedisResult<MultiplexedConnection>) -> Multiplex
 }
 
 async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
-    let patient = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(TIME_LIMIT))
+        .set_response_timeout(Some(TIME_LIMIT));
     redis::Client::open(url)?
-        .get_multiplexed_async_connection_with_config(&patient)
+        .get_multiplexed_async_connection_with_config(&config)
         .await
 }

@@ -55,13 +55,13 @@ impl RedlockFleet {
     }
 
     /// The URL without settings.
-    pub(crate) fn place(&self) -> String {
-        place(self.servers.iter().map(RedisServer::addr))
+    pub(crate) fn bare_url(&self) -> String {
+        bare_url_of(self.servers.iter().map(RedisServer::addr))
     }
 
     /// The URL of servers at these addresses.
     pub fn url_of(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
-        place(addresses) + "?quarantine=0s"
+        bare_url_of(addresses) + "?quarantine=0s"
     }
 
     /// What all of them keep of locks.
@@ -74,7 +74,7 @@ impl RedlockFleet {
     }
 }
 
-fn place(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
+fn bare_url_of(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
     let hosts: Vec<_> = addresses.into_iter().map(|it| it.to_string()).collect();
     format!("redis+redlock://{}", hosts.join(","))
 }

@@ -12,7 +12,7 @@ use super::{
     peers::{self, PEERS},
 };
 use crate::{
-    LONG, PATIENCE,
+    LONG, TIME_LIMIT,
     fixtures::{eventually, within},
     net::free_port,
 };
@@ -290,7 +290,7 @@ impl SentinelFleet {
     /// Waits until all nodes follow one master, all sentinels know it, and each would find another.
     pub async fn settled(&self) {
         // On a busy machine, an election may take several attempts.
-        eventually(3 * PATIENCE, async || self.is_settled().await).await;
+        eventually(3 * TIME_LIMIT, async || self.is_settled().await).await;
     }
 
     async fn is_settled(&self) -> bool {

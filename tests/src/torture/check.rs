@@ -19,7 +19,7 @@ pub struct Report {
     pub grants: usize,
     /// From the first event to the last.
     pub lasted: Duration,
-    /// How many callers were told of a loss.
+    /// How many callers learnt of a loss.
     pub losses: usize,
     /// How many writes of overtaken holders the register refused.
     pub stale: usize,
@@ -127,7 +127,7 @@ impl Report {
         }
     }
 
-    /// A body that was running when the fault ended may run on, and a key that nobody asks for may rest: the time
+    /// A body that was running when the fault ended may run on, and a key may be free since nobody asks for it: the time
     /// counts from the last sign of life and from the question.
     fn measure_recovery(&mut self, events: &[&Event], healed: &[Duration]) {
         let mut asked = HashMap::new();

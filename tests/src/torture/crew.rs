@@ -14,7 +14,7 @@ use super::{
     site::Site,
     store::Store,
 };
-use crate::{ChainWatch, Chains, PATIENCE, RedisServer, Worker, connect, eventually};
+use crate::{ChainWatch, Chains, RedisServer, TIME_LIMIT, Worker, connect, eventually};
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
@@ -87,7 +87,7 @@ impl Crew {
             let mut lengths = files.map(|it| it.metadata().map_or(0, |it| it.len()));
             lengths.all(|it| it > 0)
         };
-        if timeout(3 * PATIENCE, eventually(4 * PATIENCE, began))
+        if timeout(3 * TIME_LIMIT, eventually(4 * TIME_LIMIT, began))
             .await
             .is_err()
         {
@@ -99,13 +99,13 @@ impl Crew {
     /// Waits until the servers agree and serve again after a fault.
     pub(super) async fn settle(&mut self) {
         let settled = self.store.fleet().settled();
-        if timeout(2 * PATIENCE, settled).await.is_err() {
+        if timeout(2 * TIME_LIMIT, settled).await.is_err() {
             let what = format!("the servers do not serve again at {:?}", monotonic());
             self.violations.push(what);
         }
     }
 
-    /// Kills a worker and starts another in its place.
+    /// Kills a worker and starts another one.
     pub(super) async fn replace(&mut self, number: usize) {
         self.workers[number].kill().await;
         self.workers[number] = self.hire(number).await;
@@ -174,7 +174,7 @@ impl Crew {
 
     /// How many entries of locks stay although every process is gone and every lease has had time to end.
     pub(super) async fn left_behind(&mut self) -> usize {
-        let end = monotonic() + PATIENCE;
+        let end = monotonic() + TIME_LIMIT;
         loop {
             let left = self.store.fleet().left_behind().await;
             if left.is_empty() || monotonic() > end {
@@ -182,7 +182,7 @@ impl Crew {
                 self.violations.extend(all);
                 return left.len();
             }
-            sleep(PATIENCE / 100).await;
+            sleep(TIME_LIMIT / 100).await;
         }
     }
 

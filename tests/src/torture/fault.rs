@@ -103,7 +103,7 @@ async fn connections(crew: &mut Crew) -> &'static str {
 }
 
 async fn keys(crew: &mut Crew) -> &'static str {
-    // Every other time the one that is passed on.
+    // Every other time the one that is handed over in chains.
     let number = if fastrand::bool() {
         HOT_KEY
     } else {

@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Late,
     /// The body ended by itself.
     Done,
-    /// The caller was told that the lock was lost.
+    /// The caller learnt that the lock was lost.
     Lost,
     /// The same, of a lease that was not to be longer.
     Expired,

@@ -35,7 +35,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
             "large messages refused"
         }
         1 => {
-            // With all watches and places at once, everybody comes back.
+            // Everybody comes back at once, with all watches and nodes.
             way.cut().await;
             sleep(Duration::from_millis(100)).await;
             "connections cut"

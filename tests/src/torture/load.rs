@@ -76,7 +76,7 @@ fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
         (Bodies::Short, SHORT),
         (Bodies::Reading, if_it(can.read, SHARED)),
         (Bodies::Permitted, if_it(can.permits, SHARED)),
-        // Where locks are not passed on, there is nothing to see.
+        // Without chains there is nothing to see.
         (Bodies::Hot, if_it(servers.chain(), HOT)),
     ]
 }
@@ -134,7 +134,7 @@ impl Worker {
         self.turn(&[key], mode, bodies, how).await;
     }
 
-    /// Turns of all sorts stand in one line, and some are given up, wherever they are then.
+    /// Turns of all sorts wait in one queue, and some are given up, at any stage.
     async fn want_the_same(&self) {
         let soon = Duration::from_millis(fastrand::u64(..30));
         let turn = |how: fn(LockRequest) -> LockRequest| {

@@ -8,7 +8,7 @@ use super::{Servers, crew::Crew, history::monotonic};
 use crate::{Verdict, lua};
 
 /// How long the message is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIME_LIMIT: Duration = Duration::from_secs(1);
 
 /// A sort of message.
 #[derive(Clone, Debug)]
@@ -217,7 +217,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     let verdict = verdicts[fastrand::usize(..verdicts.len())];
     let trap = way.trap(message.from_server);
     trap.arm(message.clone(), verdict);
-    let end = monotonic() + PATIENCE;
+    let end = monotonic() + TIME_LIMIT;
     let before = trap.sprung();
     while trap.sprung() == before && monotonic() < end {
         sleep(Duration::from_millis(5)).await;

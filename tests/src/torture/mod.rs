@@ -48,7 +48,7 @@ pub const PROCESSES: usize = 4;
 pub const LONG: usize = 4;
 /// How many locks, and tasks of each process, have short bodies: there are a hundred times as many of those.
 pub const SHORT: usize = 8;
-/// How many tasks of each process want one lock more, the last one, all the time: it is passed on among them.
+/// How many tasks of each process want one lock more, the last one, all the time: it is handed over among them.
 pub const HOT: usize = 12;
 /// How many tasks of each process want a lock that is shared.
 const SHARED: usize = 2;
@@ -58,7 +58,7 @@ const PERMITS: u32 = 3;
 const READERS_KEY: usize = LONG + SHORT;
 /// That of so many at once.
 const PERMITS_KEY: usize = READERS_KEY + 1;
-/// The one that is passed on.
+/// The one that is handed over in chains.
 const HOT_KEY: usize = PERMITS_KEY + 1;
 /// How many locks there are.
 pub const KEYS: usize = HOT_KEY + 1;
@@ -100,14 +100,14 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     while history::monotonic() < end {
         let began = history::monotonic();
         *faults.entry(profile.strike(&mut crew).await).or_default() += 1;
-        let rest = profile.rest(history::monotonic().saturating_sub(began));
+        let pause = profile.pause(history::monotonic().saturating_sub(began));
         crew.check_ttls().await;
         if fastrand::u8(..6) == 0 {
             // Every key goes on before the next fault, if it does at all.
             healed.push(history::monotonic());
             sleep(2 * recovery).await;
         } else {
-            sleep(rest).await;
+            sleep(pause).await;
         }
     }
     healed.push(history::monotonic());

@@ -15,7 +15,7 @@ pub enum Profile {
     Network,
     /// Scripts, subscriptions and connections are dropped, a server pauses.
     Connections,
-    /// Keys are deleted and stolen, and locks taken away by force.
+    /// Keys are deleted and stolen, and locks are revoked.
     Keys,
     /// Masters are replaced that are killed, stopped, cut off or well; locks are protected against it, or not.
     Failover(Protection),
@@ -27,7 +27,7 @@ pub enum Profile {
     Majority,
     /// A leader is cut off together with some of its clients from all other servers and clients.
     CutOff(Protection),
-    /// Those that tell who leads, or followers, are slow or have old news.
+    /// Those that say who leads, or followers, are slow or out of date.
     Stale,
     /// The clocks of all servers step back, and forth while nobody has a lock.
     Clock,
@@ -191,7 +191,7 @@ impl Profile {
         servers.grants() * if self.is_standard() { 1.0 } else { 0.1 }
     }
 
-    /// How often a lock is passed on in a process in a minute at the least.
+    /// How often a lock is handed over within a process in a minute at the least.
     pub fn hand_overs(self, servers: Servers) -> f64 {
         if servers.chain() && self.is_standard() {
             500.0
@@ -222,8 +222,8 @@ impl Profile {
 
     /// What holds in spite of it.
     pub(super) fn promises(self, servers: Servers) -> Promises {
-        // Where somebody else meddles with the keys, bodies may overlap, and one that a lock is passed on to in its
-        // process may be entered after a later one elsewhere.
+        // Where somebody else meddles with the keys, bodies may overlap, and one that is handed a lock within its
+        // process may enter after a later one elsewhere.
         let kept = !matches!(self, Self::Keys | Self::Failover(Protection::None));
         Promises {
             exclusive: kept,
@@ -232,8 +232,8 @@ impl Profile {
         }
     }
 
-    /// How long nothing is done behind a fault that has lasted so long.
-    pub(super) fn rest(self, lasted: Duration) -> Duration {
+    /// The pause after a fault that has lasted so long.
+    pub(super) fn pause(self, lasted: Duration) -> Duration {
         let usual = Duration::from_millis(fastrand::u64(50..300));
         match self {
             // Little is granted until the old master is a replica.

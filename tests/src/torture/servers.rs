@@ -65,7 +65,7 @@ impl Servers {
         self != Self::Setnx
     }
 
-    /// Whether other servers take the place of one that fails.
+    /// Whether other servers replace one that fails.
     pub(super) fn fails_over(self) -> bool {
         matches!(self, Self::Sentinel | Self::Cluster) || self.elects()
     }

@@ -108,7 +108,7 @@ impl Site {
             Self::One(server) => server.url(),
             Self::Sentinel(fleet) => fleet.url(),
             Self::Cluster(fleet) => fleet.url(),
-            Self::Redlock(fleet) => fleet.place(),
+            Self::Redlock(fleet) => fleet.bare_url(),
         }
     }
 
@@ -120,7 +120,7 @@ impl Site {
         }
     }
 
-    /// The same for a client that is told the way by that node first: it does not believe the old master.
+    /// The same for a client that asks that node first: it does not believe the old master.
     pub(crate) fn url_through(&self, node: usize) -> String {
         match self {
             Self::Cluster(fleet) => format!("redis+cluster://{}", fleet.nodes()[node].addr()),
@@ -202,7 +202,7 @@ impl Site {
         masters
     }
 
-    /// A replica takes the place of a master, which is struck before and comes back as a replica.
+    /// A replica replaces a master, which is struck before and comes back as a replica.
     pub(super) async fn fail_over(&mut self) -> &'static str {
         let (name, blow) = Blow::ALL[fastrand::usize(..Blow::ALL.len())];
         let old = self.any().await;
@@ -237,7 +237,7 @@ impl Site {
         self.settled().await;
     }
 
-    /// Puts a replica in the place of a master.
+    /// Replaces a master by a replica.
     pub(crate) async fn replace(&self, master: usize) -> usize {
         match self {
             Self::One(_) | Self::Redlock(_) => panic!("such a server has no replica"),

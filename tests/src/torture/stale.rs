@@ -1,4 +1,4 @@
-//! Witnesses that are slow, or that have old news of who leads, beside a leader that is none any more.
+//! Witnesses that are slow, or out of date about who leads, beside a leader that was replaced.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
         }
         _ => {
             behind(crew, leader, &witnesses).await;
-            "witnesses with old news"
+            "witnesses that are out of date"
         }
     }
 }
@@ -87,7 +87,7 @@ async fn behind(crew: &mut Crew, leader: usize, witnesses: &[usize]) {
     }
     if fastrand::bool() {
         let processes = (0..crew.ways.len()).flat_map(|it| crew.processes(it));
-        let fault = "some servers were slow, or had old news";
+        let fault = "some servers were slow or out of date";
         crew.serve(processes.collect(), fault).await;
     } else {
         sleep(about(2 * ttl)).await;

@@ -22,7 +22,7 @@ pub(super) trait Fleet: Debug {
     /// One that clients' requests are for: a master, or the leader.
     fn leader(&mut self) -> Doing<'_, usize>;
 
-    /// Those that could be slow or have old news while that one leads.
+    /// Those that could be slow or out of date while that one leads.
     fn witnesses(&self, leader: usize) -> Vec<usize>;
 
     /// The servers that are left to clients who are on the side of a cut with `leader`, which is the smaller one; the
@@ -40,7 +40,7 @@ pub(super) trait Fleet: Debug {
     /// Has another one lead in place of this one; nothing where they find out by themselves.
     fn replace(&mut self, leader: usize) -> Doing<'_, ()>;
 
-    /// Keeps news from a witness, which answers clients all the same, or will as soon as it sees again.
+    /// Cuts a witness off from the others; it answers clients all the same, or will once it sees them again.
     fn blind(&mut self, witness: usize);
 
     /// Undoes it.

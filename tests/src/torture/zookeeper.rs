@@ -11,7 +11,7 @@ use crate::ZooKeeperEnsemble;
 const SERVERS: usize = 3;
 /// Four ticks are a session.
 const TICK: u32 = 500;
-/// After so many ticks without news a leader is given up, and gives up.
+/// After so many silent ticks a leader is given up, and gives up.
 const SYNC_LIMIT: u32 = 2;
 
 /// Starts one whose servers give each other up as soon as those in production.
@@ -87,8 +87,8 @@ impl Fleet for ZooKeeperEnsemble {
             let mut peer = self.server(0).peer().await;
             let mut left = Vec::new();
             for name in (0..KEYS).map(lock_name) {
-                let line = peer.children(&format!("/lock/{name}")).await;
-                left.extend(line.iter().map(|entry| format!("{name}/{entry}")));
+                let queue = peer.children(&format!("/lock/{name}")).await;
+                left.extend(queue.iter().map(|entry| format!("{name}/{entry}")));
             }
             left
         })

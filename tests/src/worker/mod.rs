@@ -7,7 +7,7 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
 };
 
-use crate::{PATIENCE, process::Process, within};
+use crate::{TIME_LIMIT, process::Process, within};
 
 /// A child process that speaks in lines; dropping it kills it.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Worker {
 
     /// The next line that the worker says; panics after 20 s, or when the worker has ended.
     pub async fn line(&mut self) -> String {
-        within(PATIENCE, self.lines.next_line())
+        within(TIME_LIMIT, self.lines.next_line())
             .await
             .expect("the worker speaks UTF-8")
             .expect("the worker has ended; its last words are above")
@@ -107,6 +107,6 @@ impl Worker {
 
     /// Waits until the worker ends by itself; panics after 20 s.
     pub async fn wait(&mut self) -> ExitStatus {
-        within(PATIENCE, self.process.wait()).await
+        within(TIME_LIMIT, self.process.wait()).await
     }
 }

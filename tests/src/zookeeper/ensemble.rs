@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{ZooKeeperServer, launch};
-use crate::{PATIENCE, Proxy, fixtures::LOOK_EVERY, net::free_port, within};
+use crate::{Proxy, TIME_LIMIT, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
 
@@ -45,7 +45,7 @@ impl ZooKeeperEnsemble {
 
     /// The same where followers and leader give each other up after so many ticks, as in production. None of them may
     /// be started again.
-    pub async fn start_impatient(test: &str, tick: u32, sync_limit: u32) -> Option<Self> {
+    pub async fn start_strict(test: &str, tick: u32, sync_limit: u32) -> Option<Self> {
         let settings = format!("tickTime={tick}\nsyncLimit={sync_limit}\ninitLimit=10\n");
         Self::begin(test, &settings, Between::AllIsProxied).await
     }
@@ -82,7 +82,7 @@ impl ZooKeeperEnsemble {
             for (number, [_, quorum, election]) in ports.iter().enumerate() {
                 let mut through_proxy = |port: u16| {
                     let server = (Ipv4Addr::LOCALHOST, port).into();
-                    let way = Proxy::start_patient(server, STARTING);
+                    let way = Proxy::start_early(server, STARTING);
                     let port = way.addr().port();
                     to_others.push((number, way));
                     port
@@ -92,8 +92,8 @@ impl ZooKeeperEnsemble {
                     quorum = through_proxy(quorum);
                 }
                 if between == Between::AllIsProxied && number != own {
-                    // One that hears of a server with a smaller number connects to the address that this has told, and
-                    // passes the proxy.
+                    // A server connects to the address that a server with a smaller number has sent, and bypasses
+                    // the proxy.
                     let is_asked = number < own;
                     election = if is_asked {
                         through_proxy(election)
@@ -161,7 +161,7 @@ impl ZooKeeperEnsemble {
             }
         };
         // An election on a busy machine.
-        within(3 * PATIENCE, leader).await
+        within(3 * TIME_LIMIT, leader).await
     }
 
     /// One that follows.
@@ -174,7 +174,7 @@ impl ZooKeeperEnsemble {
         launch::ready(self.servers[number].addr()).await;
     }
 
-    /// Lets nothing through between a server and the others, who are not told.
+    /// Lets nothing through between a server and the others, which are not notified.
     pub fn cut_off(&self, server: usize) {
         for way in self.ways_of(server) {
             way.requests().hold();

@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{ZooKeeperServer, peer::ZooKeeperPeer};
-use crate::{Authority, PATIENCE, eventually, net::free_port, process::Process};
+use crate::{Authority, TIME_LIMIT, eventually, net::free_port, process::Process};
 
 /// What the server consists of.
 const JARS: &[&str] = &[
@@ -90,7 +90,7 @@ pub(super) async fn alone(authority: Option<&Authority>) -> ZooKeeperServer {
             encrypt(directory.path(), secure_port, authority);
         }
         let process = process(&directory).await;
-        if ready_within(PATIENCE, (Ipv4Addr::LOCALHOST, port).into()).await {
+        if ready_within(TIME_LIMIT, (Ipv4Addr::LOCALHOST, port).into()).await {
             return ZooKeeperServer {
                 process,
                 port,
@@ -164,7 +164,7 @@ pub(super) async fn process(directory: &TempDir) -> Process {
 
 /// Waits until sessions can be opened, which an election precedes where there are several servers.
 pub(super) async fn ready(addr: SocketAddr) {
-    eventually(3 * PATIENCE, async || {
+    eventually(3 * TIME_LIMIT, async || {
         ZooKeeperPeer::try_connect(addr).await.is_ok()
     })
     .await;

@@ -133,8 +133,8 @@ impl Home for ZooKeeperHome {
             let locks = format!("/{}/lock", self.chroot);
             let mut traces = Vec::new();
             for lock in peer.children(&locks).await {
-                let line = peer.children(&format!("{locks}/{lock}")).await;
-                traces.extend(line.iter().map(|entry| format!("{lock}/{entry}")));
+                let queue = peer.children(&format!("{locks}/{lock}")).await;
+                traces.extend(queue.iter().map(|entry| format!("{lock}/{entry}")));
             }
             traces
         })

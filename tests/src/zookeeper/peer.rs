@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{PATIENCE, within};
+use crate::{TIME_LIMIT, within};
 
 const NO_NODE: i32 = -101;
 
@@ -27,7 +27,7 @@ pub struct ZooKeeperPeer {
 impl ZooKeeperPeer {
     /// Opens a session.
     pub async fn connect(addr: SocketAddr) -> Self {
-        let connected = within(PATIENCE, Self::try_connect(addr)).await;
+        let connected = within(TIME_LIMIT, Self::try_connect(addr)).await;
         connected.unwrap_or_else(|error| panic!("cannot look at the server: {error}"))
     }
 
@@ -123,7 +123,7 @@ impl ZooKeeperPeer {
             self.send(&[&head, body].concat()).await?;
             self.receive().await
         };
-        let answer = within(PATIENCE, asking).await.expect("an answer");
+        let answer = within(TIME_LIMIT, asking).await.expect("an answer");
         let (head, rest) = answer.split_at(16);
         let error = i32::from_be_bytes(head[12..].try_into().expect("four bytes"));
         assert!(matches!(error, 0 | NO_NODE), "error {error}");

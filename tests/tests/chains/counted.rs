@@ -3,32 +3,32 @@
 use tests::{ChainWatch, Chains, LONG};
 use tokio::sync::watch;
 
-use crate::{KEY, Line};
+use crate::{KEY, Scene};
 
 #[tokio::test]
 async fn what_becomes_of_those_who_follow_is_counted() {
-    let mut line = Line::new().await;
-    line.may_go = watch::Sender::new(0);
-    let chains = ChainWatch::start([&line.server]).await;
-    let (a, guard) = (line.manager().await, line.hold().await);
-    line.join(&a, &["a1", "a2"]).await;
+    let mut scene = Scene::new().await;
+    scene.may_go = watch::Sender::new(0);
+    let chains = ChainWatch::start([&scene.server]).await;
+    let (a, guard) = (scene.manager().await, scene.hold().await);
+    scene.join(&a, &["a1", "a2"]).await;
     let dropped = tokio::spawn(a.lock(KEY).ttl(LONG).wait_forever().acquire());
-    line.server.in_line(KEY, 3).await;
-    line.join(&a, &["a3", "a4"]).await;
+    scene.server.queued(KEY, 3).await;
+    scene.join(&a, &["a3", "a4"]).await;
     guard.release();
-    line.entered(1).await;
+    scene.entered(1).await;
     dropped.abort();
-    line.may_go.send_replace(1);
-    line.entered(2).await;
+    scene.may_go.send_replace(1);
+    scene.entered(2).await;
     // Those behind acquire again, one beside nobody and the other one behind it.
-    line.manager().await.force_release(KEY).await.unwrap();
-    line.entered(3).await;
-    line.may_go.send_replace(usize::MAX);
-    line.all().await;
-    let order = line.order();
+    scene.manager().await.force_release(KEY).await.unwrap();
+    scene.entered(3).await;
+    scene.may_go.send_replace(usize::MAX);
+    scene.all().await;
+    let order = scene.order();
     assert_eq!(order, ["a1", "a2", "a3", "a4"]);
-    chains.catch_up([&line.server]).await;
-    let had = line.had.lock().unwrap();
+    chains.catch_up([&scene.server]).await;
+    let had = scene.had.lock().unwrap();
     let counts = chains.chains(had.iter().map(|(_, fence)| (KEY, *fence)));
     let expected = Chains {
         formed: 1,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockError, LockGuard, LockManager, LockRequest};
-use tests::{LONG, PATIENCE, RedisServer, connect, eventually, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, take, within};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -19,8 +19,8 @@ const KEY: &str = "key";
 /// Longer than the window within which the order may change.
 const APART: Duration = Duration::from_millis(2);
 
-/// Tasks that stand in line for one lock, and who has had it.
-struct Line {
+/// Tasks that wait for one lock, and which of them have had it.
+struct Scene {
     server: RedisServer,
     had: Arc<Mutex<Vec<(String, u64)>>>,
     tasks: JoinSet<()>,
@@ -28,7 +28,7 @@ struct Line {
     may_go: watch::Sender<usize>,
 }
 
-impl Line {
+impl Scene {
     async fn new() -> Self {
         Self {
             server: RedisServer::start().await,
@@ -47,7 +47,7 @@ impl Line {
         take(&self.manager().await, KEY, LONG).await
     }
 
-    /// One after the other stands in line; each holds the lock until it may go.
+    /// One after the other joins the queue; each holds the lock until it may go.
     async fn join(&mut self, locks: &LockManager, names: &[&str]) {
         self.join_as(locks, names, LockRequest::wait_forever).await;
     }
@@ -59,7 +59,7 @@ impl Line {
         how: fn(LockRequest) -> LockRequest,
     ) {
         let before = self.server.waiting(KEY).await;
-        for (name, place) in names.iter().zip(before + 1..) {
+        for (name, position) in names.iter().zip(before + 1..) {
             sleep(APART).await;
             let request = how(locks.lock(KEY).ttl(LONG));
             let (name, had) = ((*name).to_owned(), Arc::clone(&self.had));
@@ -74,12 +74,12 @@ impl Line {
                 may_go.wait_for(|count| number <= *count).await.unwrap();
                 guard.release_confirmed().await.unwrap();
             });
-            self.server.in_line(KEY, place).await;
+            self.server.queued(KEY, position).await;
         }
     }
 
     async fn entered(&self, count: usize) {
-        eventually(PATIENCE, async || self.had.lock().unwrap().len() == count).await;
+        eventually(TIME_LIMIT, async || self.had.lock().unwrap().len() == count).await;
     }
 
     /// Who has had it in this order, each with a larger number than all before.
@@ -90,7 +90,7 @@ impl Line {
     }
 
     async fn all(&mut self) {
-        within(PATIENCE, async {
+        within(TIME_LIMIT, async {
             while let Some(done) = self.tasks.join_next().await {
                 done.unwrap();
             }
@@ -101,94 +101,100 @@ impl Line {
 
 #[tokio::test]
 async fn runs_of_one_process_pass_it_on_and_the_order_is_kept() {
-    let mut line = Line::new().await;
+    let mut scene = Scene::new().await;
     let (a, b, guard) = (
-        line.manager().await,
-        line.manager().await,
-        line.hold().await,
+        scene.manager().await,
+        scene.manager().await,
+        scene.hold().await,
     );
-    line.join(&a, &["a1", "a2", "a3", "a4", "a5"]).await;
-    line.join(&b, &["b1"]).await;
-    line.join(&a, &["a6", "a7", "a8"]).await;
-    line.join(&b, &["b2", "b3"]).await;
-    let before = line.server.calls("evalsha").await;
+    scene.join(&a, &["a1", "a2", "a3", "a4", "a5"]).await;
+    scene.join(&b, &["b1"]).await;
+    scene.join(&a, &["a6", "a7", "a8"]).await;
+    scene.join(&b, &["b2", "b3"]).await;
+    let before = scene.server.calls("evalsha").await;
     guard.release();
-    line.all().await;
+    scene.all().await;
     let expected = [
         "a1", "a2", "a3", "a4", "a5", "b1", "a6", "a7", "a8", "b2", "b3",
     ];
-    assert_eq!(line.order(), expected);
-    let scripts = line.server.calls("evalsha").await - before;
+    assert_eq!(scene.order(), expected);
+    let scripts = scene.server.calls("evalsha").await - before;
     assert!(scripts <= 7, "{scripts} scripts for twelve releases");
-    eventually(PATIENCE, async || line.server.traces(KEY).await.is_empty()).await;
+    eventually(TIME_LIMIT, async || {
+        scene.server.traces(KEY).await.is_empty()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_status_names_who_holds_it_now() {
-    let mut line = Line::new().await;
-    line.may_go = watch::Sender::new(0);
-    let (a, b) = (line.manager().await, line.manager().await);
-    let guard = line.hold().await;
-    line.join(&a, &["a1", "a2", "a3", "a4"]).await;
-    line.join(&b, &["b1"]).await;
+    let mut scene = Scene::new().await;
+    scene.may_go = watch::Sender::new(0);
+    let (a, b) = (scene.manager().await, scene.manager().await);
+    let guard = scene.hold().await;
+    scene.join(&a, &["a1", "a2", "a3", "a4"]).await;
+    scene.join(&b, &["b1"]).await;
     guard.release();
-    line.entered(1).await;
+    scene.entered(1).await;
     // The first holds it for longer than clocks differ.
     sleep(Duration::from_millis(100)).await;
-    let passed_on = Instant::now();
-    line.may_go.send_replace(1);
-    line.entered(2).await;
-    eventually(PATIENCE, async || {
+    let handed_over = Instant::now();
+    scene.may_go.send_replace(1);
+    scene.entered(2).await;
+    eventually(TIME_LIMIT, async || {
         let status = b.status(KEY).await.unwrap();
         let holder = &status.holders[0];
         assert_eq!(holder.process, Some(std::process::id()));
-        // Nobody has told about it in time, perhaps.
+        // The holder may not have answered in time.
         let (Some(since), Some(fence)) = (holder.since, holder.fencing_token) else {
             return false;
         };
         let held = since.elapsed().unwrap_or_default();
         assert!(
-            held < passed_on.elapsed() + Duration::from_millis(50),
+            held < handed_over.elapsed() + Duration::from_millis(50),
             "it counts from its own entry"
         );
-        assert_eq!(status.waiting, 3, "two of the chain, and one in line");
-        fence.get() == line.had.lock().unwrap()[1].1
+        assert_eq!(status.waiting, 3, "two of the chain, and one in the queue");
+        fence.get() == scene.had.lock().unwrap()[1].1
     })
     .await;
-    line.may_go.send_replace(usize::MAX);
-    line.all().await;
-    assert_eq!(line.order(), ["a1", "a2", "a3", "a4", "b1"]);
+    scene.may_go.send_replace(usize::MAX);
+    scene.all().await;
+    assert_eq!(scene.order(), ["a1", "a2", "a3", "a4", "b1"]);
 }
 
 #[tokio::test]
 async fn who_gives_up_in_a_chain_is_skipped() {
-    let mut line = Line::new().await;
-    line.may_go = watch::Sender::new(0);
-    let (a, guard) = (line.manager().await, line.hold().await);
-    line.join(&a, &["a1"]).await;
+    let mut scene = Scene::new().await;
+    scene.may_go = watch::Sender::new(0);
+    let (a, guard) = (scene.manager().await, scene.hold().await);
+    scene.join(&a, &["a1"]).await;
     let short = tokio::spawn(
         a.lock(KEY)
             .ttl(LONG)
             .wait(Duration::from_millis(700))
             .acquire(),
     );
-    line.server.in_line(KEY, 2).await;
+    scene.server.queued(KEY, 2).await;
     let dropped = tokio::spawn(a.lock(KEY).ttl(LONG).wait_forever().acquire());
-    line.server.in_line(KEY, 3).await;
-    line.join(&a, &["a2", "a3"]).await;
+    scene.server.queued(KEY, 3).await;
+    scene.join(&a, &["a2", "a3"]).await;
     guard.release();
-    line.entered(1).await;
-    line.server.in_line(KEY, 0).await;
+    scene.entered(1).await;
+    scene.server.queued(KEY, 0).await;
     dropped.abort();
-    let refused = within(PATIENCE, short).await.unwrap();
+    let refused = within(TIME_LIMIT, short).await.unwrap();
     assert!(
         matches!(refused, Err(LockError::Contended { .. })),
         "{refused:?}"
     );
-    line.may_go.send_replace(usize::MAX);
-    line.all().await;
-    assert_eq!(line.order(), ["a1", "a2", "a3"]);
-    eventually(PATIENCE, async || line.server.traces(KEY).await.is_empty()).await;
+    scene.may_go.send_replace(usize::MAX);
+    scene.all().await;
+    assert_eq!(scene.order(), ["a1", "a2", "a3"]);
+    eventually(TIME_LIMIT, async || {
+        scene.server.traces(KEY).await.is_empty()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -212,9 +218,9 @@ async fn a_long_chain_is_renewed() {
             work.await.unwrap();
         });
     }
-    server.in_line(KEY, COUNT as u64).await;
+    server.queued(KEY, COUNT as u64).await;
     guard.release();
-    within(PATIENCE, async {
+    within(TIME_LIMIT, async {
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
         }
@@ -225,42 +231,45 @@ async fn a_long_chain_is_renewed() {
 #[tokio::test]
 async fn a_fixed_lease_in_a_chain_lasts_for_its_ttl() {
     const TTL: Duration = Duration::from_millis(2_400);
-    let mut line = Line::new().await;
-    let (a, guard) = (line.manager().await, line.hold().await);
+    let mut scene = Scene::new().await;
+    let (a, guard) = (scene.manager().await, scene.hold().await);
     let mut works: Vec<JoinHandle<_>> = Vec::new();
     // The second one enters in time not to confirm the lease, and stays until after its end.
-    for (place, time) in (1..).zip([TTL / 4, TTL * 3 / 4]) {
+    for (position, time) in (1..).zip([TTL / 4, TTL * 3 / 4]) {
         let request = a.lock(KEY).ttl(TTL).renew(false).wait_forever();
         let work = request.run(async move |_| sleep(time).await);
         works.push(tokio::spawn(work));
-        line.server.in_line(KEY, place).await;
+        scene.server.queued(KEY, position).await;
     }
     guard.release();
     for work in works {
-        within(PATIENCE, work).await.unwrap().unwrap();
+        within(TIME_LIMIT, work).await.unwrap().unwrap();
     }
-    line.all().await;
+    scene.all().await;
 }
 
 #[tokio::test]
-async fn one_that_rests_is_not_part_of_a_chain() {
-    const REST: Duration = Duration::from_secs(1);
-    let mut line = Line::new().await;
-    let (a, guard) = (line.manager().await, line.hold().await);
-    line.join(&a, &["a1", "a2"]).await;
-    line.join_as(&a, &["rests"], |it| it.min_hold(REST).wait_forever())
+async fn one_with_a_cooldown_is_not_part_of_a_chain() {
+    const COOLDOWN: Duration = Duration::from_secs(1);
+    let mut scene = Scene::new().await;
+    let (a, guard) = (scene.manager().await, scene.hold().await);
+    scene.join(&a, &["a1", "a2"]).await;
+    scene
+        .join_as(&a, &["cools down"], |it| {
+            it.min_hold(COOLDOWN).wait_forever()
+        })
         .await;
-    line.join(&a, &["a3", "a4"]).await;
+    scene.join(&a, &["a3", "a4"]).await;
     guard.release();
-    line.entered(3).await;
-    let rests = Instant::now();
-    line.all().await;
-    assert!(rests.elapsed() > REST * 8 / 10, "it rested too short");
-    assert_eq!(line.order(), ["a1", "a2", "rests", "a3", "a4"]);
+    scene.entered(3).await;
+    let released = Instant::now();
+    scene.all().await;
+    assert!(released.elapsed() > COOLDOWN * 8 / 10, "a short cooldown");
+    assert_eq!(scene.order(), ["a1", "a2", "cools down", "a3", "a4"]);
 }
 
 #[tokio::test]
-async fn only_the_last_of_several_keys_is_passed_on() {
+async fn only_the_last_of_several_keys_is_handed_over() {
     let server = RedisServer::start().await;
     let a = connect(server.url()).await;
     let held = connect(server.url()).await;
@@ -268,13 +277,13 @@ async fn only_the_last_of_several_keys_is_passed_on() {
     let several: Vec<_> = (1..=3)
         .map(|_| tokio::spawn(a.lock_all(["a", "b"]).ttl(LONG).wait_forever().acquire()))
         .collect();
-    server.in_line("a", 3).await;
+    server.queued("a", 3).await;
     let lasts: Vec<_> = (1..=2)
         .map(|_| tokio::spawn(a.lock("b").ttl(LONG).wait_forever().acquire()))
         .collect();
-    server.in_line("b", 2).await;
+    server.queued("b", 2).await;
     first.release();
-    server.in_line("b", 3).await;
+    server.queued("b", 3).await;
     assert_eq!(
         server.waiting("a").await,
         2,
@@ -283,7 +292,7 @@ async fn only_the_last_of_several_keys_is_passed_on() {
     last.release();
     let mut fences = Vec::new();
     for guard in lasts.into_iter().chain(several) {
-        let guard = within(PATIENCE, guard).await.unwrap().unwrap();
+        let guard = within(TIME_LIMIT, guard).await.unwrap().unwrap();
         fences.push(guard.fencing_token().get());
     }
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");

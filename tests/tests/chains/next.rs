@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use tests::{LONG, PATIENCE, within};
+use tests::{LONG, TIME_LIMIT, within};
 use tokio::task::JoinSet;
 
-use crate::{KEY, Line};
+use crate::{KEY, Scene};
 
 /// How often it may happen in turn that the manager's thread works at the moment of a release, and the releaser goes on.
 const ROUNDS: u32 = 20;
@@ -24,11 +24,11 @@ async fn the_next_one_here_enters_before_its_releaser_goes_on() {
 
 /// What two waiters of one process do when the lock is handed to both.
 async fn round() -> Vec<String> {
-    let line = Line::new().await;
-    let (guard, locks) = (line.hold().await, line.manager().await);
+    let scene = Scene::new().await;
+    let (guard, locks) = (scene.hold().await, scene.manager().await);
     let log = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
-    for (place, name) in (1..).zip(["a", "b"]) {
+    for (position, name) in (1..).zip(["a", "b"]) {
         let request = locks.lock(KEY).ttl(LONG).wait_forever();
         let log = Arc::clone(&log);
         tasks.spawn(async move {
@@ -38,9 +38,9 @@ async fn round() -> Vec<String> {
             guard.release_confirmed().await.unwrap();
             note("goes on");
         });
-        line.server.in_line(KEY, place).await;
+        scene.server.queued(KEY, position).await;
     }
     guard.release();
-    within(PATIENCE, tasks.join_all()).await;
+    within(TIME_LIMIT, tasks.join_all()).await;
     std::mem::take(&mut *log.lock().unwrap())
 }

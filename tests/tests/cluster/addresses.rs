@@ -2,14 +2,15 @@
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    ClusterFleet, PATIENCE, RedisServer, connect, granted, queue, release, take, take_turn, within,
+    ClusterFleet, RedisServer, TIME_LIMIT, connect, granted, queue, release, take, take_turn,
+    within,
 };
 
 use crate::{TTL, renewed};
 
 async fn refused(url: &str) -> String {
     let config = LockConfig::new(url).expect("a URL");
-    let connected = within(PATIENCE, LockManager::connect(config)).await;
+    let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
     let error = connected.map(drop).expect_err("it does not fit");
     let LockError::InvalidOptions { .. } = error else {
         panic!("{error}");
@@ -70,8 +71,8 @@ async fn the_documented_rights_are_enough() {
     renewed(&holder).await;
     fleet.end_move(slot, from, to).await;
     release(holder).await;
-    release(granted(PATIENCE, waiter).await).await;
-    within(PATIENCE, locks.list("*")).await.expect("a list");
+    release(granted(TIME_LIMIT, waiter).await).await;
+    within(TIME_LIMIT, locks.list("*")).await.expect("a list");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The layout in which every key is named, on one server.
 
-use tests::{LONG, PATIENCE, RedisServer, connect, granted, queue, release, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, granted, queue, release, take, within};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn every_key_that_a_script_uses_is_named_in_its_call() {
     let fence = guard.fencing_token();
     let waiter = queue(&server, &locks, "key", LONG, 1).await;
     release(guard).await;
-    let next = granted(PATIENCE, waiter).await;
+    let next = granted(TIME_LIMIT, waiter).await;
     assert!(next.fencing_token() > fence);
     release(next).await;
     let reader = locks.lock("key").read().acquire().await.expect("free");
@@ -67,15 +67,15 @@ async fn those_who_want_one_lock_go_together() {
     let before = server.calls("evalsha").await;
     let mut crowd = JoinSet::new();
     for _ in 0..CROWD {
-        let request = locks.lock("key").ttl(LONG).wait(PATIENCE);
+        let request = locks.lock("key").ttl(LONG).wait(TIME_LIMIT);
         crowd.spawn(async move { request.acquire().await.expect("its turn comes") });
     }
-    server.in_line("key", CROWD).await;
+    server.queued("key", CROWD).await;
     let calls = server.calls("evalsha").await - before;
     assert!(calls < CROWD, "{calls} calls for {CROWD} who join");
 
     release(holder).await;
-    while let Some(guard) = within(PATIENCE, crowd.join_next()).await {
+    while let Some(guard) = within(TIME_LIMIT, crowd.join_next()).await {
         let guard = guard.expect("no panic");
         assert!(guard.fencing_token() > last, "fences grow in a crowd too");
         last = guard.fencing_token();

@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockConfig, LockManager, Tls};
 use tests::{
-    Authority, ClusterFleet, LONG, PATIENCE, connect, granted, queue, release, take, within,
+    Authority, ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within,
 };
 
 use crate::{TTL, key_of, renewed};
@@ -30,10 +30,10 @@ async fn nodes_that_encrypt_are_found_and_followed() {
     fleet.hand_over(first).await;
     renewed(&holder).await;
     release(holder).await;
-    release(granted(PATIENCE, waiter).await).await;
+    release(granted(TIME_LIMIT, waiter).await).await;
 
     let stranger = LockConfig::new(fleet.tls_url()).expect("a URL");
-    let refused = within(PATIENCE, LockManager::connect(stranger)).await;
+    let refused = within(TIME_LIMIT, LockManager::connect(stranger)).await;
     let text = refused
         .map(drop)
         .expect_err("an unknown authority")

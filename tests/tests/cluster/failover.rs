@@ -2,8 +2,8 @@
 
 use lock_runtime::LockError;
 use tests::{
-    ClusterFleet, LONG, PATIENCE, Pulse, connect, granted, queue, release, take, take_turn, within,
-    work,
+    ClusterFleet, LONG, Pulse, TIME_LIMIT, connect, granted, queue, release, take, take_turn,
+    within, work,
 };
 
 use crate::{TTL, renewed};
@@ -21,7 +21,7 @@ async fn holders_and_waiters_go_on_when_a_master_hands_over() {
     renewed(&holder).await;
     assert!(fleet.nodes()[second].owner("key").await.is_some());
     release(holder).await;
-    let next = granted(PATIENCE, waiter).await;
+    let next = granted(TIME_LIMIT, waiter).await;
     assert!(next.fencing_token() > fence);
     release(next).await;
 }
@@ -36,7 +36,7 @@ async fn waiters_wait_on_when_a_master_dies() {
     fleet.node_mut(first).kill().await;
     fleet.take_over(first).await;
     release(holder).await;
-    release(granted(PATIENCE, waiter).await).await;
+    release(granted(TIME_LIMIT, waiter).await).await;
     take_turn(&locks, "key").await;
 }
 
@@ -79,7 +79,7 @@ async fn a_holder_keeps_its_own_deadline_when_nobody_takes_the_place_of_its_mast
     pulse.reaches(1).await;
     fleet.node_mut(replica).kill().await;
     fleet.node_mut(master).kill().await;
-    let ended = within(PATIENCE, body).await.expect("no panic");
+    let ended = within(TIME_LIMIT, body).await.expect("no panic");
     assert!(matches!(ended, Err(LockError::Lost { .. })), "{ended:?}");
     assert_eq!(pulse.polls().late, 0);
 }
@@ -92,7 +92,7 @@ async fn a_lock_that_no_master_serves_is_unavailable_and_not_contended() {
     let replica = fleet.replica_of(master).await;
     fleet.node_mut(replica).kill().await;
     fleet.node_mut(master).kill().await;
-    let refused = within(PATIENCE, locks.lock("key").wait(TTL).acquire()).await;
+    let refused = within(TIME_LIMIT, locks.lock("key").wait(TTL).acquire()).await;
     let error = refused.map(drop).expect_err("nobody serves it");
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
     fleet.node_mut(master).restart().await;

@@ -13,7 +13,7 @@ mod slots;
 use std::time::Duration;
 
 use lock_runtime::LockGuard;
-use tests::{ClusterFleet, PATIENCE, eventually};
+use tests::{ClusterFleet, TIME_LIMIT, eventually};
 
 /// Short enough that renewals are seen, long enough for a busy machine.
 const TTL: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ const TTL: Duration = Duration::from_secs(2);
 /// A renewal from now on has succeeded.
 async fn renewed(guard: &LockGuard) {
     let before = guard.remaining();
-    eventually(PATIENCE, async || guard.remaining() > before).await;
+    eventually(TIME_LIMIT, async || guard.remaining() > before).await;
     assert!(guard.is_held());
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tests::{ClusterFleet, LONG, PATIENCE, connect, granted, queue, release, take, within};
+use tests::{ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within};
 
 use crate::{TTL, key_of, renewed};
 
@@ -24,7 +24,7 @@ async fn a_node_that_joins_takes_over_locks_and_one_that_leaves_gives_them_back(
     fleet.remove_node(guest).await;
     renewed(&holder).await;
     release(holder).await;
-    release(granted(PATIENCE, waiter).await).await;
+    release(granted(TIME_LIMIT, waiter).await).await;
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn several_keys_are_taken_on_different_nodes_and_each_has_its_own_fence() 
     let mut fences = Vec::new();
     for _ in 0..2 {
         let request = locks.lock_all(keys.iter().map(String::as_str)).ttl(LONG);
-        let guard = within(PATIENCE, request.acquire()).await.expect("free");
+        let guard = within(TIME_LIMIT, request.acquire()).await.expect("free");
         let each: Vec<_> = guard
             .keys()
             .map(|key| guard.fencing_token_of(key))
@@ -72,7 +72,7 @@ async fn several_keys_are_taken_on_different_nodes_and_each_has_its_own_fence() 
 }
 
 #[tokio::test]
-async fn locks_of_all_nodes_are_listed_shown_and_taken_away() {
+async fn locks_of_all_nodes_are_listed_shown_and_revoked() {
     let fleet = ClusterFleet::start().await;
     let (ours, theirs) = (connect(fleet.url()).await, connect(fleet.url()).await);
     let mut guards = Vec::new();
@@ -82,14 +82,14 @@ async fn locks_of_all_nodes_are_listed_shown_and_taken_away() {
     }
     let mut names: Vec<_> = guards.iter().map(|(_, key)| key.clone()).collect();
     names.sort();
-    let listed = within(PATIENCE, theirs.list("key-*"))
+    let listed = within(TIME_LIMIT, theirs.list("key-*"))
         .await
         .expect("a list");
     let listed: Vec<_> = listed.iter().map(ToString::to_string).collect();
     assert_eq!(listed, names);
 
     for (guard, key) in guards {
-        let status = within(PATIENCE, theirs.status(&*key))
+        let status = within(TIME_LIMIT, theirs.status(&*key))
             .await
             .expect("a status");
         let [holder] = &*status.holders else {
@@ -98,10 +98,10 @@ async fn locks_of_all_nodes_are_listed_shown_and_taken_away() {
         assert_eq!(
             holder.fencing_token,
             Some(guard.fencing_token()),
-            "told by itself"
+            "from the holder itself"
         );
         assert!(holder.since.is_some());
-        let removed = within(PATIENCE, theirs.force_release(&*key)).await;
+        let removed = within(TIME_LIMIT, theirs.force_release(&*key)).await;
         assert_eq!(removed.expect("an answer"), 1);
         // A second after the message, not with the renewal after a third of the ttl.
         within(Duration::from_secs(5), guard.lost()).await;

@@ -1,7 +1,7 @@
 //! A grant that is pushed counts as one that the server knows to have been heard.
 
 use redis::Value;
-use tests::{ClusterFleet, LONG, PATIENCE, RedisServer, connect, granted, queue, release, take};
+use tests::{ClusterFleet, LONG, RedisServer, TIME_LIMIT, connect, granted, queue, release, take};
 
 /// The numbers of the connections that listen at a node.
 async fn connections(server: &RedisServer) -> Vec<String> {
@@ -30,7 +30,7 @@ async fn a_grant_that_was_taken_back_is_not_believed_by_another_nodes_push() {
     let first = queue(node, &deaf, "key", LONG, 1).await;
     let second = queue(node, &heard, "key", LONG, 2).await;
 
-    // At once: the first in line has no connection to this node when the lock is handed on, but to the others.
+    // At once: the first waiter has no connection to this node when the lock is handed over, but to the others.
     let key = RedisServer::owner_key("key");
     let owner = node.cmd(&["GET", &key]).await;
     let keys = ["", ":f", ":q", ":s", ":h"].map(|part| format!("{key}{part}"));
@@ -51,11 +51,11 @@ async fn a_grant_that_was_taken_back_is_not_believed_by_another_nodes_push() {
     };
     assert_eq!(*released, owner, "it was not released");
 
-    let second = granted(PATIENCE, second).await;
+    let second = granted(TIME_LIMIT, second).await;
     assert!(!first.is_finished(), "two hold the lock");
     assert!(second.is_held());
     release(second).await;
-    release(granted(PATIENCE, first).await).await;
+    release(granted(TIME_LIMIT, first).await).await;
     drop(guard);
 }
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
-    ClusterFleet, PATIENCE, RedisServer, connect, eventually, granted, queue, release, take, within,
+    ClusterFleet, RedisServer, TIME_LIMIT, connect, eventually, granted, queue, release, take,
+    within,
 };
 
 use crate::{key_of, renewed};
@@ -39,13 +40,13 @@ fn config(fleet: &ClusterFleet) -> LockConfig {
 }
 
 async fn take_when_granted(locks: &LockManager, key: &str) -> LockGuard {
-    let acquire = locks.lock(key).wait(PATIENCE).acquire();
-    within(PATIENCE, acquire).await.expect("in time")
+    let acquire = locks.lock(key).wait(TIME_LIMIT).acquire();
+    within(TIME_LIMIT, acquire).await.expect("in time")
 }
 
-/// Tries until it is told why it gets nothing, which it does not before.
+/// Tries until the error gives the reason, which earlier errors may not.
 async fn refused(locks: &LockManager, key: &str) {
-    let is_told = async || {
+    let is_reported = async || {
         let tried = locks.lock(key).wait(Duration::ZERO).acquire().await;
         match tried {
             Err(error @ LockError::Unavailable { .. }) => {
@@ -54,7 +55,7 @@ async fn refused(locks: &LockManager, key: &str) {
             other => panic!("{other:?}"),
         }
     };
-    eventually(PATIENCE, is_told).await;
+    eventually(TIME_LIMIT, is_reported).await;
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn a_node_that_restarts_without_its_data_makes_no_second_holder() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
+async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_over() {
     let (fleet, locks) = old_fleet().await;
     let other = connect(config(&fleet)).await;
     let first = fleet.master_of("key").await;
@@ -109,7 +110,7 @@ async fn what_is_held_is_renewed_and_what_is_released_is_not_handed_on() {
         "{forced:?}"
     );
     release(guard).await;
-    let next = granted(PATIENCE, waiter).await;
+    let next = granted(TIME_LIMIT, waiter).await;
     assert!(start.elapsed() > LONGEST, "{:?}", start.elapsed());
     release(next).await;
 }
@@ -125,7 +126,10 @@ async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
     forget(&fleet, second).await;
     fleet.settled().await;
     assert_eq!(fleet.take_over(second).await, first);
-    eventually(PATIENCE, async || !fleet.nodes()[second].is_master().await).await;
+    eventually(TIME_LIMIT, async || {
+        !fleet.nodes()[second].is_master().await
+    })
+    .await;
     // Its connection has been open and silent all the time.
     refused(&locks, "key").await;
     let next = take_when_granted(&locks, "key").await;
@@ -140,11 +144,11 @@ async fn a_slot_that_leaves_a_node_in_quarantine_stays_closed() {
     let target = (first + 1) % 3;
     let other = key_of(&fleet, target).await;
     let second = fleet.hand_over(first).await;
-    eventually(PATIENCE, async || fleet.master_of("key").await == second).await;
+    eventually(TIME_LIMIT, async || fleet.master_of("key").await == second).await;
     refused(&locks, "key").await;
     fleet.move_slot(fleet.slot_of("key").await, target).await;
     // Asked for its state, the lock leads to where it is now.
-    within(PATIENCE, locks.status("key"))
+    within(TIME_LIMIT, locks.status("key"))
         .await
         .expect("a status");
     refused(&locks, "key").await;

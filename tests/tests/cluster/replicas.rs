@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{ClusterFleet, LONG, PATIENCE, connect, granted, queue, release, take, within};
+use tests::{ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within};
 
 use crate::{TTL, key_of, renewed};
 
@@ -27,7 +27,7 @@ async fn a_grant_is_on_the_replica_of_its_node() {
 }
 
 #[tokio::test]
-async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
+async fn a_node_without_its_replica_grants_and_hands_over_nothing() {
     let fleet = ClusterFleet::start().await;
     let locks = connect(config(&fleet)).await;
     let other = connect(config(&fleet).unavailable_wait_forever()).await;
@@ -37,15 +37,15 @@ async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
     let replica = &fleet.nodes()[fleet.replica_of(node).await];
     replica.stop();
     release(guard).await;
-    fleet.nodes()[node].in_line("first", 0).await;
+    fleet.nodes()[node].queued("first", 0).await;
     let second = Duration::from_secs(1);
     let tried = locks.lock("first").ttl(LONG).wait(second).acquire();
-    let held = within(PATIENCE, tried).await;
+    let held = within(TIME_LIMIT, tried).await;
     assert!(held.is_err() && !waiter.is_finished(), "{held:?}");
     // Nobody has it or waits for it.
     let free = key_of(&fleet, node).await;
     let tried = locks.lock(&free).ttl(LONG).wait(second).acquire();
-    let held = within(PATIENCE, tried).await;
+    let held = within(TIME_LIMIT, tried).await;
     assert!(held.is_err(), "{held:?}");
 
     let elsewhere = key_of(&fleet, (node + 1) % 3).await;
@@ -53,7 +53,7 @@ async fn a_node_without_its_replica_grants_and_hands_on_nothing() {
     release(guard).await;
 
     replica.resume();
-    let guard = granted(PATIENCE, waiter).await;
+    let guard = granted(TIME_LIMIT, waiter).await;
     release(guard).await;
 }
 
@@ -66,7 +66,7 @@ async fn a_renewal_that_its_replica_does_not_have_is_none() {
     let replica = &fleet.nodes()[fleet.replica_of(node).await];
     replica.stop();
     let work = guard.hold(std::future::pending::<()>());
-    let lost = within(PATIENCE, work).await;
+    let lost = within(TIME_LIMIT, work).await;
     assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     replica.resume();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_runtime::LockManager;
 use tests::{
-    ClusterFleet, LONG, PATIENCE, RedisServer, Register, connect, granted, queue, release, take,
+    ClusterFleet, LONG, RedisServer, Register, TIME_LIMIT, connect, granted, queue, release, take,
     take_turn, within,
 };
 use tokio::task::JoinSet;
@@ -41,10 +41,10 @@ async fn waiters_keep_their_order_while_their_slot_moves() {
     let to = (from + 1) % 3;
     let holder = take(&locks, "key", LONG).await;
     let mut waiters = Vec::new();
-    for place in 1..=3 {
+    for position in 1..=3 {
         // Two of one manager that came at the same time would be granted the lock together.
         let other = connect(fleet.url()).await;
-        let waiter = queue(&fleet.nodes()[from], &other, "key", LONG, place).await;
+        let waiter = queue(&fleet.nodes()[from], &other, "key", LONG, position).await;
         waiters.push((other, waiter));
     }
 
@@ -52,7 +52,7 @@ async fn waiters_keep_their_order_while_their_slot_moves() {
     release(holder).await;
     let mut last = 0;
     for (_locks, waiter) in waiters {
-        let guard = granted(PATIENCE, waiter).await;
+        let guard = granted(TIME_LIMIT, waiter).await;
         let fence = guard.fencing_token().get();
         assert!(fence > last, "{fence} after {last}");
         last = fence;
@@ -79,7 +79,7 @@ async fn a_release_is_done_whole_or_not_at_all_while_keys_are_on_both_nodes() {
     let mut releasing = Box::pin(holder.release_confirmed());
     let refused = async {
         let source = &fleet.nodes()[from];
-        tests::eventually(PATIENCE, async || source.errors("TRYAGAIN").await > 0).await;
+        tests::eventually(TIME_LIMIT, async || source.errors("TRYAGAIN").await > 0).await;
     };
     tokio::select! {
         released = &mut releasing => panic!("released in between: {released:?}"),
@@ -90,8 +90,8 @@ async fn a_release_is_done_whole_or_not_at_all_while_keys_are_on_both_nodes() {
 
     fleet.move_keys(slot, from, to).await;
     fleet.end_move(slot, from, to).await;
-    assert!(within(PATIENCE, releasing).await.expect("an answer"));
-    release(granted(PATIENCE, waiter).await).await;
+    assert!(within(TIME_LIMIT, releasing).await.expect("an answer"));
+    release(granted(TIME_LIMIT, waiter).await).await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_call_that_was_sent_on_is_carried_out_once() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_was_sent_on_stands_in_line_once() {
+async fn a_crowd_that_was_redirected_queues_once() {
     const CROWD: u64 = 256;
 
     let fleet = ClusterFleet::start().await;
@@ -125,15 +125,15 @@ async fn a_crowd_that_was_sent_on_stands_in_line_once() {
     fleet.move_slot(fleet.slot_of("key").await, to).await;
     let mut crowd = JoinSet::new();
     for _ in 0..CROWD {
-        let request = others.lock("key").ttl(LONG).wait(PATIENCE);
+        let request = others.lock("key").ttl(LONG).wait(TIME_LIMIT);
         crowd.spawn(async move { request.acquire().await.expect("its turn comes") });
     }
-    fleet.nodes()[to].in_line("key", CROWD).await;
+    fleet.nodes()[to].queued("key", CROWD).await;
     let calls = fleet.nodes()[to].calls("evalsha").await;
     assert!(calls < CROWD, "{calls} calls for {CROWD} who join");
     let mut last = holder.fencing_token();
     release(holder).await;
-    while let Some(guard) = within(PATIENCE, crowd.join_next()).await {
+    while let Some(guard) = within(TIME_LIMIT, crowd.join_next()).await {
         let guard = guard.expect("no panic");
         assert!(guard.fencing_token() > last);
         last = guard.fencing_token();
@@ -157,7 +157,7 @@ async fn slots_move_under_load_without_a_lost_lease_or_two_holders() {
             let register = Register::join(register.url()).await;
             tasks.spawn(async move {
                 while !*stopped.borrow() {
-                    let request = locks.lock("key").ttl(TTL).wait(PATIENCE);
+                    let request = locks.lock("key").ttl(TTL).wait(TIME_LIMIT);
                     let section = request.run(async |guard| {
                         let fence = guard.fencing_token().get();
                         let section = register.enter("key", fence).await;
@@ -173,7 +173,7 @@ async fn slots_move_under_load_without_a_lost_lease_or_two_holders() {
     for _ in 0..MOVES {
         let to = (fleet.master_of("key").await + 1) % 3;
         fleet.move_slot(slot, to).await;
-        take_turn_in_line(&held).await;
+        take_turn_in_queue(&held).await;
     }
     stop.send_replace(true);
     while let Some(task) = tasks.join_next().await {
@@ -185,6 +185,6 @@ async fn slots_move_under_load_without_a_lost_lease_or_two_holders() {
 }
 
 /// The lock goes on being handed over.
-async fn take_turn_in_line(locks: &LockManager) {
+async fn take_turn_in_queue(locks: &LockManager) {
     release(take(locks, "key", TTL).await).await;
 }

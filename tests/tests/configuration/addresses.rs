@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, timed, within};
 
-use crate::{PATIENCE, config, connect, works_end_to_end};
+use crate::{TIME_LIMIT, config, connect, works_end_to_end};
 
 #[tokio::test]
 async fn bad_urls_are_refused_and_not_shown() {
@@ -37,7 +37,7 @@ async fn bad_urls_are_refused_and_not_shown() {
         "redis+unix:///redis.sock?db=one&pass=hunter2",
         "me:hunter2@localhost",
     ] {
-        let error = within(PATIENCE, LockManager::connect(url))
+        let error = within(TIME_LIMIT, LockManager::connect(url))
             .await
             .expect_err(url);
         let text = format!("{error} {error:?}");
@@ -91,14 +91,14 @@ async fn a_url_chooses_the_database() {
 async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
     let server = RedisServer::start().await;
     let config = config(format!("{}/99", server.url()));
-    let config = config.connect_timeout(PATIENCE);
+    let config = config.connect_timeout(TIME_LIMIT);
     let (took, outcome) = timed(LockManager::connect(config)).await;
     let error = outcome.expect_err("there are 16");
     let text = error.to_string();
     assert!(text.starts_with("invalid url: "), "{text}");
     assert!(text.contains("database 99"), "{text}");
     assert!(!error.is_retryable());
-    assert!(took < PATIENCE / 4, "{took:?}");
+    assert!(took < TIME_LIMIT / 4, "{took:?}");
 }
 
 #[tokio::test]
@@ -170,6 +170,6 @@ async fn four_connections_are_used() {
     let fences: Vec<_> = guards.iter().map(LockGuard::fencing_token).collect();
     assert!(fences.is_sorted(), "{fences:?}");
     drop(guards);
-    within(PATIENCE, locks.shutdown()).await;
+    within(TIME_LIMIT, locks.shutdown()).await;
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }

@@ -12,7 +12,7 @@ use std::{
 use lock_runtime::{Credentials, LockConfig, LockManager};
 use tests::{RedisServer, eventually, within};
 
-use crate::{PATIENCE, config, connect, unavailable};
+use crate::{TIME_LIMIT, config, connect, unavailable};
 
 /// A server, and the passwords that a provider will give, the last of them again and again.
 struct Vault {
@@ -76,7 +76,7 @@ async fn a_password_that_changes_while_a_lock_is_held() {
     vault.only("new").await;
     vault.server.kill_all_clients().await;
     let work = guard.hold(tokio::time::sleep(Duration::from_secs(4)));
-    within(PATIENCE, work).await.expect("the lock is kept");
+    within(TIME_LIMIT, work).await.expect("the lock is kept");
     assert!(guard.release_confirmed().await.unwrap());
     assert_eq!(vault.asked(), 2, "once for each connection");
 }
@@ -104,7 +104,7 @@ async fn a_password_is_renewed_before_it_expires() {
     let locks = connect(vault.config(Some(Duration::from_secs(1)))).await;
     let connections = vault.server.subscribers().await;
     let guard = locks.lock("key").acquire().await.unwrap();
-    eventually(PATIENCE, async || vault.server.calls("auth").await >= 2).await;
+    eventually(TIME_LIMIT, async || vault.server.calls("auth").await >= 2).await;
     assert_eq!(
         vault.server.subscribers().await,
         connections,
@@ -112,12 +112,15 @@ async fn a_password_is_renewed_before_it_expires() {
     );
     // A failure is tried again.
     *vault.passwords.lock().unwrap() = vec!["wrong", "right"];
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         vault.server.errors("WRONGPASS").await > 0
     })
     .await;
     let calls = vault.server.calls("auth").await;
-    eventually(PATIENCE, async || vault.server.calls("auth").await > calls).await;
+    eventually(TIME_LIMIT, async || {
+        vault.server.calls("auth").await > calls
+    })
+    .await;
     assert_eq!(
         vault.server.subscribers().await,
         connections,

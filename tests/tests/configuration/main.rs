@@ -13,7 +13,7 @@ mod unreachable;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{PATIENCE, RedisServer, connect, eventually, within};
+use tests::{RedisServer, TIME_LIMIT, connect, eventually, within};
 
 fn config(url: impl AsRef<str>) -> LockConfig {
     LockConfig::new(url).unwrap()
@@ -22,7 +22,7 @@ fn config(url: impl AsRef<str>) -> LockConfig {
 /// The text of an `Unavailable`, and how long it took to come.
 async fn unavailable<T>(outcome: impl Future<Output = Result<T, LockError>>) -> (String, Duration) {
     let start = Instant::now();
-    match within(PATIENCE, outcome).await {
+    match within(TIME_LIMIT, outcome).await {
         Err(error @ LockError::Unavailable { .. }) => (error.to_string(), start.elapsed()),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was available"),
@@ -39,16 +39,16 @@ async fn works_end_to_end(server: &RedisServer, config: LockConfig) {
         let busy = others.lock(&key).wait(Duration::ZERO).acquire().await;
         assert!(matches!(busy, Err(LockError::Contended { .. })));
         let gives_up = others.lock(&key).wait(Duration::from_millis(50)).acquire();
-        assert!(within(PATIENCE, gives_up).await.is_err());
+        assert!(within(TIME_LIMIT, gives_up).await.is_err());
         let waiter = tokio::spawn(others.lock(&key).acquire());
         if key == "0" {
             // Three renewals, and an ask of the waiter's.
             let work = guard.hold(tokio::time::sleep(ttl + ttl / 2));
-            within(PATIENCE, work).await.unwrap();
+            within(TIME_LIMIT, work).await.unwrap();
         }
         assert!(guard.release_confirmed().await.unwrap());
-        let next = within(PATIENCE, waiter).await.unwrap().unwrap();
+        let next = within(TIME_LIMIT, waiter).await.unwrap().unwrap();
         assert!(next.release_confirmed().await.unwrap());
     }
-    eventually(PATIENCE, async || server.keys("*{*").await.is_empty()).await;
+    eventually(TIME_LIMIT, async || server.keys("*{*").await.is_empty()).await;
 }

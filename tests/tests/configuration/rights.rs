@@ -6,7 +6,7 @@ use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, within};
 use tokio::task::JoinSet;
 
-use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
+use crate::{TIME_LIMIT, config, connect, unavailable, works_end_to_end};
 
 /// What the scripts and the connections use; `client|id`, `client|kill`, `info` and `script|load` may be refused.
 const COMMANDS: [&str; 23] = [
@@ -52,7 +52,7 @@ async fn server_with_user(rights: &[&str]) -> (RedisServer, LockConfig) {
     ];
     server.cmd(&[&user, rights].concat()).await;
     let config = config(server.url_with_user("shop", "secret"));
-    (server, config.connect_timeout(PATIENCE / 2))
+    (server, config.connect_timeout(TIME_LIMIT / 2))
 }
 
 fn without(command: &str) -> Vec<&'static str> {
@@ -102,13 +102,13 @@ async fn a_prefix_of_its_own_needs_rights_of_its_own() {
 async fn another_database_needs_the_right_to_select() {
     let (server, _) = server_with_user(&without("")).await;
     let url = format!("{}/1", server.url_with_user("shop", "secret"));
-    let config = config(url).connect_timeout(PATIENCE / 2);
+    let config = config(url).connect_timeout(TIME_LIMIT / 2);
     let (text, took) = unavailable(LockManager::connect(config.clone())).await;
     assert!(text.contains("permission"), "{text}");
     assert!(took < AT_ONCE, "{took:?}");
     server.cmd(&["ACL", "SETUSER", "shop", "+select"]).await;
     let locks = connect(config).await;
-    let request = locks.lock("key").wait(PATIENCE);
+    let request = locks.lock("key").wait(TIME_LIMIT);
     request.acquire().await.unwrap().release();
 }
 
@@ -135,7 +135,7 @@ async fn a_missing_right_to_a_command_fails_at_once() {
         let (_server, config) = server_with_user(&without(command)).await;
         let outcome = async {
             let locks = LockManager::connect(config).await?;
-            locks.lock("key").wait(PATIENCE / 2).acquire().await
+            locks.lock("key").wait(TIME_LIMIT / 2).acquire().await
         };
         let (text, took) = unavailable(outcome).await;
         assert!(took < AT_ONCE, "{command}: {took:?}, {text}");
@@ -143,7 +143,7 @@ async fn a_missing_right_to_a_command_fails_at_once() {
     let (server, config) = server_with_user(&without("+zadd")).await;
     let locks = connect(config).await;
     let guard = locks.lock("key").acquire().await.unwrap();
-    let waiting = locks.lock("key").wait(PATIENCE / 2).acquire();
+    let waiting = locks.lock("key").wait(TIME_LIMIT / 2).acquire();
     let (text, took) = unavailable(waiting).await;
     assert!(took < AT_ONCE, "zadd: {took:?}, {text}");
     assert!(guard.release_confirmed().await.unwrap());
@@ -162,11 +162,11 @@ async fn a_key_that_is_forbidden_fails_alone() {
     for number in 0..256 {
         let mine = number % 16 > 0;
         let key = format!("{}{number}", if mine { "mine" } else { "theirs" });
-        let request = locks.lock(key).wait(PATIENCE);
+        let request = locks.lock(key).wait(TIME_LIMIT);
         crowd.spawn(async move { (mine, request.acquire().await) });
     }
     let mut guards = Vec::new();
-    for (mine, outcome) in within(PATIENCE, crowd.join_all()).await {
+    for (mine, outcome) in within(TIME_LIMIT, crowd.join_all()).await {
         match outcome {
             Ok(guard) => guards.push(guard),
             Err(error) => assert!(!mine, "{error}"),
@@ -175,7 +175,7 @@ async fn a_key_that_is_forbidden_fails_alone() {
     assert_eq!(guards.len(), 240);
     let releases = guards.into_iter().map(LockGuard::release_confirmed);
     for release in releases.collect::<Vec<_>>() {
-        assert!(within(PATIENCE, release).await.unwrap());
+        assert!(within(TIME_LIMIT, release).await.unwrap());
     }
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
@@ -189,7 +189,7 @@ async fn a_wrong_password_says_so_at_once_and_is_not_shown() {
         (server.url_with_user("nobody", "hunter2"), "WRONGPASS"),
         (server.url(), "NOAUTH"),
     ] {
-        let config = config(&url).connect_timeout(PATIENCE / 2);
+        let config = config(&url).connect_timeout(TIME_LIMIT / 2);
         let (text, took) = unavailable(LockManager::connect(config.clone())).await;
         assert!(text.contains(says) || text.contains("assword"), "{text}");
         assert!(took < AT_ONCE, "{took:?}");
@@ -207,8 +207,8 @@ async fn a_password_that_changes_later_makes_calls_fail() {
         .cmd(&["ACL", "SETUSER", "shop", "resetpass", ">other"])
         .await;
     server.kill_all_clients().await;
-    let request = locks.lock("key").wait(PATIENCE / 2);
-    let outcome = within(PATIENCE, request.acquire()).await;
+    let request = locks.lock("key").wait(TIME_LIMIT / 2);
+    let outcome = within(TIME_LIMIT, request.acquire()).await;
     assert!(
         matches!(outcome, Err(LockError::Unavailable { .. })),
         "{outcome:?}"
@@ -221,5 +221,5 @@ async fn a_password_that_changes_later_makes_calls_fail() {
         let request = locks.lock("key").wait(Duration::from_millis(100));
         request.acquire().await.is_ok()
     };
-    tests::eventually(PATIENCE, works).await;
+    tests::eventually(TIME_LIMIT, works).await;
 }

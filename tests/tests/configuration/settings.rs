@@ -5,7 +5,7 @@ use std::{io::ErrorKind, net::TcpListener, time::Duration};
 use lock_runtime::{LockError, LockManager, init};
 use tests::{RedisServer, connect, within};
 
-use crate::{PATIENCE, config, works_end_to_end};
+use crate::{TIME_LIMIT, config, works_end_to_end};
 
 #[tokio::test]
 async fn settings_out_of_range_open_no_connection() {
@@ -19,8 +19,8 @@ async fn settings_out_of_range_open_no_connection() {
         ("connect_timeout", config().connect_timeout(Duration::ZERO)),
         ("pool_size", config().pool_size(0)),
     ] {
-        let connected = within(PATIENCE, LockManager::connect(config.clone())).await;
-        let installed = within(PATIENCE, init(config)).await;
+        let connected = within(TIME_LIMIT, LockManager::connect(config.clone())).await;
+        let installed = within(TIME_LIMIT, init(config)).await;
         for error in [connected.unwrap_err(), installed.unwrap_err()] {
             let named =
                 matches!(error, LockError::InvalidOptions { setting, .. } if setting == wrong);
@@ -39,11 +39,13 @@ async fn endless_times_overflow_nothing() {
         .shutdown_grace(Duration::MAX);
     works_end_to_end(&server, endless.clone()).await;
     let locks = connect(endless).await;
-    let guard = within(PATIENCE, locks.lock("key").acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, locks.lock("key").acquire())
+        .await
+        .unwrap();
     let work = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(guard.is_held());
         guard.release();
     };
-    within(PATIENCE, async { tokio::join!(locks.shutdown(), work) }).await;
+    within(TIME_LIMIT, async { tokio::join!(locks.shutdown(), work) }).await;
 }

@@ -6,19 +6,19 @@ use lock_runtime::{LockConfig, LockError, LockManager, Tls};
 use tests::{Authority, RedisServer, eventually, take_turn, within};
 use tokio::process::Command;
 
-use crate::{PATIENCE, config, connect, unavailable, works_end_to_end};
+use crate::{TIME_LIMIT, config, connect, unavailable, works_end_to_end};
 
 /// Soon enough to say that nothing was tried twice.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 fn encrypted(server: &RedisServer) -> LockConfig {
-    config(format!("rediss://{}", server.tls_addr())).connect_timeout(PATIENCE)
+    config(format!("rediss://{}", server.tls_addr())).connect_timeout(TIME_LIMIT)
 }
 
 /// The text of an error that is about TLS and came at once.
 async fn refused(config: LockConfig) -> String {
     let start = Instant::now();
-    let error = within(PATIENCE, LockManager::connect(config)).await;
+    let error = within(TIME_LIMIT, LockManager::connect(config)).await;
     let error = error.expect_err("no trust");
     let about_tls = matches!(error, LockError::InvalidOptions { setting: "tls", .. });
     assert!(about_tls, "{error}");
@@ -73,7 +73,7 @@ const CHILD: &str = "TRUSTS_THE_SYSTEM_AT";
 async fn the_authorities_of_the_system_are_trusted() {
     if let Ok(url) = std::env::var(CHILD) {
         let config = config(url).tls(Tls::new().native_roots());
-        let connected = within(PATIENCE, LockManager::connect(config)).await;
+        let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
         return match connected {
             Ok(locks) => drop(take_turn(&locks, "key").await),
             Err(error) => panic!("{error}"),
@@ -93,7 +93,7 @@ async fn the_authorities_of_the_system_are_trusted() {
             .env("SSL_CERT_FILE", file)
             .env_remove("SSL_CERT_DIR")
             .kill_on_drop(true);
-        let output = within(PATIENCE, child.output()).await.unwrap();
+        let output = within(TIME_LIMIT, child.output()).await.unwrap();
         let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(text.contains(says), "{text}");
     }
@@ -197,7 +197,7 @@ async fn certificates_that_are_replaced_are_used_by_the_next_connection() {
     let server = RedisServer::builder().tls_for(theirs.issue_for_loopback(), &ours);
     let server = server.start().await;
     let locks = connect(encrypted(&server).tls(tls)).await;
-    let locked = || within(PATIENCE, locks.lock("key").wait(PATIENCE).acquire());
+    let locked = || within(TIME_LIMIT, locks.lock("key").wait(TIME_LIMIT).acquire());
     drop(locked().await.unwrap());
 
     // A stranger's, of which the server wants to know nothing.
@@ -207,14 +207,14 @@ async fn certificates_that_are_replaced_are_used_by_the_next_connection() {
     assert!(text.contains("client's certificate"), "{text}");
     // A file that is only half written.
     std::fs::write(path("client.pem"), "none").unwrap();
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         let (text, _) = unavailable(locked()).await;
         text.contains("client.pem")
     })
     .await;
 
     show(&ours);
-    eventually(PATIENCE, async || locked().await.is_ok()).await;
+    eventually(TIME_LIMIT, async || locked().await.is_ok()).await;
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn an_encrypted_connection_is_made_again() {
     let locks = connect(encrypted(&server).tls(Tls::new().ca_pem(authority.pem()))).await;
     for _ in 0..5 {
         server.kill_all_clients().await;
-        let guard = within(PATIENCE, locks.lock("key").wait(PATIENCE).acquire()).await;
+        let guard = within(TIME_LIMIT, locks.lock("key").wait(TIME_LIMIT).acquire()).await;
         assert!(guard.unwrap().release_confirmed().await.is_ok());
     }
 }

@@ -6,7 +6,7 @@ use lock_runtime::{LockError, LockManager, init};
 use tests::{Proxy, RedisServer, eventually, timed, within};
 use tokio::net::TcpSocket;
 
-use crate::{PATIENCE, config, connect, unavailable};
+use crate::{TIME_LIMIT, config, connect, unavailable};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,13 +37,13 @@ async fn a_server_that_comes_up_within_the_connect_timeout_is_used() {
     let server = RedisServer::start().await;
     let mut proxy = Proxy::start(server.addr());
     proxy.refuse().await;
-    let config = config(proxy.url()).connect_timeout(PATIENCE);
+    let config = config(proxy.url()).connect_timeout(TIME_LIMIT);
     let connecting = tokio::spawn(LockManager::connect(config));
     tokio::time::sleep(SECOND / 2).await;
     assert!(!connecting.is_finished());
     proxy.admit();
-    let locks = within(PATIENCE, connecting).await.unwrap().unwrap();
-    let guard = within(PATIENCE, locks.lock("key").acquire()).await;
+    let locks = within(TIME_LIMIT, connecting).await.unwrap().unwrap();
+    let guard = within(TIME_LIMIT, locks.lock("key").acquire()).await;
     assert!(guard.is_ok());
 }
 
@@ -58,9 +58,13 @@ async fn a_lazy_manager_connects_once_the_server_is_up() {
     assert!(took < SECOND, "{took:?}");
     let (text, _) = unavailable(locks.lock("key").try_once().acquire()).await;
     assert!(!text.contains("no answer"), "{text}");
-    let waiting = tokio::spawn(locks.lock("key").wait(PATIENCE).acquire());
+    let waiting = tokio::spawn(locks.lock("key").wait(TIME_LIMIT).acquire());
     proxy.admit();
-    within(PATIENCE, waiting).await.unwrap().unwrap().release();
+    within(TIME_LIMIT, waiting)
+        .await
+        .unwrap()
+        .unwrap()
+        .release();
 }
 
 #[tokio::test]
@@ -68,9 +72,9 @@ async fn a_lazy_manager_tells_what_the_server_refuses_with_the_first_lock() {
     let server = RedisServer::builder().password("secret").start().await;
     let config = config(server.url_with_user("default", "hunter2")).lazy();
     let locks = connect(config).await;
-    let (text, took) = unavailable(locks.lock("key").wait(PATIENCE).acquire()).await;
+    let (text, took) = unavailable(locks.lock("key").wait(TIME_LIMIT).acquire()).await;
     assert!(text.contains("assword"), "{text}");
-    assert!(took < PATIENCE / 4, "{took:?}");
+    assert!(took < TIME_LIMIT / 4, "{took:?}");
 }
 
 #[tokio::test]
@@ -79,7 +83,7 @@ async fn a_server_killed_later_makes_calls_unavailable_when_their_wait_ends() {
     let locks = connect(config(server.url())).await;
     server.kill().await;
     let try_once = async || locks.lock("key").wait(Duration::ZERO).acquire().await;
-    assert!(within(PATIENCE, try_once()).await.is_err());
+    assert!(within(TIME_LIMIT, try_once()).await.is_err());
     // From here on it is known that there is no connection.
     let (_, took) = unavailable(try_once()).await;
     assert!(took < SECOND / 4, "{took:?}");
@@ -104,30 +108,34 @@ async fn a_wait_for_a_dead_server_ends_before_a_wait_for_a_lock() {
     let url = format!("{}?unavailable_wait=0s&wait=forever", server.url());
     let hasty = connect(config(url)).await;
     let holder = connect(settings.clone()).await;
-    let held = holder.lock("held").ttl(PATIENCE).acquire().await.unwrap();
-    // One is in line already, the others come later.
-    let in_line = tokio::spawn(timed(default.lock("held").acquire()));
-    eventually(PATIENCE, async || {
+    let held = holder.lock("held").ttl(TIME_LIMIT).acquire().await.unwrap();
+    // One waits already, the others come later.
+    let queued = tokio::spawn(timed(default.lock("held").acquire()));
+    eventually(TIME_LIMIT, async || {
         holder.status("held").await.unwrap().waiting == 1
     })
     .await;
     let waits_on = tokio::spawn(patient.lock("key").acquire());
-    within(PATIENCE, waits_on).await.unwrap().unwrap().release();
+    within(TIME_LIMIT, waits_on)
+        .await
+        .unwrap()
+        .unwrap()
+        .release();
     server.kill().await;
     let waits_on = tokio::spawn(patient.lock("key").acquire());
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         let (text, took) = unavailable(hasty.lock("key").acquire()).await;
         text.contains("refused") && took < SECOND / 4
     })
     .await;
     let (_, took) = unavailable(default.lock("key").acquire()).await;
     assert!(took >= 2 * SECOND && took < 4 * SECOND, "{took:?}");
-    let (_, ended) = within(PATIENCE, in_line).await.unwrap();
+    let (_, ended) = within(TIME_LIMIT, queued).await.unwrap();
     assert!(matches!(ended, Err(LockError::Unavailable { .. })));
     assert!(!waits_on.is_finished());
     drop(held);
     server.restart().await;
-    let guard = within(PATIENCE, waits_on).await.unwrap();
+    let guard = within(TIME_LIMIT, waits_on).await.unwrap();
     assert!(guard.unwrap().is_held());
 }
 
@@ -146,11 +154,15 @@ async fn trouble_that_passes_counts_from_anew() {
         proxy.cut().await;
         tokio::time::sleep(SECOND / 2).await;
         proxy.admit();
-        eventually(PATIENCE, async || locks.health().await.connected).await;
+        eventually(TIME_LIMIT, async || locks.health().await.connected).await;
     }
     assert!(!waiting.is_finished());
     drop(held);
-    within(PATIENCE, waiting).await.unwrap().unwrap().release();
+    within(TIME_LIMIT, waiting)
+        .await
+        .unwrap()
+        .unwrap()
+        .release();
 }
 
 #[tokio::test]
@@ -169,9 +181,9 @@ async fn a_server_stopped_later_makes_calls_unavailable_when_their_wait_ends() {
         );
     }
     server.resume();
-    let request = locks.lock("key").wait(PATIENCE);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    let request = locks.lock("key").wait(TIME_LIMIT);
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
+    assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
     // What was given up meanwhile is not taken after all.
-    eventually(PATIENCE, async || server.keys("lock:{*").await.is_empty()).await;
+    eventually(TIME_LIMIT, async || server.keys("lock:{*").await.is_empty()).await;
 }

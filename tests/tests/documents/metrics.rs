@@ -108,7 +108,7 @@ fn documented(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What stands behind `opening`, up to the end of the line.
+/// The text behind `opening`, up to the end of the line.
 fn expressions(text: &str, opening: &str) -> Vec<String> {
     let after = text.lines().filter_map(|line| line.split_once(opening));
     after.map(|(_, expression)| expression.to_owned()).collect()

@@ -29,7 +29,7 @@ const FORM: &str = "file: function";
 fn missing(document: &Document) -> Vec<String> {
     let named = document.code().into_iter().filter(|code| {
         let test = code.split_once(": ");
-        code != FORM && test.is_some_and(|(place, function)| !exists(place, function))
+        code != FORM && test.is_some_and(|(file, function)| !exists(file, function))
     });
     named
         .map(|test| format!("{}: no test `{test}`", document.path))
@@ -37,14 +37,14 @@ fn missing(document: &Document) -> Vec<String> {
 }
 
 /// Whether there is such a test; true as well of what is not the name of one.
-fn exists(place: &str, function: &str) -> bool {
+fn exists(file: &str, function: &str) -> bool {
     let is_name = |text: &str| {
         text.chars()
             .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
     };
-    let (folder, module) = match place.split_once(", ") {
+    let (folder, module) = match file.split_once(", ") {
         Some((name, module)) => (format!("{name}/src"), module),
-        None => ("tests/tests".to_owned(), place),
+        None => ("tests/tests".to_owned(), file),
     };
     if !is_name(module) || !is_name(function) {
         return true;

@@ -27,7 +27,7 @@ impl Planted {
         }
     }
 
-    /// What stands behind `name: ` in the lines above the patch itself.
+    /// The text behind `name: ` in the lines above the patch itself.
     fn line(&self, name: &str) -> Option<&str> {
         let head = self.text.split("\ndiff ").next()?;
         let value = |line| str::strip_prefix(line, name)?.strip_prefix(": ");

@@ -90,7 +90,7 @@ impl Document {
         self.text.split("```").step_by(2).collect()
     }
 
-    /// What stands in backticks in the prose, on one line each.
+    /// The words in backticks of the prose, on one line each.
     pub(crate) fn code(&self) -> Vec<String> {
         let prose = self.prose();
         let paragraphs = prose.split("\n\n");

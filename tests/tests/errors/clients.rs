@@ -1,4 +1,4 @@
-//! What clients of a service may be told.
+//! What a service may show to its clients.
 
 use lock_runtime::LockError;
 

@@ -7,5 +7,5 @@ mod unavailable;
 
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);

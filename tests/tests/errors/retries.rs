@@ -12,7 +12,7 @@ use lock_runtime::{LockError, LockManager};
 use tests::{LONG, Store, eventually, on_every_store, release, take, within};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{PATIENCE, SECOND};
+use crate::{SECOND, TIME_LIMIT};
 
 const TURN: Duration = Duration::from_millis(25);
 
@@ -20,14 +20,14 @@ const TURN: Duration = Duration::from_millis(25);
 on_every_store! {
     a_lease_that_is_renewed_does_not_say_when_the_work_ends,
     a_fixed_lease_says_when_it_ends_at_the_latest,
-    a_lock_that_rests_opens_at_a_known_time [min_hold],
+    a_cooling_lock_opens_at_a_known_time [min_hold],
     a_lock_that_changes_hands_quickly_is_worth_another_try_soon [list],
-    a_longer_line_takes_longer [list],
+    a_longer_queue_takes_longer [list],
 }
 
 async fn retry_after(locks: &LockManager) -> Duration {
     let request = locks.lock("key").wait(SECOND / 20);
-    match within(PATIENCE, request.acquire()).await {
+    match within(TIME_LIMIT, request.acquire()).await {
         Err(error @ LockError::Contended { .. }) => error.retry_after().unwrap(),
         other => panic!("{other:?}"),
     }
@@ -46,7 +46,7 @@ async fn a_fixed_lease_says_when_it_ends_at_the_latest(store: Store) {
     assert!(retry_after(&others).await <= SECOND / 2);
 }
 
-async fn a_lock_that_rests_opens_at_a_known_time(store: Store) {
+async fn a_cooling_lock_opens_at_a_known_time(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("key").min_hold(LONG);
     let guard = request.acquire().await.unwrap();
@@ -71,15 +71,15 @@ async fn of_a_hot_lock(store: &Store, workers: usize, wait: Duration) -> Duratio
             }
         });
     }
-    // The line is as long as it will be, and has moved.
-    eventually(PATIENCE, async || {
+    // The queue has its full length, and has moved.
+    eventually(TIME_LIMIT, async || {
         turns.load(Ordering::SeqCst) > 2 * workers
     })
     .await;
     let mut estimates = Vec::new();
     while estimates.len() < 15 {
         let request = others.lock("hot").wait(wait);
-        if let Err(error) = within(PATIENCE, request.acquire()).await {
+        if let Err(error) = within(TIME_LIMIT, request.acquire()).await {
             assert!(matches!(error, LockError::Contended { .. }), "{error}");
             estimates.push(error.retry_after().unwrap());
         }
@@ -90,14 +90,14 @@ async fn of_a_hot_lock(store: &Store, workers: usize, wait: Duration) -> Duratio
 }
 
 async fn a_lock_that_changes_hands_quickly_is_worth_another_try_soon(store: Store) {
-    // Who gives up early knows the length of the line, and that it takes longer than that.
+    // A waiter that gives up early knows the length of the queue, and that it takes longer than that.
     for (wait, least) in [(Duration::ZERO, 2 * TURN), (TURN, TURN)] {
         let estimate = of_a_hot_lock(&store, 5, wait).await;
         assert!(estimate >= least && estimate < SECOND, "{estimate:?}");
     }
 }
 
-async fn a_longer_line_takes_longer(store: Store) {
+async fn a_longer_queue_takes_longer(store: Store) {
     let [short, long] = [3, 9];
     let short = of_a_hot_lock(&store, short, Duration::ZERO).await;
     let long = of_a_hot_lock(&store, long, Duration::ZERO).await;

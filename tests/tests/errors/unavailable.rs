@@ -6,7 +6,7 @@ use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{RedisServer, within};
 use tokio::net::TcpSocket;
 
-use crate::{PATIENCE, SECOND};
+use crate::{SECOND, TIME_LIMIT};
 
 /// A port that is taken, and that nobody listens on.
 fn deaf() -> TcpSocket {
@@ -16,7 +16,7 @@ fn deaf() -> TcpSocket {
 }
 
 async fn unavailable<T>(outcome: impl Future<Output = Result<T, LockError>>) -> LockError {
-    match within(PATIENCE, outcome).await {
+    match within(TIME_LIMIT, outcome).await {
         Err(error @ LockError::Unavailable { .. }) => error,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was available"),
@@ -31,12 +31,12 @@ fn report(error: LockError) -> String {
 #[tokio::test]
 async fn it_names_the_server_and_each_cause_once() {
     let socket = deaf();
-    let place = socket.local_addr().unwrap();
-    let url = format!("redis://me:hunter2@{place}/3");
+    let address = socket.local_addr().unwrap();
+    let url = format!("redis://me:hunter2@{address}/3");
     let config = LockConfig::new(url).unwrap().connect_timeout(SECOND);
     let error = unavailable(LockManager::connect(config)).await;
     let sentence = error.to_string();
-    let begins = format!("Redis at {place} is unavailable: ");
+    let begins = format!("Redis at {address} is unavailable: ");
     assert!(sentence.starts_with(&begins), "{sentence}");
     let text = report(error);
     assert_eq!(text, sentence);

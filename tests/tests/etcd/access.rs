@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockConfig, LockError, LockManager, Tls};
 use tests::{
-    Authority, EtcdCluster, EtcdServer, LONG, PATIENCE, connect, in_line, release, take, within,
+    Authority, EtcdCluster, EtcdServer, LONG, TIME_LIMIT, connect, queued, release, take, within,
 };
 
 /// A user who may read and write what locks need, and nothing else.
@@ -37,15 +37,15 @@ async fn a_user_needs_the_rights_to_its_prefix_alone() {
     with_users(&server).await;
     let locks = connect(url(&server, "shop:pass")).await;
     let guard = take(&locks, "key", LONG).await;
-    let waiter = in_line(&locks, locks.lock("key").ttl(LONG)).await;
+    let waiter = queued(&locks, locks.lock("key").ttl(LONG)).await;
     assert_eq!(locks.status("key").await.unwrap().waiting, 1);
     assert!(locks.health().await.connected);
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 
     let config = LockConfig::new(url(&server, "shop:pass")).unwrap();
     let elsewhere = connect(config.prefix("else")).await;
-    let refused = within(PATIENCE, elsewhere.lock("key").acquire()).await;
+    let refused = within(TIME_LIMIT, elsewhere.lock("key").acquire()).await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("permission denied"), "{text}");
 }
@@ -60,14 +60,14 @@ async fn a_login_that_is_refused_says_so_at_once_and_shows_no_password() {
         ("shop:wrong", "invalid user ID or password"),
         ("nobody:wrong", "invalid user ID or password"),
     ] {
-        let connect = within(PATIENCE, LockManager::connect(url(&server, login)));
+        let connect = within(TIME_LIMIT, LockManager::connect(url(&server, login)));
         let error = connect.await.unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
         assert!(text.contains(says) && !text.contains("wrong"), "{text}");
     }
     let nobody = connect(&*server.url()).await;
-    let refused = within(PATIENCE, nobody.lock("key").acquire()).await;
+    let refused = within(TIME_LIMIT, nobody.lock("key").acquire()).await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("user name is empty"), "{text}");
 }
@@ -108,14 +108,14 @@ async fn encrypted_connections_work_end_to_end() {
     let config = LockConfig::new(&*url).unwrap().tls(tls);
     let locks = connect(config).await;
     let guard = take(&locks, "key", LONG).await;
-    let waiter = in_line(&locks, locks.lock("key").ttl(LONG)).await;
+    let waiter = queued(&locks, locks.lock("key").ttl(LONG)).await;
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 
     let stranger = Authority::new();
     let config = LockConfig::new(&*url).unwrap();
     let config = config.tls(Tls::new().ca_pem(stranger.pem()));
-    let refused = within(PATIENCE, LockManager::connect(config)).await;
+    let refused = within(TIME_LIMIT, LockManager::connect(config)).await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("unknown authority"), "{text}");
 }

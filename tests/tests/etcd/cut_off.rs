@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockGuard, LockManager};
-use tests::{EtcdCluster, EtcdServer, PATIENCE, Proxy, Pulse, eventually, within};
+use tests::{EtcdCluster, EtcdServer, Proxy, Pulse, TIME_LIMIT, eventually, within};
 use tokio::task::JoinSet;
 
 use crate::{TTL, patient};
@@ -50,7 +50,7 @@ async fn hold(guard: LockGuard) -> Option<Instant> {
 
 /// When the other side got the lock.
 async fn get(waiter: impl Future<Output = Result<LockGuard, lock_runtime::LockError>>) -> Instant {
-    let guard = within(3 * PATIENCE, waiter).await.unwrap();
+    let guard = within(3 * TIME_LIMIT, waiter).await.unwrap();
     let got = Instant::now();
     guard.release();
     got
@@ -63,7 +63,7 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
     let (mut holders, mut waiters) = (JoinSet::new(), JoinSet::new());
     for key in KEYS {
         let taken = inside.locks.lock(key).ttl(TTL).wait_forever().acquire();
-        let guard = within(3 * PATIENCE, taken).await.unwrap();
+        let guard = within(3 * TIME_LIMIT, taken).await.unwrap();
         holders.spawn(async move { (key, hold(guard).await) });
         let waiter = outside.locks.lock(key).ttl(TTL).wait_forever();
         waiters.spawn(async move { (key, get(waiter.acquire()).await) });
@@ -71,7 +71,7 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
             let status = inside.locks.status(key).await;
             status.is_ok_and(|it| it.waiting == 1)
         };
-        eventually(3 * PATIENCE, waits).await;
+        eventually(3 * TIME_LIMIT, waits).await;
     }
     // Somewhere between two renewals.
     tokio::time::sleep(TTL.mul_f64(fastrand::f64())).await;
@@ -82,8 +82,8 @@ async fn trial(cluster: &EtcdCluster, inside: &Side, outside: &Side, number: u32
         // They connect to the leader again.
         inside.proxies[0].cut().await;
     }
-    let mut got = within(4 * PATIENCE, waiters.join_all()).await;
-    let mut ended = within(PATIENCE, holders.join_all()).await;
+    let mut got = within(4 * TIME_LIMIT, waiters.join_all()).await;
+    let mut ended = within(TIME_LIMIT, holders.join_all()).await;
     cluster.join();
     inside.join();
     outside.join();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
 use tests::{
-    EtcdCluster, EtcdServer, LONG, PATIENCE, Proxy, connect, eventually, in_line, poll_once,
+    EtcdCluster, EtcdServer, LONG, Proxy, TIME_LIMIT, connect, eventually, poll_once, queued,
     release, take, take_turn, within,
 };
 use tokio::time::sleep;
@@ -26,13 +26,13 @@ async fn stale_leaders(cluster: &EtcdCluster, load: &Load, times: u32) {
 }
 
 #[tokio::test]
-async fn a_lock_and_its_line_outlive_the_leader() {
+async fn a_lock_and_its_queue_outlive_the_leader() {
     let Some(mut cluster) = EtcdCluster::start("the death of a leader", 3).await else {
         return;
     };
     let (locks, others) = (patient(&cluster.url()).await, patient(&cluster.url()).await);
     let guard = take(&locks, "key", LONG).await;
-    let mut waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let mut waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let leader = cluster.leader().await;
     cluster.members[leader].kill().await;
     // Both are served by another one, and the lock is where it was.
@@ -42,7 +42,7 @@ async fn a_lock_and_its_line_outlive_the_leader() {
     assert!(guard.is_held() && poll_once(&mut waiter).await.is_pending());
     let fence = guard.fencing_token();
     release(guard).await;
-    let next = within(PATIENCE, waiter).await.unwrap();
+    let next = within(TIME_LIMIT, waiter).await.unwrap();
     assert!(next.fencing_token() > fence);
     release(next).await;
 }
@@ -111,14 +111,14 @@ async fn a_minority_that_is_silent_disturbs_nobody_and_a_majority_ends_what_is_h
     take_turn(&locks, "another").await;
 
     cluster.members[others[1]].stop();
-    let stopped = within(PATIENCE, guard.hold(std::future::pending::<()>())).await;
+    let stopped = within(TIME_LIMIT, guard.hold(std::future::pending::<()>())).await;
     assert!(matches!(stopped, Err(LockError::Lost { .. })));
-    let refused = within(PATIENCE, locks.lock("another").acquire()).await;
+    let refused = within(TIME_LIMIT, locks.lock("another").acquire()).await;
     assert!(matches!(refused, Err(LockError::Unavailable { .. })));
     for at in others {
         cluster.members[at].resume();
     }
-    eventually(PATIENCE, async || locks.health().await.connected).await;
+    eventually(TIME_LIMIT, async || locks.health().await.connected).await;
     release(take(&locks, "another", LONG).await).await;
 }
 
@@ -136,7 +136,7 @@ async fn a_lease_that_one_member_alone_confirms_is_lost() {
     for proxy in &proxies[1..] {
         proxy.requests().hold();
     }
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]
@@ -150,12 +150,12 @@ async fn an_answer_that_is_lost_makes_one_entry() {
     for round in 0..5 {
         let key = format!("key:{round}");
         proxy.replies().hold();
-        let acquire = locks.lock(&*key).ttl(LONG).wait(PATIENCE).acquire();
+        let acquire = locks.lock(&*key).ttl(LONG).wait(TIME_LIMIT).acquire();
         let acquire = tokio::spawn(acquire);
         proxy.replies().held().await;
         proxy.cut().await;
         proxy.replies().pass();
-        let guard = within(PATIENCE, acquire).await.unwrap().unwrap();
+        let guard = within(TIME_LIMIT, acquire).await.unwrap().unwrap();
         let entries = server.keys(&format!("lock/{key}/")).await;
         assert_eq!(entries.len(), 1, "{entries:?}");
         release(guard).await;
@@ -174,20 +174,20 @@ async fn locks_are_taken_again_after_a_backup_was_put_back() {
     take_turn(&locks, "warm").await;
     // The marker of the lease is written again after a lost answer.
     proxy.replies().hold();
-    let acquire = locks.lock("key").ttl(LONG).wait(PATIENCE).acquire();
+    let acquire = locks.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire();
     let acquire = tokio::spawn(acquire);
     proxy.replies().held().await;
     proxy.cut().await;
     proxy.replies().pass();
-    let held = within(PATIENCE, acquire).await.unwrap().unwrap();
+    let held = within(TIME_LIMIT, acquire).await.unwrap().unwrap();
     server.back(&backup).await;
-    within(PATIENCE, held.lost()).await;
+    within(TIME_LIMIT, held.lost()).await;
     take_turn(&locks, "key").await;
     // Only its leases are known there: one that came later has ended.
     let later = locks.lock("another").ttl(TTL).acquire();
-    let later = within(PATIENCE, later).await.unwrap();
+    let later = within(TIME_LIMIT, later).await.unwrap();
     server.back(&backup).await;
-    within(PATIENCE, later.lost()).await;
+    within(TIME_LIMIT, later.lost()).await;
     release(take(&locks, "another", TTL).await).await;
 }
 
@@ -212,7 +212,7 @@ async fn what_was_released_after_a_backup_is_not_held_by_it_for_long() {
     server.back(&backup).await;
     // Its entry is there again, on a lease that is renewed for what is still held.
     release(take(&others, "released", LONG).await).await;
-    within(PATIENCE, kept.lost()).await;
+    within(TIME_LIMIT, kept.lost()).await;
 }
 
 #[tokio::test]

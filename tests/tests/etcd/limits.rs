@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_runtime::inspect::Severity;
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    EtcdServer, Gateway, LONG, PATIENCE, connect, eventually, release, take, take_turn, within,
+    EtcdServer, Gateway, LONG, TIME_LIMIT, connect, eventually, release, take, take_turn, within,
 };
 use tokio::{sync::Barrier, task::JoinSet};
 
@@ -32,7 +32,7 @@ async fn calls_wait_for_room_where_the_streams_of_a_connection_are_few() {
             release(guard).await;
         });
     }
-    within(3 * PATIENCE, tasks.join_all()).await;
+    within(3 * TIME_LIMIT, tasks.join_all()).await;
     // One, unless the machine was so busy that the member counted as silent.
     let connections = gateway.connections();
     assert!(connections < 5, "{connections} connections");
@@ -58,21 +58,21 @@ async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
         is_renewed(&guard).await;
         release(guard).await;
 
-        let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+        let findings = within(TIME_LIMIT, locks.diagnose()).await.unwrap();
         for finding in &findings {
             assert!(finding.severity < Severity::Error, "{finding:?}");
         }
-        let told = |check| {
+        let found = |check| {
             let found = findings.iter().find(|it| it.check == check);
             found.map_or_else(String::new, |it| format!("{} {:?}", it.found, it.advice))
         };
-        let denied = told("version").contains("permission denied");
+        let denied = found("version").contains("permission denied");
         assert_eq!(
             denied,
             methods.contains(&"Maintenance/Status"),
             "{findings:?}"
         );
-        let denied = told("members").contains("permission denied");
+        let denied = found("members").contains("permission denied");
         assert_eq!(
             denied,
             methods.contains(&"Cluster/MemberList"),
@@ -90,11 +90,11 @@ async fn an_answer_that_is_too_large_is_not_read() {
     let locks = connect(gateway.url()).await;
     take_turn(&locks, "key").await;
     gateway.swell("KV/Range");
-    let refused = within(PATIENCE, locks.status("key")).await;
+    let refused = within(TIME_LIMIT, locks.status("key")).await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("larger than"), "{text}");
     gateway.pass();
-    eventually(PATIENCE, async || locks.health().await.connected).await;
+    eventually(TIME_LIMIT, async || locks.health().await.connected).await;
     take_turn(&locks, "key").await;
 }
 
@@ -113,13 +113,13 @@ async fn members_that_are_too_few_are_noticed_whenever_they_become_so() {
     // A version that is not known confirms no leases.
     gateway.deny("Maintenance/Status");
     gateway.claim_members(3);
-    let refused = within(PATIENCE, LockManager::connect(gateway.url())).await;
+    let refused = within(TIME_LIMIT, LockManager::connect(gateway.url())).await;
     let error = refused.unwrap_err();
     assert!(matches!(error, LockError::InvalidOptions { .. }), "{error}");
     names_too_few(&error);
 
     let lazy = connect(LockConfig::new(gateway.url()).unwrap().lazy()).await;
-    let refused = within(PATIENCE, lazy.lock("key").acquire()).await;
+    let refused = within(TIME_LIMIT, lazy.lock("key").acquire()).await;
     names_too_few(&refused.unwrap_err());
 
     // Members join while a lock is held.
@@ -128,9 +128,12 @@ async fn members_that_are_too_few_are_noticed_whenever_they_become_so() {
     let locks = connect(gateway.url()).await;
     let guard = take(&locks, "held", TTL).await;
     gateway.claim_members(3);
-    within(PATIENCE, guard.lost()).await;
-    let refused = within(PATIENCE, locks.lock("key").acquire()).await;
+    within(TIME_LIMIT, guard.lost()).await;
+    let refused = within(TIME_LIMIT, locks.lock("key").acquire()).await;
     names_too_few(&refused.unwrap_err());
     gateway.pass();
-    eventually(PATIENCE, async || locks.lock("key").acquire().await.is_ok()).await;
+    eventually(TIME_LIMIT, async || {
+        locks.lock("key").acquire().await.is_ok()
+    })
+    .await;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_runtime::LockManager;
 use tests::{
-    PATIENCE, eventually,
+    TIME_LIMIT, eventually,
     kinds::{Kind, Referee},
 };
 use tokio::task::JoinSet;
@@ -52,7 +52,7 @@ impl Load {
     pub(crate) async fn go_on(&self, more: u64) {
         let enough = self.sections() + more;
         // There may be an election first, on a busy machine.
-        let limit = 3 * PATIENCE + Duration::from_millis(20) * u32::try_from(more).unwrap();
+        let limit = 3 * TIME_LIMIT + Duration::from_millis(20) * u32::try_from(more).unwrap();
         eventually(limit, async || self.sections() >= enough).await;
     }
 

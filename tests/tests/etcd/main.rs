@@ -4,7 +4,7 @@
 use std::{cell::Cell, time::Duration};
 
 use lock_runtime::{LockConfig, LockGuard, LockManager};
-use tests::{PATIENCE, connect, eventually};
+use tests::{TIME_LIMIT, connect, eventually};
 
 mod access;
 mod cut_off;
@@ -20,14 +20,14 @@ const TTL: Duration = Duration::from_secs(2);
 
 /// A manager that waits for an election, and is given time on a busy machine.
 async fn patient(url: &str) -> LockManager {
-    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+    let config = LockConfig::new(url).unwrap().connect_timeout(TIME_LIMIT);
     connect(config.unavailable_wait_forever()).await
 }
 
 /// Returns when the lease was renewed.
 pub(crate) async fn is_renewed(guard: &LockGuard) {
     let last = Cell::new(guard.remaining());
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         let left = guard.remaining();
         left > last.replace(left)
     })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tests::{EtcdServer, LONG, PATIENCE, connect, eventually, release, take};
+use tests::{EtcdServer, LONG, TIME_LIMIT, connect, eventually, release, take};
 use tokio::process::{Child, Command};
 
 /// Takes a lock of `etcdctl` and keeps it; `None` where there is no `etcdctl`.
@@ -28,13 +28,13 @@ async fn the_locks_of_etcdctl_and_ours_do_not_interfere() {
         return;
     };
     let locks = connect(&*server.url()).await;
-    // The same name, and one that leads into the line of ours.
+    // The same name, and one whose keys begin as those of our queue.
     for (name, prefix) in [("stock:7", "stock:7/"), ("lock/stock:7", "lock/stock:7/")] {
         let guard = take(&locks, "other", LONG).await;
         let Some(_theirs) = etcdctl_lock(&server, name) else {
             return;
         };
-        eventually(PATIENCE, async || !server.keys(prefix).await.is_empty()).await;
+        eventually(TIME_LIMIT, async || !server.keys(prefix).await.is_empty()).await;
         let ours = take(&locks, "stock:7", LONG).await;
         assert_eq!(locks.status("stock:7").await.unwrap().waiting, 0);
         assert_eq!(locks.list("*").await.unwrap().len(), 2);

@@ -1,7 +1,8 @@
 //! Clients that are stopped past their leases, all threads at once.
 
 use tests::{
-    EtcdServer, LONG, PATIENCE, Proxy, Worker, boottime, connect, eventually, release, take, within,
+    EtcdServer, LONG, Proxy, TIME_LIMIT, Worker, boottime, connect, eventually, release, take,
+    within,
 };
 
 use crate::TTL;
@@ -17,7 +18,7 @@ async fn a_client_that_was_stopped_past_its_lease_does_not_go_on() {
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
     let fence = worker.take().await;
     worker.pause();
-    let next = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
+    let next = within(TIME_LIMIT, locks.lock("key").wait_forever().acquire()).await;
     let next = next.unwrap();
     assert!(next.fencing_token().get() > fence);
     let resumed = boottime().as_nanos();
@@ -29,7 +30,7 @@ async fn a_client_that_was_stopped_past_its_lease_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_was_stopped_past_its_lease_stands_in_line_again() {
+async fn a_waiter_that_was_stopped_past_its_lease_waits_again() {
     let Some(server) = EtcdServer::start("a stopped waiter").await else {
         return;
     };
@@ -37,22 +38,22 @@ async fn a_waiter_that_was_stopped_past_its_lease_stands_in_line_again() {
     let guard = take(&locks, "key", LONG).await;
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
     worker.send("all waiter 2000 key").await;
-    let line = async |count| server.keys("lock/key/").await.len() == count;
-    eventually(PATIENCE, async || line(2).await).await;
+    let waiting = async |count| server.keys("lock/key/").await.len() == count;
+    eventually(TIME_LIMIT, async || waiting(2).await).await;
     worker.pause();
-    eventually(PATIENCE, async || line(1).await).await;
+    eventually(TIME_LIMIT, async || waiting(1).await).await;
     let fence = guard.fencing_token().get();
     release(guard).await;
     let taken = take(&locks, "key", LONG).await;
     worker.resume();
-    eventually(PATIENCE, async || line(2).await).await;
+    eventually(TIME_LIMIT, async || waiting(2).await).await;
     assert!(taken.is_held());
     release(taken).await;
     assert!(worker.fence().await > fence);
 }
 
 #[tokio::test]
-async fn a_client_that_was_stopped_before_it_heard_of_its_grant_stands_in_line_again() {
+async fn a_client_that_was_stopped_before_it_heard_of_its_grant_waits_again() {
     let Some(server) = EtcdServer::start("a grant that was not heard of").await else {
         return;
     };
@@ -62,18 +63,18 @@ async fn a_client_that_was_stopped_before_it_heard_of_its_grant_stands_in_line_a
     let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &url).await;
     worker.send("all first 2000 another").await;
     worker.fence().await;
-    let line = async |count| server.keys("lock/key/").await.len() == count;
+    let waiting = async |count| server.keys("lock/key/").await.len() == count;
     proxy.replies().hold();
     worker.send("all second 2000 key").await;
-    eventually(PATIENCE, async || line(1).await).await;
+    eventually(TIME_LIMIT, async || waiting(1).await).await;
     worker.pause();
     // What it reads first when it goes on.
     proxy.replies().pass();
-    eventually(PATIENCE, async || line(0).await).await;
+    eventually(TIME_LIMIT, async || waiting(0).await).await;
     let taken = take(&locks, "key", LONG).await;
     let fence = taken.fencing_token().get();
     worker.resume();
-    eventually(PATIENCE, async || line(2).await).await;
+    eventually(TIME_LIMIT, async || waiting(2).await).await;
     assert!(taken.is_held());
     release(taken).await;
     assert!(worker.fence().await > fence);

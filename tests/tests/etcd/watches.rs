@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use tests::{
-    EtcdCluster, EtcdServer, Gateway, LONG, PATIENCE, Proxy, connect, eventually, in_line, release,
-    take, within,
+    EtcdCluster, EtcdServer, Gateway, LONG, Proxy, TIME_LIMIT, connect, eventually, queued,
+    release, take, within,
 };
 
 use crate::patient;
@@ -20,7 +20,7 @@ async fn a_waiter_whose_events_were_compacted_looks_for_itself() {
         connect(format!("etcd://{}", proxy.addr())).await,
     );
     let guard = take(&locks, "key", LONG).await;
-    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let waiter = tokio::spawn(waiter);
     for _ in 0..2 {
         proxy.refuse().await;
@@ -30,14 +30,14 @@ async fn a_waiter_whose_events_were_compacted_looks_for_itself() {
         }
         server.compact().await;
         proxy.admit();
-        eventually(PATIENCE, async || others.health().await.connected).await;
+        eventually(TIME_LIMIT, async || others.health().await.connected).await;
     }
     proxy.refuse().await;
     proxy.cut().await;
     release(guard).await;
     server.compact().await;
     proxy.admit();
-    let guard = within(PATIENCE, waiter).await.unwrap();
+    let guard = within(TIME_LIMIT, waiter).await.unwrap();
     release(guard.unwrap()).await;
 }
 
@@ -54,7 +54,7 @@ async fn a_turn_whose_revision_was_compacted_itself_is_taken() {
     let guard = take(&locks, "key", LONG).await;
     // Nothing is written between its entry and the release.
     let waiter = tokio::spawn(others.lock("key").ttl(LONG).wait_forever().acquire());
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         locks.status("key").await.unwrap().waiting == 1
     })
     .await;
@@ -63,7 +63,7 @@ async fn a_turn_whose_revision_was_compacted_itself_is_taken() {
     release(guard).await;
     server.compact().await;
     proxy.admit();
-    let guard = within(PATIENCE, waiter).await.unwrap().unwrap();
+    let guard = within(TIME_LIMIT, waiter).await.unwrap().unwrap();
     release(guard).await;
 }
 
@@ -74,7 +74,7 @@ async fn a_waiter_hears_of_its_turn_through_compactions_and_snapshots() {
     };
     let (locks, others) = (patient(&cluster.url()).await, patient(&cluster.url()).await);
     let guard = take(&locks, "key", LONG).await;
-    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let leader = cluster.leader().await;
     let away = (leader + 1) % 3;
     cluster.members[away].kill().await;
@@ -89,7 +89,7 @@ async fn a_waiter_hears_of_its_turn_through_compactions_and_snapshots() {
     cluster.members[leader].kill().await;
     let fence = guard.fencing_token();
     release(guard).await;
-    let next = within(PATIENCE, waiter).await.unwrap();
+    let next = within(TIME_LIMIT, waiter).await.unwrap();
     assert!(next.fencing_token() > fence);
     release(next).await;
 }
@@ -105,7 +105,7 @@ async fn an_entry_that_is_deleted_by_hand_is_a_lost_lock() {
         panic!("no entry");
     };
     server.delete(entry).await;
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
     assert!(!guard.is_held());
 }
 
@@ -119,17 +119,17 @@ async fn a_release_wakes_the_next_one_and_no_crowd() {
     let mut waiters = VecDeque::new();
     for _ in 0..12 {
         let others = connect(&*server.url()).await;
-        let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+        let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
         waiters.push_back((others, waiter));
     }
     let before = server.answered("Range").await;
     for _ in 0..3 {
         release(guard).await;
         let (_others, waiter) = waiters.pop_front().unwrap();
-        guard = within(PATIENCE, waiter).await.unwrap();
+        guard = within(TIME_LIMIT, waiter).await.unwrap();
     }
     let reads = server.answered("Range").await - before;
-    // Each of the three looks at the line, and later whether its entry is still there.
+    // Each of the three reads the queue, and checks later whether its entry is still there.
     assert!(reads <= 9, "{reads} reads for three turns");
 }
 
@@ -150,17 +150,17 @@ async fn an_announcement_that_is_lost_or_refused_is_sent_again() {
             let request = locks.lock(format!("key:{status}")).permits(2);
             request.ttl(LONG).wait_forever()
         };
-        let first = within(PATIENCE, permit(&locks).acquire()).await.unwrap();
-        let held = within(PATIENCE, permit(&locks).acquire()).await.unwrap();
-        let next = in_line(&second, permit(&second)).await;
-        let last = in_line(&third, permit(&third)).await;
+        let first = within(TIME_LIMIT, permit(&locks).acquire()).await.unwrap();
+        let held = within(TIME_LIMIT, permit(&locks).acquire()).await.unwrap();
+        let next = queued(&second, permit(&second)).await;
+        let last = queued(&third, permit(&third)).await;
         gateway.refuse_rewrites(1, status);
         release(first).await;
-        let next = within(PATIENCE, next).await.unwrap();
-        eventually(PATIENCE, async || gateway.refused_rewrites() == 1).await;
+        let next = within(TIME_LIMIT, next).await.unwrap();
+        eventually(TIME_LIMIT, async || gateway.refused_rewrites() == 1).await;
         // The last one has to hear that the other has entered, to wait for this one.
         release(held).await;
-        release(within(PATIENCE, last).await.unwrap()).await;
+        release(within(TIME_LIMIT, last).await.unwrap()).await;
         release(next).await;
     }
 }
@@ -174,22 +174,22 @@ async fn a_watch_that_is_refused_without_its_number_is_set_again() {
     let (locks, others) = (connect(&*server.url()).await, connect(gateway.url()).await);
     let guard = take(&locks, "key", LONG).await;
     gateway.refuse_watches(1);
-    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
-    eventually(PATIENCE, async || gateway.refused_watches() == 1).await;
+    let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    eventually(TIME_LIMIT, async || gateway.refused_watches() == 1).await;
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
-    // The same of a lock that is held, and taken away.
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    // The same of a lock that is held and revoked.
     gateway.refuse_watches(1);
     let guard = take(&others, "key", LONG).await;
-    eventually(PATIENCE, async || gateway.refused_watches() == 2).await;
+    eventually(TIME_LIMIT, async || gateway.refused_watches() == 2).await;
     locks.force_release("key").await.unwrap();
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]
-async fn a_long_line_of_one_manager_costs_each_newcomer_and_each_turn_little() {
+async fn a_long_queue_of_one_manager_costs_each_newcomer_and_each_turn_little() {
     const WAITERS: u64 = 200;
-    let Some(server) = EtcdServer::start("a long line").await else {
+    let Some(server) = EtcdServer::start("a long queue").await else {
         return;
     };
     let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
@@ -202,7 +202,7 @@ async fn a_long_line_of_one_manager_costs_each_newcomer_and_each_turn_little() {
     }
     // The first two make the lease's marker.
     let joined = async || server.answered("Txn").await > calls + WAITERS;
-    eventually(3 * PATIENCE, joined).await;
+    eventually(3 * TIME_LIMIT, joined).await;
     let each = (server.sent().await - bytes) / WAITERS;
     assert!(each < 2_000, "{each} bytes for each who joins");
 
@@ -210,7 +210,7 @@ async fn a_long_line_of_one_manager_costs_each_newcomer_and_each_turn_little() {
     release(guard).await;
     for _ in 0..10 {
         let waiter = waiters.pop_front().unwrap();
-        let guard = within(PATIENCE, waiter).await.unwrap().unwrap();
+        let guard = within(TIME_LIMIT, waiter).await.unwrap().unwrap();
         release(guard).await;
     }
     let each = (server.sent().await - bytes) / 10;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{Clock, LockConfig, LockError, distributed_lock};
 use tests::{
-    LONG, PATIENCE, Pulse, RedisServer, Store, connect, in_line, on_every_store, poll_once,
+    LONG, Pulse, RedisServer, Store, TIME_LIMIT, connect, on_every_store, poll_once, queued,
     release, timed, within,
 };
 
@@ -26,22 +26,22 @@ async fn the_body_is_stopped_then_and_the_lock_is_free_at_once(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let request = locks.lock("key").ttl(LONG).max_hold(MOST);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     assert!(guard.remaining() <= MOST);
-    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let pulse = Pulse::default();
-    let outcome = within(PATIENCE, guard.hold(pulse.beat(&guard))).await;
+    let outcome = within(TIME_LIMIT, guard.hold(pulse.beat(&guard))).await;
     let stopped = start.elapsed();
     let Err(error) = outcome;
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     assert!((MOST..MOST + SOON).contains(&stopped), "{stopped:?}");
     assert_eq!(pulse.polls().late, 0);
     // The guard still lives.
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     let taken = start.elapsed();
     assert!(taken < MOST + SOON, "handed over after {taken:?}");
     assert!(next.fencing_token() > guard.fencing_token());
-    assert!(!within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    assert!(!within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
     assert!(next.is_held());
     release(next).await;
     assert_eq!(store.traces().await, [""; 0]);
@@ -54,7 +54,7 @@ async fn a_shorter_body_notices_nothing(store: Store) {
         assert!(guard.is_held());
         "done"
     });
-    assert_eq!(within(PATIENCE, work).await.unwrap(), "done");
+    assert_eq!(within(TIME_LIMIT, work).await.unwrap(), "done");
 }
 
 async fn it_holds_for_those_who_share(store: Store) {
@@ -64,7 +64,7 @@ async fn it_holds_for_those_who_share(store: Store) {
     let short = locks.lock("key").permits(2).ttl(LONG).max_hold(MOST);
     let short = short.acquire().await.unwrap();
     let next = others.lock("key").permits(2).ttl(LONG).wait_forever();
-    let next = in_line(&others, next).await;
+    let next = queued(&others, next).await;
     let (took, next) = timed(next).await;
     assert!(took < MOST + SOON, "handed over after {took:?}");
     assert!(!short.is_held());
@@ -106,9 +106,9 @@ async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
         let kind = tests::kinds::Kind::parse(kind);
         let start = Instant::now();
         let request = kind.request(&locks, "key").ttl(MOST).renew(false);
-        let request = request.wait(PATIENCE);
+        let request = request.wait(TIME_LIMIT);
         let work = request.run(async |_| std::future::pending::<()>().await);
-        let outcome = within(PATIENCE, work).await;
+        let outcome = within(TIME_LIMIT, work).await;
         assert!(matches!(outcome, Err(LockError::Lost { .. })));
         let stopped = start.elapsed();
         assert!(stopped < MOST + SOON, "{kind:?}: {stopped:?}");
@@ -127,7 +127,7 @@ async fn no_poll_of_a_body_starts_after_it() {
     let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
     let locks = connect(config).await;
     let request = locks.lock("key").ttl(LONG).max_hold(MOST);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let mut hold = Box::pin(guard.hold(std::future::pending::<()>()));
     clock.advance(MOST / 10 * 9);
     assert!(poll_once(&mut hold).await.is_pending());
@@ -144,8 +144,8 @@ async fn there_are_no_renewals_that_it_has_no_use_for() {
     let request = locks.lock("key").ttl(2 * MOST).max_hold(MOST);
     let calls = server.calls("evalsha").await;
     let work = request.run(async |_| std::future::pending::<()>().await);
-    assert!(within(PATIENCE, work).await.is_err());
-    within(PATIENCE, locks.shutdown()).await;
+    assert!(within(TIME_LIMIT, work).await.is_err());
+    within(TIME_LIMIT, locks.shutdown()).await;
     let calls = server.calls("evalsha").await - calls;
     assert_eq!(calls, 2, "one to take it and one to let it go");
 }

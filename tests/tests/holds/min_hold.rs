@@ -6,53 +6,53 @@ use std::time::{Duration, Instant};
 use lock_runtime::testing::Locks;
 use lock_runtime::{LockError, LockManager, LockRequest, distributed_lock};
 use tests::{
-    LONG, PATIENCE, Store, in_line, kinds::Kind, on_every_store, poll_once, release, settled,
+    LONG, Store, TIME_LIMIT, kinds::Kind, on_every_store, poll_once, queued, release, settled,
     take_turn, timed, within,
 };
 
 on_every_store! {
     the_caller_does_not_wait_and_a_waiter_follows_at_once [min_hold fencing],
     it_counts_from_the_grant [min_hold],
-    a_longer_body_does_not_rest [min_hold],
-    a_lock_that_rests_is_closed_for_everybody [min_hold read permits force_release],
+    a_longer_body_starts_no_cooldown [min_hold],
+    a_cooling_lock_is_closed_for_everybody [min_hold read permits force_release],
     it_outlives_the_ttl_of_the_lock [min_hold],
-    those_who_share_a_lock_rest_too [min_hold read permits],
-    several_keys_rest_all [min_hold several_keys],
-    a_dropped_acquire_does_not_rest [min_hold force_release],
-    a_lost_lock_does_not_rest [min_hold force_release],
-    a_body_that_panics_or_is_dropped_rests [min_hold],
-    who_waits_is_told_that_a_lock_rests [min_hold],
-    an_annotated_function_rests [min_hold],
+    those_who_share_a_lock_cool_down_too [min_hold read permits],
+    several_keys_all_cool_down [min_hold several_keys],
+    a_dropped_acquire_starts_no_cooldown [min_hold force_release],
+    a_lost_lock_skips_the_cooldown [min_hold force_release],
+    a_body_that_panics_or_is_dropped_starts_the_cooldown [min_hold],
+    waiters_are_notified_of_a_cooldown [min_hold],
+    an_annotated_function_cools_down [min_hold],
     a_least_time_longer_than_the_most_is_refused [min_hold],
 }
 
-const REST: Duration = Duration::from_millis(1200);
+const COOLDOWN: Duration = Duration::from_millis(1200);
 
-/// What a rest may be longer: it is noticed by asking.
+/// By how much a cooldown may be longer: its end is noticed by asking.
 const SOON: Duration = Duration::from_secs(1);
 
-fn resting(locks: &LockManager) -> LockRequest {
-    locks.lock("key").ttl(LONG).min_hold(REST)
+fn with_cooldown(locks: &LockManager) -> LockRequest {
+    locks.lock("key").ttl(LONG).min_hold(COOLDOWN)
 }
 
 async fn is_closed(locks: &LockManager, kind: Kind, key: &str) {
     let request = kind.request(locks, key).wait(Duration::ZERO);
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
 async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
-    let guard = resting(&locks).acquire().await.unwrap();
+    let guard = with_cooldown(&locks).acquire().await.unwrap();
     let fence = guard.fencing_token();
-    let waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let (took, ()) = timed(release(guard)).await;
-    assert!(took < REST / 2, "the caller waited {took:?}");
-    let next = within(PATIENCE, waiter).await.unwrap();
+    assert!(took < COOLDOWN / 2, "the caller waited {took:?}");
+    let next = within(TIME_LIMIT, waiter).await.unwrap();
     let closed = start.elapsed();
-    assert!(closed >= REST, "open after {closed:?}");
-    assert!(closed < REST + SOON, "open after {closed:?}");
+    assert!(closed >= COOLDOWN, "open after {closed:?}");
+    assert!(closed < COOLDOWN + SOON, "open after {closed:?}");
     assert!(next.fencing_token() > fence);
     release(next).await;
     assert_eq!(store.traces().await, [""; 0]);
@@ -61,24 +61,24 @@ async fn the_caller_does_not_wait_and_a_waiter_follows_at_once(store: Store) {
 async fn it_counts_from_the_grant(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
-    let body = async |_: &_| tokio::time::sleep(REST / 2).await;
-    resting(&locks).run(body).await.unwrap();
-    let next = others.lock("key").wait(PATIENCE).acquire();
-    within(PATIENCE, next).await.unwrap().release();
+    let body = async |_: &_| tokio::time::sleep(COOLDOWN / 2).await;
+    with_cooldown(&locks).run(body).await.unwrap();
+    let next = others.lock("key").wait(TIME_LIMIT).acquire();
+    within(TIME_LIMIT, next).await.unwrap().release();
     let closed = start.elapsed();
-    assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+    assert!((COOLDOWN..COOLDOWN + SOON).contains(&closed), "{closed:?}");
 }
 
-async fn a_longer_body_does_not_rest(store: Store) {
+async fn a_longer_body_starts_no_cooldown(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let guard = locks.lock("key").ttl(LONG).min_hold(REST / 4).acquire();
+    let guard = locks.lock("key").ttl(LONG).min_hold(COOLDOWN / 4).acquire();
     let guard = guard.await.unwrap();
-    tokio::time::sleep(REST / 2).await;
+    tokio::time::sleep(COOLDOWN / 2).await;
     release(guard).await;
     take_turn(&others, "key").await;
 }
 
-async fn a_lock_that_rests_is_closed_for_everybody(store: Store) {
+async fn a_cooling_lock_is_closed_for_everybody(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     release(locks.lock("key").min_hold(LONG).acquire().await.unwrap()).await;
     for locks in [&locks, &others] {
@@ -88,7 +88,7 @@ async fn a_lock_that_rests_is_closed_for_everybody(store: Store) {
     }
     let status = others.status("key").await.unwrap();
     assert_eq!(status.holders.len(), 1, "{status:?}");
-    assert!(status.holders[0].resting, "{status:?}");
+    assert!(status.holders[0].cooling_down, "{status:?}");
     // Nobody works under it: it may be opened by hand.
     assert_eq!(others.force_release("key").await.unwrap(), 1);
     take_turn(&others, "key").await;
@@ -98,36 +98,36 @@ async fn it_outlives_the_ttl_of_the_lock(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let ttl = Duration::from_millis(300);
-    let request = resting(&locks).ttl(ttl);
+    let request = with_cooldown(&locks).ttl(ttl);
     release(request.acquire().await.unwrap()).await;
-    let next = others.lock("key").wait(PATIENCE).acquire();
-    within(PATIENCE, next).await.unwrap().release();
+    let next = others.lock("key").wait(TIME_LIMIT).acquire();
+    within(TIME_LIMIT, next).await.unwrap().release();
     let closed = start.elapsed();
-    assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+    assert!((COOLDOWN..COOLDOWN + SOON).contains(&closed), "{closed:?}");
 }
 
-async fn those_who_share_a_lock_rest_too(store: Store) {
+async fn those_who_share_a_lock_cool_down_too(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let start = Instant::now();
     let permit = |locks: &LockManager| locks.lock("permits").permits(2).ttl(LONG);
     let reader = locks.lock("readers").read().ttl(LONG);
     let first = permit(&locks).acquire().await.unwrap();
-    release(permit(&locks).min_hold(REST).acquire().await.unwrap()).await;
-    release(reader.min_hold(REST).acquire().await.unwrap()).await;
-    // A permit that rests is taken, and a reader that rests keeps out writers alone.
+    release(permit(&locks).min_hold(COOLDOWN).acquire().await.unwrap()).await;
+    release(reader.min_hold(COOLDOWN).acquire().await.unwrap()).await;
+    // A permit that cools down is taken, and a reader that cools down keeps out writers alone.
     is_closed(&others, Kind::Permits(2), "permits").await;
     is_closed(&others, Kind::Writer, "readers").await;
     let readers = others.lock("readers").read().wait(Duration::ZERO);
-    release(within(PATIENCE, readers.acquire()).await.unwrap()).await;
+    release(within(TIME_LIMIT, readers.acquire()).await.unwrap()).await;
     is_closed(&others, Kind::Writer, "readers").await;
 
     let next = permit(&others).wait_forever();
     let writer = others.lock("readers").ttl(LONG).wait_forever();
-    let (next, writer) = (in_line(&others, next).await, in_line(&others, writer).await);
+    let (next, writer) = (queued(&others, next).await, queued(&others, writer).await);
     for waiter in [next, writer] {
-        release(within(PATIENCE, waiter).await.unwrap()).await;
+        release(within(TIME_LIMIT, waiter).await.unwrap()).await;
         let closed = start.elapsed();
-        assert!((REST..REST + SOON).contains(&closed), "{closed:?}");
+        assert!((COOLDOWN..COOLDOWN + SOON).contains(&closed), "{closed:?}");
     }
     assert!(first.is_held());
     release(first).await;
@@ -135,19 +135,19 @@ async fn those_who_share_a_lock_rest_too(store: Store) {
     assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn several_keys_rest_all(store: Store) {
+async fn several_keys_all_cool_down(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let all = locks.lock_all(["a", "b"]).min_hold(LONG);
-    release(within(PATIENCE, all.acquire()).await.unwrap()).await;
+    release(within(TIME_LIMIT, all.acquire()).await.unwrap()).await;
     for key in ["a", "b"] {
         is_closed(&others, Kind::Exclusive, key).await;
     }
 }
 
-async fn a_dropped_acquire_does_not_rest(store: Store) {
+async fn a_dropped_acquire_starts_no_cooldown(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for turn in 0..50 {
-        let request = locks.lock("key").min_hold(LONG).wait(PATIENCE);
+        let request = locks.lock("key").min_hold(LONG).wait(TIME_LIMIT);
         let mut acquire = request.acquire();
         if poll_once(&mut acquire).await.is_ready() {
             // The machine was busy, and it has got the lock.
@@ -165,13 +165,13 @@ async fn a_dropped_acquire_does_not_rest(store: Store) {
     assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_lost_lock_does_not_rest(store: Store) {
+async fn a_lost_lock_skips_the_cooldown(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let work = locks.lock("key").min_hold(LONG).run(async |_| {
         assert_eq!(others.force_release("key").await.unwrap(), 1);
         std::future::pending::<()>().await;
     });
-    let error = within(PATIENCE, work).await.unwrap_err();
+    let error = within(TIME_LIMIT, work).await.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     settled(&locks).await;
     take_turn(&others, "key").await;
@@ -182,13 +182,15 @@ async fn nightly() -> Result<(), LockError> {
     Ok(())
 }
 
-async fn an_annotated_function_rests(store: Store) {
+async fn an_annotated_function_cools_down(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let (took, outcome) = timed(locks.scope(nightly())).await;
     outcome.unwrap();
     assert!(took < Duration::from_secs(5), "the caller waited {took:?}");
     for locks in [locks, others] {
-        let error = within(PATIENCE, locks.scope(nightly())).await.unwrap_err();
+        let error = within(TIME_LIMIT, locks.scope(nightly()))
+            .await
+            .unwrap_err();
         let LockError::Contended { holder, .. } = error else {
             panic!("{error}");
         };
@@ -201,7 +203,7 @@ async fn an_annotated_function_rests(store: Store) {
 async fn a_least_time_longer_than_the_most_is_refused(store: Store) {
     let locks = store.manager().await;
     let request = locks.lock("key").min_hold(LONG).max_hold(LONG / 2);
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     let setting = matches!(
         error,
         LockError::InvalidOptions {
@@ -213,7 +215,7 @@ async fn a_least_time_longer_than_the_most_is_refused(store: Store) {
     assert_eq!(store.traces().await, [""; 0]);
 }
 
-async fn a_body_that_panics_or_is_dropped_rests(store: Store) {
+async fn a_body_that_panics_or_is_dropped_starts_the_cooldown(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let request = |key| locks.lock(key).ttl(LONG).min_hold(LONG);
     let guard = request("panics").acquire().await.unwrap();
@@ -221,7 +223,7 @@ async fn a_body_that_panics_or_is_dropped_rests(store: Store) {
         let body = guard.hold(async { panic!("on purpose") });
         let () = body.await.unwrap();
     });
-    assert!(within(PATIENCE, panics).await.unwrap_err().is_panic());
+    assert!(within(TIME_LIMIT, panics).await.unwrap_err().is_panic());
     let runs = AtomicBool::new(false);
     let mut dropped = Box::pin(request("dropped").run(async |_| {
         runs.store(true, Ordering::SeqCst);
@@ -236,23 +238,23 @@ async fn a_body_that_panics_or_is_dropped_rests(store: Store) {
     for key in ["panics", "dropped"] {
         is_closed(&others, Kind::Exclusive, key).await;
         let status = others.status(key).await.unwrap();
-        assert!(status.holders[0].resting, "{status:?}");
+        assert!(status.holders[0].cooling_down, "{status:?}");
     }
 }
 
-async fn who_waits_is_told_that_a_lock_rests(store: Store) {
+async fn waiters_are_notified_of_a_cooldown(store: Store) {
     const WAIT: Duration = Duration::from_millis(2500);
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).min_hold(LONG);
     let guard = guard.acquire().await.unwrap();
-    let waiter = in_line(&others, others.lock("key").wait(WAIT)).await;
+    let waiter = queued(&others, others.lock("key").wait(WAIT)).await;
     release(guard).await;
-    let error = within(PATIENCE, waiter).await.unwrap_err();
+    let error = within(TIME_LIMIT, waiter).await.unwrap_err();
     let LockError::Contended { holder, .. } = &error else {
         panic!("{error}");
     };
     let holder = holder.as_ref().unwrap();
-    assert!(holder.resting, "{error}");
+    assert!(holder.cooling_down, "{error}");
     let left = holder.remaining.unwrap();
     assert!(
         left + WAIT / 10 * 9 < LONG && left > LONG / 2,
@@ -261,18 +263,27 @@ async fn who_waits_is_told_that_a_lock_rests(store: Store) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_in_memory_is_served_when_the_rest_ends_and_not_later() -> Result<(), LockError> {
+async fn a_waiter_in_memory_is_served_when_the_cooldown_ends_and_not_later() -> Result<(), LockError>
+{
     let locks = Locks::new();
-    let rest = Duration::from_millis(500);
+    let cooldown = Duration::from_millis(500);
     let start = tokio::time::Instant::now();
-    let guard = locks.manager().lock("k").min_hold(rest).acquire().await?;
+    let guard = locks
+        .manager()
+        .lock("k")
+        .min_hold(cooldown)
+        .acquire()
+        .await?;
     let release = async {
-        tokio::time::sleep(rest / 5).await;
+        tokio::time::sleep(cooldown / 5).await;
         guard.release();
     };
     let (next, ()) = tokio::join!(locks.manager().lock("k").acquire(), release);
     next?.release();
     let waited = start.elapsed();
-    assert!((rest..rest * 11 / 10).contains(&waited), "{waited:?}");
+    assert!(
+        (cooldown..cooldown * 11 / 10).contains(&waited),
+        "{waited:?}"
+    );
     Ok(())
 }

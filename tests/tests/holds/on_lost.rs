@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, current, distributed_lock};
-use tests::{PATIENCE, Store, on_every_store, release, settled, take_turn, within};
+use tests::{Store, TIME_LIMIT, on_every_store, release, settled, take_turn, within};
 use tokio::sync::mpsc;
 
 on_every_store! {
@@ -11,7 +11,7 @@ on_every_store! {
     a_bare_guard_does_the_same [force_release],
     a_body_whose_lock_is_not_lost_notices_nothing,
     the_others_are_stopped [force_release],
-    the_end_of_what_is_held_at_most_is_told_too,
+    the_end_of_what_is_held_at_most_is_reported_too,
 }
 
 /// What a body says.
@@ -33,12 +33,12 @@ async fn a_body_runs_to_its_end(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let (says, mut heard) = mpsc::unbounded_channel();
     let call = tokio::spawn(locks.clone().scope(patient(says)));
-    assert_eq!(within(PATIENCE, heard.recv()).await, Some("begun"));
+    assert_eq!(within(TIME_LIMIT, heard.recv()).await, Some("begun"));
     assert_eq!(others.force_release("key").await.unwrap(), 1);
-    let next = within(PATIENCE, others.lock("key").acquire())
+    let next = within(TIME_LIMIT, others.lock("key").acquire())
         .await
         .unwrap();
-    let outcome = within(PATIENCE, call).await.unwrap();
+    let outcome = within(TIME_LIMIT, call).await.unwrap();
     assert!(!outcome.unwrap(), "the caller gets the output");
     assert_eq!(heard.recv().await, Some("ended"));
     settled(&locks).await;
@@ -58,7 +58,7 @@ async fn a_bare_guard_does_the_same(store: Store) {
         assert!(!current().unwrap().is_held());
         42
     });
-    assert_eq!(within(PATIENCE, body).await, 42);
+    assert_eq!(within(TIME_LIMIT, body).await, 42);
 }
 
 #[distributed_lock(key = "key", ttl = "60s", on_lost = "notify")]
@@ -70,7 +70,7 @@ async fn short() -> Result<u32, LockError> {
 
 async fn a_body_whose_lock_is_not_lost_notices_nothing(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let outcome = within(PATIENCE, locks.scope(short())).await;
+    let outcome = within(TIME_LIMIT, locks.scope(short())).await;
     assert_eq!(outcome.unwrap(), 7);
     settled(&locks).await;
     take_turn(&others, "key").await;
@@ -90,9 +90,9 @@ async fn the_others_are_stopped(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let (says, mut heard) = mpsc::unbounded_channel();
     let call = tokio::spawn(locks.clone().scope(stopped(says)));
-    assert_eq!(within(PATIENCE, heard.recv()).await, Some("begun"));
+    assert_eq!(within(TIME_LIMIT, heard.recv()).await, Some("begun"));
     assert_eq!(others.force_release("key").await.unwrap(), 1);
-    let error = within(PATIENCE, call).await.unwrap().unwrap_err();
+    let error = within(TIME_LIMIT, call).await.unwrap().unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
 }
 
@@ -102,9 +102,9 @@ async fn limited() -> Result<bool, LockError> {
     Ok(lock.is_held())
 }
 
-async fn the_end_of_what_is_held_at_most_is_told_too(store: Store) {
+async fn the_end_of_what_is_held_at_most_is_reported_too(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let outcome = within(PATIENCE, locks.scope(limited())).await;
+    let outcome = within(TIME_LIMIT, locks.scope(limited())).await;
     assert!(!outcome.unwrap());
     settled(&locks).await;
     take_turn(&others, "key").await;

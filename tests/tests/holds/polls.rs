@@ -9,7 +9,7 @@ use std::{
 };
 
 use lock_runtime::{LockError, LockGuard, LockManager, LockRequest};
-use tests::{LONG, PATIENCE, RedisServer, Store, aside, connect, on_every_store, unique, within};
+use tests::{LONG, RedisServer, Store, TIME_LIMIT, aside, connect, on_every_store, unique, within};
 use tokio::task::JoinSet;
 
 on_every_store! {
@@ -39,7 +39,7 @@ const WAYS: [Ends; 2] = [Ends::WithItsTtl, Ends::AtMaxHold];
 
 impl Ends {
     fn request(self, locks: &LockManager, key: &str) -> LockRequest {
-        let request = locks.lock(key).wait(PATIENCE);
+        let request = locks.lock(key).wait(TIME_LIMIT);
         match self {
             Self::WithItsTtl => request.ttl(LEASE).renew(false),
             Self::AtMaxHold => request.ttl(LONG).max_hold(LEASE),
@@ -71,10 +71,10 @@ async fn busy(guard: &LockGuard) -> Instant {
 /// has made a poll longer than the margin, which protects no such poll.
 async fn overlap(locks: LockManager, others: LockManager, ends: Ends) -> Option<Duration> {
     let key = unique("key");
-    let guard = within(PATIENCE, ends.request(&locks, &key).acquire());
+    let guard = within(TIME_LIMIT, ends.request(&locks, &key).acquire());
     let guard = guard.await.unwrap();
     let deadline = deadline(&guard);
-    let next = others.lock(&key).ttl(LONG).wait(PATIENCE).acquire();
+    let next = others.lock(&key).ttl(LONG).wait(TIME_LIMIT).acquire();
     let first = aside(move || async move { (busy(&guard).await, guard) });
     let second = aside(move || async move {
         let guard = next.await.unwrap();
@@ -135,13 +135,13 @@ async fn keeps_the_margin(store: Store, beside: impl AsyncFn(&LockGuard)) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for ends in WAYS {
         let key = unique("key");
-        let guard = within(PATIENCE, ends.request(&locks, &key).acquire());
+        let guard = within(TIME_LIMIT, ends.request(&locks, &key).acquire());
         let guard = guard.await.unwrap();
         let deadline = deadline(&guard);
-        let next = others.lock(&key).ttl(LONG).wait(PATIENCE).acquire();
+        let next = others.lock(&key).ttl(LONG).wait(TIME_LIMIT).acquire();
         let next = tokio::select! {
             () = beside(&guard) => unreachable!("it never ends"),
-            next = within(PATIENCE, next) => next.unwrap(),
+            next = within(TIME_LIMIT, next) => next.unwrap(),
         };
         let early = (deadline + MARGIN).saturating_duration_since(Instant::now());
         assert!(early.is_zero(), "{ends:?}: {early:?} too early");

@@ -10,7 +10,7 @@ use tests::{Register, Worker, connect, eventually, take, within};
 use tokio::task::JoinSet;
 
 /// Everybody takes part, and is slow on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The lease of ours: nobody waits for its end.
 const LEASE: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ impl Beside {
     /// Until so many more sections were entered.
     pub(crate) async fn passed(&self, sections: u64) {
         let least = self.register.sections().await + sections;
-        eventually(PATIENCE, async || self.register.sections().await >= least).await;
+        eventually(TIME_LIMIT, async || self.register.sections().await >= least).await;
     }
 
     /// Until the others have entered so many sections.
@@ -98,7 +98,7 @@ impl Beside {
             let ours = self.entered.load(Ordering::Relaxed);
             self.register.sections().await.saturating_sub(ours)
         };
-        eventually(PATIENCE, async || theirs().await >= sections).await;
+        eventually(TIME_LIMIT, async || theirs().await >= sections).await;
     }
 
     /// Stops both sides, and checks that no section was entered unseen.
@@ -109,12 +109,12 @@ impl Beside {
         }
         let (mut theirs, mut taken) = (Vec::new(), 0);
         for worker in &mut self.others {
-            let line = within(PATIENCE, worker.line()).await;
+            let line = within(TIME_LIMIT, worker.line()).await;
             let numbers: Vec<u64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
             theirs.push(numbers[0]);
             taken += numbers.get(1).copied().unwrap_or(0);
         }
-        let mut overtaken = within(PATIENCE, self.ours.join_all()).await.concat();
+        let mut overtaken = within(TIME_LIMIT, self.ours.join_all()).await.concat();
         overtaken.sort_unstable();
         Entries {
             ours: self.entered.load(Ordering::Relaxed),

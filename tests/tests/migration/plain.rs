@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::LockError;
 use redis::Value;
 use tests::{
-    LONG, PATIENCE, RedisServer, Register, Worker, connect, in_line, release, take, within,
+    LONG, RedisServer, Register, TIME_LIMIT, Worker, connect, queued, release, take, within,
 };
 
 use crate::beside::Beside;
@@ -105,17 +105,17 @@ async fn the_name_of_the_lock_is_its_key() {
         (KEY.parse(), KEY),
     ] {
         let request = locks.lock(name).ttl(LONG);
-        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
         let set = ["SET", key, "somebody", "NX", "PX", TTL];
         assert_eq!(server.cmd(&set).await, Value::Nil, "it was free");
         let waits = locks.lock(guard.key().clone()).ttl(LONG).wait_forever();
-        let waiter = in_line(&locks, waits).await;
+        let waiter = queued(&locks, waits).await;
         assert_eq!(
             server.cmd(&["EXISTS", &format!("{key}:q")]).await,
             Value::Int(1)
         );
         release(guard).await;
-        release(within(PATIENCE, waiter).await.unwrap()).await;
+        release(within(TIME_LIMIT, waiter).await.unwrap()).await;
         assert_eq!(server.cmd(&set).await, Value::Okay);
     }
     for refused in [
@@ -138,9 +138,9 @@ async fn a_hand_over_of_a_key_with_line_feeds_is_heard() {
     let started = Instant::now();
     for _ in 0..TIMES {
         let request = others.lock(&key).ttl(LONG).wait_forever();
-        let waiter = in_line(&others, request).await;
+        let waiter = queued(&others, request).await;
         release(guard).await;
-        guard = within(PATIENCE, waiter).await.unwrap();
+        guard = within(TIME_LIMIT, waiter).await.unwrap();
     }
     let took = started.elapsed();
     assert!(took < TIMES * Duration::from_millis(200), "{took:?}");
@@ -154,7 +154,7 @@ async fn a_hash_closes_the_lock_with_an_error() {
     let server = RedisServer::start().await;
     let locks = connect(format!("{}?layout=plain", server.url())).await;
     server.cmd(&["HSET", KEY, "8743c9c0:1", "1"]).await;
-    let request = locks.lock(KEY).ttl(LONG).wait(PATIENCE);
+    let request = locks.lock(KEY).ttl(LONG).wait(TIME_LIMIT);
     let error = within(Duration::from_secs(10), request.acquire()).await;
     let error = error.expect_err("somebody holds it");
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use lock_runtime::inspect::Severity;
 use lock_runtime::{LockError, LockGuard, LockManager};
 use redis::Value;
-use tests::{LONG, PATIENCE, RedisServer, connect, eventually, in_line, release, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 use tokio::task::JoinSet;
 
 const KEY: &str = "orders";
@@ -49,7 +49,7 @@ async fn get_set(server: &RedisServer, time: u64) -> u64 {
 
 async fn try_now(locks: &LockManager) -> Result<LockGuard, LockError> {
     let request = locks.lock(KEY).ttl(LONG).wait(Duration::ZERO);
-    within(PATIENCE, request.acquire()).await
+    within(TIME_LIMIT, request.acquire()).await
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_template_names_the_same_key_as_text() {
         ("50%".parse(), "50%"),
     ] {
         let request = locks.lock(name).ttl(LONG);
-        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
         assert_eq!(server.cmd(&["EXISTS", key]).await, Value::Int(1), "{key}");
         release(guard).await;
     }
@@ -114,9 +114,9 @@ async fn a_time_to_come_is_waited_for_and_one_that_is_over_is_taken_over_once() 
     let request = |locks: &LockManager| locks.lock(KEY).ttl(LONG).wait_forever();
     let mut waiters = JoinSet::new();
     for locks in [&locks, &others] {
-        waiters.spawn(in_line(locks, request(locks)).await);
+        waiters.spawn(queued(locks, request(locks)).await);
     }
-    let first = within(PATIENCE, waiters.join_next()).await;
+    let first = within(TIME_LIMIT, waiters.join_next()).await;
     let first = first.unwrap().unwrap().unwrap();
     assert!(now() >= later.parse().unwrap(), "before the time was over");
     assert!(value(&server).await.unwrap().parse::<u64>().unwrap() > now());
@@ -133,13 +133,13 @@ async fn who_comes_too_late_to_take_over_costs_nobody_the_lock() {
     server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
     // Renewed after two seconds.
     let request = locks.lock(KEY).ttl(6 * SECOND).wait(Duration::ZERO);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     // Another client has seen the old time too, and learns that it is not expired any more.
     let theirs = now() + 60_000;
     assert!(get_set(&server, theirs).await > now());
     // Ours writes its own time again.
     let ours = async || value(&server).await.unwrap() != theirs.to_string();
-    eventually(PATIENCE, ours).await;
+    eventually(TIME_LIMIT, ours).await;
     assert!(guard.is_held());
     release(guard).await;
     assert_eq!(server.keys("*").await, [""; 0]);
@@ -161,7 +161,7 @@ async fn a_time_that_another_client_writes_later_ends_the_lease() {
     let guard = take(&locks, KEY, SECOND).await;
     let theirs = now() + 60_000;
     get_set(&server, theirs).await;
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
     assert!(!guard.is_held());
     drop(guard);
     locks.shutdown().await;
@@ -196,9 +196,9 @@ async fn a_value_in_another_unit_is_an_error_and_not_an_expired_lock() {
     ] {
         server.cmd(&["SET", KEY, value]).await;
         let locks = manager(&server, settings).await;
-        for wait in [Duration::ZERO, PATIENCE] {
+        for wait in [Duration::ZERO, TIME_LIMIT] {
             let request = locks.lock(KEY).ttl(LONG).wait(wait);
-            let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+            let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
             let text = format!("{error:?}");
             assert!(text.contains("stamp") && text.contains(value), "{text}");
         }
@@ -215,8 +215,8 @@ async fn what_the_protocol_cannot_do_is_refused() {
     let request = || locks.lock(KEY).ttl(LONG);
     refused(request().read().acquire().await.unwrap_err(), "mode");
     refused(request().permits(2).acquire().await.unwrap_err(), "permits");
-    let rests = request().min_hold(SECOND);
-    refused(rests.acquire().await.unwrap_err(), "min_hold");
+    let cools_down = request().min_hold(SECOND);
+    refused(cools_down.acquire().await.unwrap_err(), "min_hold");
     refused(locks.list("*").await.unwrap_err(), "list");
     refused(locks.overview("*").await.unwrap_err(), "overview");
     for setting in ["replicas=1", "quarantine=10s", "layout=plain", "stamp=us"] {
@@ -243,14 +243,14 @@ async fn the_documented_rights_are_enough_and_nobody_looks_for_more() {
     let locks = connect(url.replace("redis://", "redis+setnx://")).await;
     server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
     // It is taken over, confirmed, renewed, and released.
-    let request = locks.lock(KEY).ttl(SECOND / 2).wait(PATIENCE);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let request = locks.lock(KEY).ttl(SECOND / 2).wait(TIME_LIMIT);
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let written = value(&server).await;
-    eventually(PATIENCE, async || value(&server).await != written).await;
+    eventually(TIME_LIMIT, async || value(&server).await != written).await;
     assert!(locks.status(KEY).await.unwrap().is_held());
     release(guard).await;
     assert_eq!(locks.force_release(KEY).await.unwrap(), 0);
-    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    let findings = within(TIME_LIMIT, locks.diagnose()).await.unwrap();
     let rights = findings.iter().find(|it| it.check == "rights").unwrap();
     assert_eq!(rights.severity, Severity::Fine, "{rights:?}");
 }

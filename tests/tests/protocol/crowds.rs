@@ -1,4 +1,4 @@
-//! Processes that are stopped or killed with many waiters in line.
+//! Processes that are stopped or killed while many of their acquisitions wait.
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ async fn a_stopped_process_with_fifty_waiters_costs_one_grant() {
     let holder = take(&locks, "key", LONG).await;
     // A chain of them would cost one grant too.
     stopped.send(&format!("crowd {WAITERS} key apart")).await;
-    server.in_line("key", WAITERS).await;
+    server.queued("key", WAITERS).await;
     living.send("pass last key").await;
-    server.in_line("key", WAITERS + 1).await;
+    server.queued("key", WAITERS + 1).await;
     stopped.pause();
     let released = Instant::now();
     holder.release();
@@ -63,9 +63,9 @@ async fn a_killed_process_with_ten_thousand_waiters_is_cleared_away() {
     let locks = connect(&server.url()).await;
     let holder = take(&locks, "key", LONG).await;
     killed.send(&format!("crowd {WAITERS} key")).await;
-    server.in_line("key", WAITERS).await;
+    server.queued("key", WAITERS).await;
     living.send("pass last key").await;
-    server.in_line("key", WAITERS + 1).await;
+    server.queued("key", WAITERS + 1).await;
     killed.kill().await;
     eventually(SOON, async || server.listeners().await == 2).await;
     server.cmd(&["SLOWLOG", "RESET"]).await;

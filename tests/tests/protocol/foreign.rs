@@ -20,7 +20,7 @@ async fn its_key_is_waited_for_until_it_expires() {
     let tried = locks.lock(&key).wait(Duration::ZERO).acquire().await;
     match tried.expect_err("it is held") {
         LockError::Contended { holder, .. } => {
-            let holder = holder.expect("the server told");
+            let holder = holder.expect("the server named it");
             assert_eq!(&*holder.id, "somebody");
             let left = holder.remaining.expect("it has a ttl");
             assert!(left <= SECOND * 3 / 2, "{left:?}");
@@ -46,7 +46,7 @@ async fn its_key_without_a_ttl_is_waited_for_until_it_is_deleted() {
     let tried = locks.lock(&key).wait(SECOND / 2).acquire();
     match within(SOON, tried).await.expect_err("it is held") {
         LockError::Contended { holder, .. } => {
-            assert_eq!(holder.expect("the server told").remaining, None);
+            assert_eq!(holder.expect("the server named it").remaining, None);
         }
         error => panic!("{error}"),
     }

@@ -32,7 +32,7 @@ async fn a_grant_comes_after_its_end_and_that_of_another() {
         let next = granted(SOON, next).await;
         proxy.replies().pass();
         // Whatever it makes of the grant, it has asked the server since.
-        server.in_line(&key, 1).await;
+        server.queued(&key, 1).await;
         assert!(!waiter.is_finished(), "it began on a grant that is over");
         assert!(next.is_held());
         late += u32::from(server.subscribers().await == before);
@@ -57,7 +57,7 @@ async fn a_grant_and_the_leave_are_lost() {
         let holder = take(&theirs, &key, LONG).await;
         let mut acquire = Box::pin(ours.lock(&key).ttl(LONG).wait_forever().acquire());
         begin(&mut acquire.as_mut()).await;
-        server.in_line(&key, 1).await;
+        server.queued(&key, 1).await;
         let next = if others {
             Some(queue(&server, &theirs, &key, LONG, 2).await)
         } else {
@@ -97,7 +97,7 @@ async fn a_grant_that_was_cut_off_is_found_and_whole() {
         proxy.replies().pass();
         let guard = granted(FOUND, waiter).await;
         assert_eq!(server.owner(&key).await, token, "the same grant");
-        assert!(guard.remaining() > LONG / 2, "asking makes it whole");
+        assert!(guard.remaining() > LONG / 2, "asking restores the full ttl");
         release(guard).await;
     }
 }

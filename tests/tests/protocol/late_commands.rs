@@ -56,7 +56,7 @@ async fn they_take_nothing_from_a_later_holder() {
     assert!(guard.is_held());
     let fence = guard.fencing_token();
     guard.release();
-    // What joined the line late has no listener.
+    // An acquisition that joined the queue late has no listener.
     let next = granted(FOUND, waiter).await;
     assert!(next.fencing_token() > fence);
     release(next).await;

@@ -40,7 +40,7 @@ async fn a_reply_is_cut_and_the_retry_is_slow() {
             let next = within(FOUND, next).await.expect("no panic");
             let next = next.expect("the lease of the lost grant has ended");
             proxy.requests().pass();
-            server.in_line(&key, 1).await;
+            server.queued(&key, 1).await;
             assert!(!acquire.is_finished(), "two at once");
             release(next).await;
         } else {

@@ -1,7 +1,7 @@
 //! `current()`: the guard of the innermost lock under which the code runs.
 
 use lock_runtime::current;
-use tests::{LONG, PATIENCE, Store, on_every_store, settled, take_turn, within};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, settled, take_turn, within};
 use tokio::task::yield_now;
 
 use crate::{at_once, contended};
@@ -43,7 +43,7 @@ async fn current_is_the_innermost(store: Store) {
         beside.unwrap();
         assert_eq!(tokio::spawn(fence()).await.unwrap(), None);
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn current_releases_nothing(store: Store) {
@@ -58,7 +58,7 @@ async fn current_releases_nothing(store: Store) {
         contended(at_once(&others, "a")).await;
         current()
     });
-    let kept = within(PATIENCE, work).await.unwrap().unwrap();
+    let kept = within(TIME_LIMIT, work).await.unwrap().unwrap();
     // It keeps nothing, either.
     settled(&locks).await;
     assert!(!kept.is_held());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, current, distributed_lock};
-use tests::{LONG, PATIENCE, Store, on_every_store, release, settled, take_turn, within};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, release, settled, take_turn, within};
 
 use crate::{at_once, contended};
 
@@ -46,7 +46,7 @@ async fn the_max_hold_of_what_joins_stops_it_alone(store: Store) {
         let again = at_once(&locks, "key").reentrant().max_hold(LONG);
         assert!(again.acquire().await.unwrap().is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     settled(&locks).await;
     take_turn(&others, "key").await;
 }
@@ -60,7 +60,7 @@ async fn a_fixed_lease_that_joins_ends_at_its_ttl(store: Store) {
         assert!(matches!(error, LockError::Lost { .. }), "{error}");
         assert!(outer.is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 #[distributed_lock(key = "key", ttl = "60s", reentrant = true, max_hold = "200ms")]
@@ -75,7 +75,7 @@ async fn an_annotated_function_that_joins_is_stopped(store: Store) {
         assert!(matches!(error, LockError::Lost { .. }), "{error}");
         assert!(outer.is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn a_shorter_call_that_joins_notices_nothing(store: Store) {
@@ -89,7 +89,7 @@ async fn a_shorter_call_that_joins_notices_nothing(store: Store) {
         assert_eq!(inner.await.unwrap(), 1);
         assert!(outer.is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn the_limit_of_what_joins_ends_with_its_guard(store: Store) {
@@ -102,7 +102,7 @@ async fn the_limit_of_what_joins_ends_with_its_guard(store: Store) {
         settled(&locks).await;
         assert!(outer.is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn what_joins_several_keys_names_the_last_of_them(store: Store) {
@@ -114,7 +114,7 @@ async fn what_joins_several_keys_names_the_last_of_them(store: Store) {
             assert_eq!(inner.key(), outer.key());
         }
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn the_min_hold_of_what_joins_does_not_count(store: Store) {
@@ -123,7 +123,7 @@ async fn the_min_hold_of_what_joins_does_not_count(store: Store) {
         let inner = at_once(&locks, "key").reentrant().min_hold(LONG);
         release(inner.acquire().await.unwrap()).await;
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     settled(&locks).await;
     take_turn(&others, "key").await;
 }
@@ -134,6 +134,6 @@ async fn a_shutdown_does_not_wait_for_the_limit_of_what_joined(store: Store) {
         let inner = at_once(&locks, "key").reentrant().max_hold(LONG);
         drop(inner.acquire().await.unwrap());
     });
-    within(PATIENCE, work).await.unwrap();
-    within(PATIENCE / 4, locks.shutdown()).await;
+    within(TIME_LIMIT, work).await.unwrap();
+    within(TIME_LIMIT / 4, locks.shutdown()).await;
 }

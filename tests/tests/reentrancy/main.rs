@@ -1,10 +1,10 @@
-//! Promise: work that asks for a lock that it runs under is told, or joins it where it says so; and it can find its guard.
+//! Promise: work that asks for its own lock gets `AlreadyHeld`, or re-enters if the call is reentrant; it can find its guard.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager, LockRequest, current, distributed_lock};
-use tests::{LONG, PATIENCE, Store, on_every_store, release, settled, take_turn, within};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, release, settled, take_turn, within};
 use tokio::task::yield_now;
 
 mod current;
@@ -32,14 +32,14 @@ fn at_once(locks: &LockManager, key: &str) -> LockRequest {
 
 /// The request is refused, as its own work is in its way.
 async fn already_held(request: LockRequest, key: &str) {
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
-    let told = matches!(&error, LockError::AlreadyHeld { key: of, .. } if of.as_str() == key);
-    assert!(told, "{error}");
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
+    let refused = matches!(&error, LockError::AlreadyHeld { key: of, .. } if of.as_str() == key);
+    assert!(refused, "{error}");
 }
 
 /// The request is refused as those of others are.
 async fn contended(request: LockRequest) {
-    let error = within(PATIENCE, request.acquire()).await.unwrap_err();
+    let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
@@ -59,7 +59,7 @@ async fn it_is_already_held_across_join_and_select(store: Store) {
         let boxed: std::pin::Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(ask());
         boxed.await;
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     // A bare guard is nobody's work.
     let guard = at_once(&locks, "key").acquire().await.unwrap();
     contended(at_once(&locks, "key").reentrant()).await;
@@ -72,7 +72,7 @@ async fn it_is_not_across_spawn(store: Store) {
         let request = at_once(&locks, "key").reentrant();
         tokio::spawn(contended(request)).await.unwrap();
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 #[distributed_lock(key = "account:{id}", reentrant = true, ttl = "60s", wait = "0s", guard = lock)]
@@ -120,7 +120,7 @@ async fn annotated_functions_nest(store: Store) {
         work.await.unwrap();
         strict(1).await.unwrap();
     });
-    within(PATIENCE, work).await;
+    within(TIME_LIMIT, work).await;
     settled(&locks).await;
     take_turn(&others, "account:1").await;
     assert_eq!(store.traces().await, [""; 0]);
@@ -142,7 +142,7 @@ async fn what_joins_releases_nothing(store: Store) {
             contended(at_once(&others, "key")).await;
         }
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     settled(&locks).await;
     take_turn(&others, "key").await;
 }
@@ -156,7 +156,7 @@ async fn what_joins_is_lost_with_the_first(store: Store) {
         });
         inner.await
     });
-    let error = within(PATIENCE, work).await.unwrap_err();
+    let error = within(TIME_LIMIT, work).await.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     settled(&locks).await;
     take_turn(&others, "key").await;
@@ -168,14 +168,18 @@ async fn what_has_joined_and_escapes_is_not_held_any_more(store: Store) {
         let inner = at_once(&locks, "key").reentrant();
         inner.acquire().await.unwrap()
     });
-    let escaped = within(PATIENCE, work).await.unwrap();
+    let escaped = within(TIME_LIMIT, work).await.unwrap();
     settled(&locks).await;
     assert!(!escaped.is_held());
     let lost = escaped.hold(async { panic!("ran without the lock") });
-    let lost: Result<(), _> = within(PATIENCE, lost).await;
+    let lost: Result<(), _> = within(TIME_LIMIT, lost).await;
     assert!(matches!(lost, Err(LockError::Lost { .. })));
     take_turn(&others, "key").await;
-    assert!(!within(PATIENCE, escaped.release_confirmed()).await.unwrap());
+    assert!(
+        !within(TIME_LIMIT, escaped.release_confirmed())
+            .await
+            .unwrap()
+    );
 }
 
 async fn a_reader_joins_a_writer(store: Store) {
@@ -188,7 +192,7 @@ async fn a_reader_joins_a_writer(store: Store) {
         let permit = at_once(&locks, "key").permits(2).reentrant();
         assert!(permit.acquire().await.unwrap().is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn a_writer_does_not_join_a_reader(store: Store) {
@@ -200,7 +204,7 @@ async fn a_writer_does_not_join_a_reader(store: Store) {
         let inner = inner.acquire().await.unwrap();
         assert_eq!(inner.fencing_token(), guard.fencing_token());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn permits_join_their_own_number(store: Store) {
@@ -213,7 +217,7 @@ async fn permits_join_their_own_number(store: Store) {
         already_held(at_once(&locks, "key").permits(3).reentrant(), "key").await;
         already_held(at_once(&locks, "key").reentrant(), "key").await;
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn some_of_several_keys_join(store: Store) {
@@ -235,7 +239,7 @@ async fn some_of_several_keys_join(store: Store) {
             contended(at_once(&others, key)).await;
         }
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn more_keys_than_are_held_do_not_join(store: Store) {
@@ -246,7 +250,7 @@ async fn more_keys_than_are_held_do_not_join(store: Store) {
         take_turn(&locks, "a").await;
         assert!(guard.is_held());
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }
 
 async fn a_lock_that_was_lost_is_taken_anew(store: Store) {
@@ -256,7 +260,7 @@ async fn a_lock_that_was_lost_is_taken_anew(store: Store) {
         assert_eq!(others.force_release("key").await.unwrap(), 1);
         guard.lost().await;
         let again = at_once(&locks, "key").reentrant();
-        let again = again.wait(PATIENCE).acquire().await.unwrap();
+        let again = again.wait(TIME_LIMIT).acquire().await.unwrap();
         assert!(again.fencing_token() > guard.fencing_token());
         again
             .hold(async { assert!(current().unwrap().is_held()) })
@@ -264,7 +268,7 @@ async fn a_lock_that_was_lost_is_taken_anew(store: Store) {
             .unwrap();
         release(again).await;
     });
-    within(PATIENCE, work).await;
+    within(TIME_LIMIT, work).await;
 }
 
 async fn another_manager_joins_nothing(store: Store) {
@@ -272,5 +276,5 @@ async fn another_manager_joins_nothing(store: Store) {
     let work = at_once(&locks, "key").run(async |_| {
         contended(at_once(&others, "key").reentrant()).await;
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
 }

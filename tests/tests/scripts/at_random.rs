@@ -42,7 +42,7 @@ impl History {
             .unwrap_or_else(|| self.rng.u32(..=self.tokens))
     }
 
-    /// Somebody in line, as he stands there.
+    /// A waiter, as it is written in the queue.
     fn waiter(&mut self, lock: usize) -> Option<String> {
         let queue = &self.kept[lock].1;
         let count = queue.len() / 2;
@@ -76,11 +76,11 @@ impl History {
         let channel = CHANNELS[self.rng.usize(..CHANNELS.len())];
         let before = self.kept.clone();
         self.kept = self.twins.steps(channel, &steps).await;
-        self.newcomers_stand_last(&before, &steps);
+        self.newcomers_are_last(&before, &steps);
     }
 
-    /// Whoever has joined stands behind all who were there, in the order of the calls.
-    fn newcomers_stand_last(&self, before: &[Kept], steps: &[Step]) {
+    /// Newcomers are behind all earlier waiters, in the order of the calls.
+    fn newcomers_are_last(&self, before: &[Kept], steps: &[Step]) {
         for (lock, (before, after)) in before.iter().zip(&self.kept).enumerate() {
             let old: Vec<_> = before.1.chunks(2).map(|it| &it[0]).collect();
             let mut stand = after
@@ -166,17 +166,17 @@ impl History {
         self.call("acquire", lock, args).await;
     }
 
-    /// Somebody has a place already.
+    /// A waiter comes back with the position that it had.
     async fn comes_back(&mut self, lock: usize) {
         let name = token(self.fresh());
-        let place = self.twins.now - self.rng.u64(..SECOND);
+        let position = self.twins.now - self.rng.u64(..SECOND);
         let channel = CHANNELS[self.rng.usize(..CHANNELS.len())];
         let args = vec![
             name,
             TTL.into(),
             channel.into(),
             "x+".into(),
-            place.to_string(),
+            position.to_string(),
         ];
         self.call("acquire", lock, args).await;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, aio::MultiplexedConnection};
-use tests::{PATIENCE, Peer, RedisServer, Step, token, within};
+use tests::{Peer, RedisServer, Step, TIME_LIMIT, token, within};
 use tokio::sync::mpsc;
 
 const TTL: u32 = 60_000;
@@ -33,7 +33,7 @@ async fn listen(server: &RedisServer, peer: &Peer) -> Messages {
 /// The next message: its fence, and the tokens of those who get the lock.
 async fn message(messages: &mut Messages) -> (u64, Vec<String>) {
     let push = loop {
-        let push = within(PATIENCE, messages.pushes.recv()).await;
+        let push = within(TIME_LIMIT, messages.pushes.recv()).await;
         let push = push.expect("the server is there");
         if push.kind == PushKind::Message {
             break push;
@@ -56,20 +56,20 @@ async fn holder(server: &RedisServer) -> Peer {
     holder
 }
 
-/// Lines up a token, behind all others by more than the window.
+/// Queues a token, behind all others by more than the window.
 async fn join(peer: &mut Peer, number: u32, ttl: u32) {
     tokio::time::sleep(Duration::from_millis(2)).await;
     assert_eq!(peer.acquire(number, ttl, true).await[1], "waiting");
 }
 
-/// Lines up several tokens.
+/// Queues several tokens.
 async fn join_each(peer: &mut Peer, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
         join(peer, number, TTL).await;
     }
 }
 
-/// Which part of a script hands the lock on.
+/// Which part of a script hands the lock over.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Release,
@@ -95,7 +95,7 @@ impl By {
 }
 
 #[tokio::test]
-async fn those_who_stand_beside_each_other_are_handed_it_together() {
+async fn neighbours_in_the_queue_are_handed_it_together() {
     for by in [By::Release, By::Question, By::Try] {
         let server = RedisServer::start().await;
         let mut holder = holder(&server).await;
@@ -188,12 +188,12 @@ async fn nobody_is_overtaken_by_who_joined_more_than_a_millisecond_later() {
     join(&mut peer, 2, TTL).await;
     join(&mut other, 3, TTL).await;
     let queue = RedisServer::queue_key("key");
-    let place: f64 = holder.cmd(&["ZSCORE", &queue, &other.member(3, TTL)]).await;
+    let position: f64 = holder.cmd(&["ZSCORE", &queue, &other.member(3, TTL)]).await;
     for (number, later) in [(4, 900.0), (5, 1_000.0), (6, 1_001.0), (7, 5_000.0)] {
         join(&mut peer, number, TTL).await;
-        let place = format!("{:.0}", place + later);
+        let position = format!("{:.0}", position + later);
         let _: i64 = holder
-            .cmd(&["ZADD", &queue, &place, &peer.member(number, TTL)])
+            .cmd(&["ZADD", &queue, &position, &peer.member(number, TTL)])
             .await;
     }
     holder.release(1).await;
@@ -220,7 +220,7 @@ async fn no_more_than_sixty_four_are_handed_it_together() {
     assert_eq!(next, fence + 64);
 }
 
-/// A line is read in parts, behind one who is left out no further than to who joined too late.
+/// A queue is read in parts; behind a waiter that is left out, no further than to the first that joined too late.
 #[tokio::test]
 async fn who_follows_is_the_same_wherever_one_is_left_out() {
     const START: u64 = 1_800_000_000_000_000;
@@ -236,9 +236,9 @@ async fn who_follows_is_the_same_wherever_one_is_left_out() {
         peer.many(&calls).await;
         for number in 2..=70 {
             let alone = if number == left_out { ".5" } else { "" };
-            let place = format!("{}{alone}", START + 100 * u64::from(number));
+            let position = format!("{}{alone}", START + 100 * u64::from(number));
             let _: i64 = holder
-                .cmd(&["ZADD", &queue, &place, &peer.member(number, TTL)])
+                .cmd(&["ZADD", &queue, &position, &peer.member(number, TTL)])
                 .await;
         }
         assert!(holder.release(1).await);
@@ -254,14 +254,14 @@ async fn who_follows_is_the_same_wherever_one_is_left_out() {
 }
 
 #[tokio::test]
-async fn who_is_taken_out_of_the_line_by_a_question_still_waits() {
+async fn who_is_taken_out_of_the_queue_by_a_question_still_waits() {
     let server = RedisServer::start().await;
     let _holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await.of_kind("x+");
     join_each(&mut peer, 2..=4).await;
     server.cmd(&["DEL", &RedisServer::owner_key("key")]).await;
     assert_eq!(peer.ask(4, TTL).await, "waiting");
-    assert_eq!(peer.ask(4, TTL).await, "gone", "it is out of the line");
+    assert_eq!(peer.ask(4, TTL).await, "gone", "it has left the queue");
 
     // The same, by one that joins.
     join(&mut peer, 5, TTL).await;
@@ -314,21 +314,21 @@ async fn in_full_memory_a_release_hands_it_to_all_of_them() {
 }
 
 #[tokio::test]
-async fn what_joins_together_stands_in_line_as_if_it_had_come_alone() {
+async fn what_joins_together_waits_as_if_it_had_come_alone() {
     let server = RedisServer::start().await;
     let mut holder = holder(&server).await;
     let mut peer = Peer::new(&server, "key", true).await;
     let calls = [2, 3, 4].map(|it| ("key", Step::Acquire(it, TTL)));
     let answers = peer.many(&calls).await;
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for (number, answer) in (2..).zip(answers) {
         let answer: Vec<String> = redis::from_redis_value(answer).expect("texts");
         assert_eq!(answer[..2], [token(number), "waiting".into()]);
         assert_eq!(answer[4], token(1));
         assert_eq!(answer[5], (number - 2).to_string(), "so many others");
-        places.push(answer[2].parse::<u64>().expect("a place"));
+        positions.push(answer[2].parse::<u64>().expect("a position"));
     }
-    assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+    assert!(positions.is_sorted_by(|a, b| a < b), "{positions:?}");
     holder.release(1).await;
     for number in 2..=4 {
         assert_eq!(holder.holder().await, Some(token(number)));

@@ -1,10 +1,10 @@
-//! The server's clock goes back, or that of a replica that takes over is behind: places grow all the same, and nobody
+//! The server's clock goes back, or that of a replica that takes over is behind: positions grow all the same, and nobody
 //! lives longer for it.
 
 use std::time::Duration;
 
 use redis::Value;
-use tests::{PATIENCE, Peer, RedisServer, RedlockFleet, eventually, token};
+use tests::{Peer, RedisServer, RedlockFleet, TIME_LIMIT, eventually, token};
 
 const TTL: u32 = 60_000;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -30,13 +30,13 @@ async fn move_to(server: &RedisServer, peer: &mut Peer) {
 }
 
 /// The queue from its head.
-async fn line(peer: &mut Peer) -> Vec<(String, f64)> {
-    let queue = RedisServer::queue_key(&peer.lock);
-    let members: Vec<(String, f64)> = peer.cmd(&["ZRANGE", &queue, "0", "-1", "WITHSCORES"]).await;
+async fn queue(peer: &mut Peer) -> Vec<(String, f64)> {
+    let key = RedisServer::queue_key(&peer.lock);
+    let members: Vec<(String, f64)> = peer.cmd(&["ZRANGE", &key, "0", "-1", "WITHSCORES"]).await;
     let members = members.into_iter();
     let name = |member: &str| member.split('\n').nth(1).expect("a name").to_owned();
     members
-        .map(|(member, place)| (name(&member), place))
+        .map(|(member, position)| (name(&member), position))
         .collect()
 }
 
@@ -45,8 +45,8 @@ async fn join(peer: &mut Peer, number: u32) {
 }
 
 #[tokio::test]
-async fn newcomers_stand_behind_those_who_joined_before_the_clock_went_back() {
-    let Some(fleet) = servers("scripts: newcomers_stand_behind").await else {
+async fn newcomers_wait_behind_those_who_joined_before_the_clock_went_back() {
+    let Some(fleet) = servers("scripts: newcomers_wait_behind").await else {
         return;
     };
     let server = &fleet.servers[0];
@@ -62,15 +62,15 @@ async fn newcomers_stand_behind_those_who_joined_before_the_clock_went_back() {
     tokio::time::sleep(LATER).await;
     let calls = [6, 7].map(|it| ("key", tests::Step::Acquire(it, TTL)));
     peer.many(&calls).await;
-    let line = line(&mut peer).await;
-    let names: Vec<_> = line.iter().map(|it| it.0.clone()).collect();
+    let queue = queue(&mut peer).await;
+    let names: Vec<_> = queue.iter().map(|it| it.0.clone()).collect();
     assert_eq!(names, (2..=7).map(token).collect::<Vec<_>>());
     // Nobody who joins later than a millisecond looks as if he had joined sooner.
-    let later = |a: usize, b: usize| line[b].1 - line[a].1;
-    assert!(later(1, 2) > 1_000.0, "{line:?}");
+    let later = |a: usize, b: usize| queue[b].1 - queue[a].1;
+    assert!(later(1, 2) > 1_000.0, "{queue:?}");
     for (a, b) in [(2, 3), (3, 4)] {
         let later = later(a, b);
-        assert!((20_000.0..30_000_000.0).contains(&later), "{line:?}");
+        assert!((20_000.0..30_000_000.0).contains(&later), "{queue:?}");
     }
 }
 
@@ -97,7 +97,7 @@ async fn a_chain_passes_nobody_who_joined_before_the_clock_went_back() {
 }
 
 #[tokio::test]
-async fn newcomers_stand_behind_those_whom_a_replica_knows() {
+async fn newcomers_wait_behind_those_whom_a_replica_knows() {
     let Some(fleet) = servers("scripts: newcomers_stand_behind_those_whom").await else {
         return;
     };
@@ -110,9 +110,9 @@ async fn newcomers_stand_behind_those_whom_a_replica_knows() {
     let mut peer = Peer::new(master, "key", true).await;
     holder.acquire(1, TTL, true).await;
     join(&mut peer, 2).await;
-    let queue = RedisServer::queue_key("key");
-    let has_it = async || replica.cmd(&["ZCARD", &queue]).await == Value::Int(1);
-    eventually(PATIENCE, has_it).await;
+    let key = RedisServer::queue_key("key");
+    let has_it = async || replica.cmd(&["ZCARD", &key]).await == Value::Int(1);
+    eventually(TIME_LIMIT, has_it).await;
     replica.cmd(&["REPLICAOF", "NO", "ONE"]).await;
     move_to(replica, &mut holder).await;
     move_to(replica, &mut peer).await;

@@ -126,7 +126,7 @@ async fn ten_thousand_dead_waiters_are_cleared_in_bounded_steps() {
 }
 
 #[tokio::test]
-async fn a_grant_that_raced_with_leaving_is_passed_on() {
+async fn a_grant_that_raced_with_leaving_is_handed_over() {
     let server = RedisServer::start().await;
     let mut peer = Peer::new(&server, "race", true).await;
     peer.acquire(1, 60_000, true).await;

@@ -121,7 +121,7 @@ async fn in_full_memory_locks_are_released_and_none_is_half_taken() {
 }
 
 #[tokio::test]
-async fn the_line_is_kept_to() {
+async fn the_order_of_the_queue_is_kept() {
     let server = RedisServer::start().await;
     let mut peer = Peer::new(&server, "a", true).await;
     peer.open().await;

@@ -65,8 +65,8 @@ async fn the_holders_always_have_a_ttl() {
         assert!(lasts(&mut peer).await <= 3_000, "a grant is claimed soon");
         assert_eq!(peer.ask(4, 60_000).await, "granted");
         assert!(lasts(&mut peer).await > 50_000, "it was not extended");
-        assert!(peer.release_to_rest(4, 9_000).await);
-        assert!(lasts(&mut peer).await <= 9_000, "it rests for longer");
+        assert!(peer.release_into_cooldown(4, 9_000).await);
+        assert!(lasts(&mut peer).await <= 9_000, "a longer cooldown");
         let _: () = peer.cmd(&["FLUSHALL"]).await;
     }
 }
@@ -136,7 +136,7 @@ async fn who_has_expired_beside_others_is_gone() {
         assert_eq!(peer.ask(2, 60_000).await, "gone");
         assert!(!peer.release(2).await, "released");
         expire(&mut peer, 1).await;
-        // Its place is free, and whoever takes it clears it away.
+        // Its permit is free, and the next holder removes what it left.
         assert_eq!(peer.acquire(4, 60_000, false).await[1], "granted");
         assert_eq!(holders(&mut peer).await, 2);
         assert!(peer.release(3).await && peer.release(4).await);

@@ -102,7 +102,7 @@ async fn who_holds_it_renews_asks_and_releases() {
 }
 
 #[tokio::test]
-async fn who_leaves_the_line_lets_in_those_behind() {
+async fn who_leaves_the_queue_lets_in_those_behind() {
     let server = RedisServer::start().await;
     let (mut reader, mut writer) = (beside(&server, "r").await, beside(&server, "x").await);
     reader.open().await;

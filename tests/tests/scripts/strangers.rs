@@ -5,18 +5,18 @@ use redis::{FromRedisValue as _, Value};
 use tests::{Peer, RedisServer, connect, token};
 
 #[tokio::test]
-async fn a_rest_that_is_none_releases_at_once() {
+async fn a_cooldown_of_zero_releases_at_once() {
     let server = RedisServer::start().await;
     for kind in ["x", "r"] {
-        let mut peer = Peer::new(&server, "rest", true).await.of_kind(kind);
-        for rest in ["0", "-5", "0.3", "soon", "nan"] {
+        let mut peer = Peer::new(&server, "cooldown", true).await.of_kind(kind);
+        for cooldown in ["0", "-5", "0.3", "soon", "nan"] {
             peer.acquire(1, 60_000, true).await;
-            let args = [&*token(1), "", rest];
+            let args = [&*token(1), "", cooldown];
             let answer = peer.call("release", &args).await;
-            let answer = answer.unwrap_or_else(|error| panic!("{kind} {rest}: {error}"));
+            let answer = answer.unwrap_or_else(|error| panic!("{kind} {cooldown}: {error}"));
             let name = String::from_redis_value(answer).expect("a name");
-            assert_eq!(name, token(1), "{kind} {rest}");
-            assert_eq!(server.keys("lock:{*").await, [""; 0], "{kind} {rest}");
+            assert_eq!(name, token(1), "{kind} {cooldown}");
+            assert_eq!(server.keys("lock:{*").await, [""; 0], "{kind} {cooldown}");
         }
     }
 }
@@ -41,7 +41,7 @@ async fn who_tried_once_may_ask() {
 }
 
 #[tokio::test]
-async fn a_place_without_a_kind_is_that_of_an_exclusive_lock() {
+async fn a_position_without_a_kind_is_that_of_an_exclusive_lock() {
     let server = RedisServer::start().await;
     let mut peer = Peer::new(&server, "kind", true).await;
     let channel = peer.channel.clone();

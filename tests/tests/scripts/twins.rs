@@ -247,7 +247,7 @@ impl Twins {
             }
             _ => {
                 let mut words: Vec<String> = Vec::from_redis_value_ref(answer).expect("texts");
-                // For how long the holder has it, and how long the first waits, is told at another time.
+                // The holder's time and the first waiter's time are left out: they differ between the two calls.
                 if words.len() > 3 {
                     words.truncate(6);
                     words.remove(3);

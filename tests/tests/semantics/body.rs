@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::{LONG, PATIENCE, Store, on_every_store, take_turn, within};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, take_turn, within};
 
 on_every_store! {
     run_holds_the_lock_while_the_closure_runs,
     the_errors_of_a_body_come_back_untouched,
     a_closure_does_not_run_without_the_lock,
-    work_that_asks_for_its_own_lock_is_told,
+    work_that_asks_for_its_own_lock_gets_already_held,
     a_name_that_is_none_is_refused,
     a_ttl_out_of_range_is_refused,
 }
@@ -20,13 +20,13 @@ async fn run_holds_the_lock_while_the_closure_runs(store: Store) {
         assert_eq!(guard.key().as_str(), "key");
         assert!(guard.is_held());
         let other = others.lock("key").wait(Duration::ZERO).acquire();
-        assert!(within(PATIENCE, other).await.is_err(), "two holders");
+        assert!(within(TIME_LIMIT, other).await.is_err(), "two holders");
         42
     });
-    assert_eq!(within(PATIENCE, total).await.unwrap(), 42);
+    assert_eq!(within(TIME_LIMIT, total).await.unwrap(), 42);
     // The release is ahead of what the manager is asked next.
     let next = locks.lock("key").wait(Duration::ZERO).acquire();
-    assert!(within(PATIENCE, next).await.is_ok());
+    assert!(within(TIME_LIMIT, next).await.is_ok());
 }
 
 #[derive(Debug, PartialEq)]
@@ -35,10 +35,16 @@ struct OutOfStock(u32);
 async fn the_errors_of_a_body_come_back_untouched(store: Store) {
     let locks = store.manager().await;
     let outcome = locks.lock("key").run(async |_| Err::<(), _>(OutOfStock(7)));
-    assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(7)));
+    assert_eq!(
+        within(TIME_LIMIT, outcome).await.unwrap(),
+        Err(OutOfStock(7))
+    );
     let guard = locks.lock("key").acquire().await.unwrap();
     let outcome = guard.hold(async { Err::<(), _>(OutOfStock(8)) });
-    assert_eq!(within(PATIENCE, outcome).await.unwrap(), Err(OutOfStock(8)));
+    assert_eq!(
+        within(TIME_LIMIT, outcome).await.unwrap(),
+        Err(OutOfStock(8))
+    );
 }
 
 async fn a_closure_does_not_run_without_the_lock(store: Store) {
@@ -47,17 +53,19 @@ async fn a_closure_does_not_run_without_the_lock(store: Store) {
     for wait in [Duration::ZERO, Duration::from_millis(200)] {
         let request = others.lock("key").wait(wait);
         let body = async |_: &_| panic!("ran without the lock");
-        let error = within(PATIENCE, request.run::<()>(body)).await.unwrap_err();
+        let error = within(TIME_LIMIT, request.run::<()>(body))
+            .await
+            .unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
     }
 }
 
-async fn work_that_asks_for_its_own_lock_is_told(store: Store) {
+async fn work_that_asks_for_its_own_lock_gets_already_held(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let own = async || {
         let error = locks.lock("key").acquire().await.unwrap_err();
-        let told = matches!(&error, LockError::AlreadyHeld { key, .. } if key.as_str() == "key");
-        assert!(told, "{error}");
+        let refused = matches!(&error, LockError::AlreadyHeld { key, .. } if key.as_str() == "key");
+        assert!(refused, "{error}");
     };
     let work = locks.lock("key").run(async |_| {
         own().await;
@@ -79,7 +87,7 @@ async fn work_that_asks_for_its_own_lock_is_told(store: Store) {
         let error = tokio::spawn(spawned).await.unwrap().unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     take_turn(&locks, "key").await;
 }
 
@@ -87,7 +95,7 @@ async fn a_name_that_is_none_is_refused(store: Store) {
     let locks = store.manager().await;
     // The second one only becomes too long when it is escaped.
     for name in [String::new(), "}".repeat(342), "x".repeat(1025)] {
-        let error = within(PATIENCE, locks.lock(&name).acquire())
+        let error = within(TIME_LIMIT, locks.lock(&name).acquire())
             .await
             .unwrap_err();
         assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
@@ -103,7 +111,7 @@ async fn a_ttl_out_of_range_is_refused(store: Store) {
     let millisecond = Duration::from_millis(1);
     for ttl in [Duration::ZERO, 99 * millisecond, DAY + millisecond] {
         let acquire = locks.lock("key").ttl(ttl).acquire();
-        let error = within(PATIENCE, acquire).await.unwrap_err();
+        let error = within(TIME_LIMIT, acquire).await.unwrap_err();
         assert!(
             matches!(error, LockError::InvalidOptions { setting: "ttl", .. }),
             "{error}"
@@ -111,7 +119,7 @@ async fn a_ttl_out_of_range_is_refused(store: Store) {
         assert!(!error.is_retryable());
     }
     for ttl in [100 * millisecond, DAY] {
-        let guard = within(PATIENCE, locks.lock("key").ttl(ttl).acquire()).await;
+        let guard = within(TIME_LIMIT, locks.lock("key").ttl(ttl).acquire()).await;
         assert!(guard.unwrap().is_held());
     }
 }

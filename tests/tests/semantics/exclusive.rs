@@ -9,7 +9,7 @@ use std::{
 };
 
 use lock_runtime::LockError;
-use tests::{LONG, PATIENCE, Store, connect, on_every_store, take_turn, timed, within};
+use tests::{LONG, Store, TIME_LIMIT, connect, on_every_store, take_turn, timed, within};
 use tokio::task::{JoinSet, yield_now};
 
 on_every_store! {
@@ -31,7 +31,7 @@ async fn one_holder_at_a_time(store: Store) {
             let (locks, inside, highest) = (locks.clone(), inside.clone(), highest.clone());
             tasks.spawn(async move {
                 for _ in 0..20 {
-                    let guard = locks.lock("key").wait(PATIENCE).acquire().await.unwrap();
+                    let guard = locks.lock("key").wait(TIME_LIMIT).acquire().await.unwrap();
                     assert!(!inside.swap(true, Ordering::SeqCst), "two holders");
                     yield_now().await;
                     let fence = guard.fencing_token().get();
@@ -43,13 +43,13 @@ async fn one_holder_at_a_time(store: Store) {
             });
         }
     }
-    within(PATIENCE, tasks.join_all()).await;
+    within(TIME_LIMIT, tasks.join_all()).await;
 }
 
 async fn a_try_is_contended_at_once(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("stock:7").ttl(LONG);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
 
     let (took, outcome) = timed(others.lock("stock:7").wait(Duration::ZERO).acquire()).await;
     let error = outcome.unwrap_err();
@@ -64,7 +64,7 @@ async fn a_try_is_contended_at_once(store: Store) {
     let remaining = holder.unwrap().remaining.unwrap();
     assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
 
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
     take_turn(&others, "stock:7").await;
 }
 
@@ -72,7 +72,7 @@ async fn the_holder_itself_is_contended_too(store: Store) {
     let locks = store.manager().await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let second = locks.lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, second).await.unwrap_err();
+    let error = within(TIME_LIMIT, second).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     assert!(guard.is_held());
 }

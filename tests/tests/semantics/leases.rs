@@ -11,7 +11,7 @@ use std::{
 
 use lock_runtime::{Clock, LockConfig, LockError};
 use tests::{
-    PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, take_turn, within,
+    Store, TIME_LIMIT, connect, on_every_store, poll_once, queued, settled, take_turn, within,
 };
 use tokio::{
     sync::{Notify, oneshot},
@@ -33,47 +33,47 @@ async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
     let locks = store.manager().await;
     let started = Instant::now();
     let request = locks.lock("key").ttl(TTL).renew(false);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     assert!(guard.is_held());
     assert!(guard.remaining() <= TTL);
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
     let held = started.elapsed();
     assert!(held >= TTL / 2, "held for {held:?}");
     assert!(held < TTL + Duration::from_secs(2), "held for {held:?}");
     assert!(!guard.is_held());
     assert_eq!(guard.remaining(), Duration::ZERO);
     // Known to be over, it stays over.
-    within(PATIENCE, guard.lost()).await;
-    assert!(!within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    within(TIME_LIMIT, guard.lost()).await;
+    assert!(!within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
 }
 
 async fn the_next_gets_a_lock_whose_lease_ended(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("key").ttl(TTL).renew(false);
-    let first = within(PATIENCE, request.acquire()).await.unwrap();
-    let next = in_line(&others, others.lock("key").wait_forever()).await;
-    let next = within(PATIENCE, next).await.unwrap();
+    let first = within(TIME_LIMIT, request.acquire()).await.unwrap();
+    let next = queued(&others, others.lock("key").wait_forever()).await;
+    let next = within(TIME_LIMIT, next).await.unwrap();
     assert!(!first.is_held(), "two holders");
     assert!(next.is_held());
     assert!(next.fencing_token() > first.fencing_token());
 
     // What the first one does now is none of the second one's business.
-    assert!(!within(PATIENCE, first.release_confirmed()).await.unwrap());
+    assert!(!within(TIME_LIMIT, first.release_confirmed()).await.unwrap());
     let third = locks.lock("key").wait(Duration::ZERO).acquire();
-    assert!(within(PATIENCE, third).await.is_err());
+    assert!(within(TIME_LIMIT, third).await.is_err());
     assert!(next.is_held());
 }
 
 async fn a_body_is_dropped_when_its_lease_ends(store: Store) {
     let locks = store.manager().await;
     let request = locks.lock("key").ttl(TTL).renew(false);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let (alive, mut dropped) = oneshot::channel::<()>();
     let body = async move {
         std::future::pending::<()>().await;
         drop(alive);
     };
-    let error = within(PATIENCE, guard.hold(body)).await.unwrap_err();
+    let error = within(TIME_LIMIT, guard.hold(body)).await.unwrap_err();
     assert!(
         dropped
             .try_recv()
@@ -103,9 +103,9 @@ async fn a_renewed_lease_outlives_its_ttl(store: Store) {
         }
         "done"
     };
-    assert_eq!(within(PATIENCE, guard.hold(body)).await.unwrap(), "done");
+    assert_eq!(within(TIME_LIMIT, guard.hold(body)).await.unwrap(), "done");
     assert!(guard.is_held());
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
     assert_eq!(store.traces().await, [""; 0]);
 }
 
@@ -113,8 +113,8 @@ async fn a_released_lease_is_over(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let ttl = Duration::from_millis(150);
     for turn in 0..20 {
-        let request = locks.lock("key").ttl(ttl).wait(PATIENCE);
-        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let request = locks.lock("key").ttl(ttl).wait(TIME_LIMIT);
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
         // The release and the first renewal meet.
         sleep(Duration::from_millis(40 + turn)).await;
         guard.release();
@@ -132,7 +132,7 @@ async fn no_poll_of_a_body_starts_after_its_deadline() {
     let locks = connect(config).await;
     let ttl = Duration::from_secs(10);
     let request = locks.lock("key").ttl(ttl).renew(false);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
 
     let polls = Arc::new(AtomicU32::new(0));
     let wake = Arc::new(Notify::new());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, distributed_lock};
-use tests::{LONG, PATIENCE, Store, connect, in_line, on_every_store, poll_once, settled, within};
+use tests::{LONG, Store, TIME_LIMIT, connect, on_every_store, poll_once, queued, settled, within};
 use tokio::task::yield_now;
 
 on_every_store! {
@@ -20,13 +20,13 @@ async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(store: Store) {
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("ours").ttl(ttl).acquire().await.unwrap();
     let _theirs = others.lock("theirs").ttl(LONG).acquire().await.unwrap();
-    let waiter = in_line(&locks, locks.lock("theirs").wait_forever()).await;
+    let waiter = queued(&locks, locks.lock("theirs").wait_forever()).await;
 
     let mut shutdown = Box::pin(locks.shutdown());
     assert!(poll_once(&mut shutdown).await.is_pending());
-    let error = within(PATIENCE, waiter).await.unwrap_err();
+    let error = within(TIME_LIMIT, waiter).await.unwrap_err();
     assert!(matches!(error, LockError::ShutDown), "{error}");
-    let error = within(PATIENCE, locks.lock("new").acquire())
+    let error = within(TIME_LIMIT, locks.lock("new").acquire())
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::ShutDown), "{error}");
@@ -35,19 +35,19 @@ async fn a_shutdown_takes_no_new_locks_and_lets_work_go_on(store: Store) {
         tokio::time::sleep(2 * ttl).await;
         "done"
     });
-    assert_eq!(within(PATIENCE, work).await.unwrap(), "done");
+    assert_eq!(within(TIME_LIMIT, work).await.unwrap(), "done");
     assert!(poll_once(&mut shutdown).await.is_pending());
     guard.release();
-    within(PATIENCE, shutdown).await;
+    within(TIME_LIMIT, shutdown).await;
 
     let next = others.lock("ours").wait(Duration::ZERO).acquire();
-    assert!(within(PATIENCE, next).await.is_ok(), "not released");
+    assert!(within(TIME_LIMIT, next).await.is_ok(), "not released");
     // Late calls are answered, too.
-    let error = within(PATIENCE, locks.lock("new").acquire())
+    let error = within(TIME_LIMIT, locks.lock("new").acquire())
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::ShutDown), "{error}");
-    within(PATIENCE, locks.shutdown()).await;
+    within(TIME_LIMIT, locks.shutdown()).await;
 }
 
 async fn a_shutdown_stops_what_is_held_after_its_grace(store: Store) {
@@ -55,7 +55,7 @@ async fn a_shutdown_stops_what_is_held_after_its_grace(store: Store) {
     let locks = connect(config).await;
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let work = guard.hold(std::future::pending::<()>());
-    let ((), outcome) = within(PATIENCE, async { tokio::join!(locks.shutdown(), work) }).await;
+    let ((), outcome) = within(TIME_LIMIT, async { tokio::join!(locks.shutdown(), work) }).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
     assert_eq!(store.traces().await, [""; 0]);
@@ -64,10 +64,10 @@ async fn a_shutdown_stops_what_is_held_after_its_grace(store: Store) {
 async fn a_shutdown_leaves_other_managers_alone(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = others.lock("key").ttl(LONG).acquire().await.unwrap();
-    within(PATIENCE, locks.shutdown()).await;
+    within(TIME_LIMIT, locks.shutdown()).await;
     settled(&others).await;
     assert!(guard.is_held());
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
 }
 
 /// Uses the manager of its scope; none is installed in this program.
@@ -82,12 +82,12 @@ async fn a_scope_chooses_the_manager(store: Store) {
     let error = locked("a").await.unwrap_err();
     assert!(matches!(error, LockError::NotConfigured), "{error}");
     assert_eq!(
-        within(PATIENCE, locks.scope(locked("a"))).await.unwrap(),
+        within(TIME_LIMIT, locks.scope(locked("a"))).await.unwrap(),
         "ran"
     );
 
     let _guard = locks.lock("scope:a").ttl(LONG).acquire().await.unwrap();
-    let error = within(PATIENCE, locks.scope(locked("a")))
+    let error = within(TIME_LIMIT, locks.scope(locked("a")))
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
@@ -121,6 +121,6 @@ async fn scopes_nest_and_do_not_leak(store: Store) {
             yield_now().await;
         }
     };
-    within(PATIENCE, async { tokio::join!(nested, beside, outside) }).await;
+    within(TIME_LIMIT, async { tokio::join!(nested, beside, outside) }).await;
     assert!(matches!(locked("a").await, Err(LockError::NotConfigured)));
 }

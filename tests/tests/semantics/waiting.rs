@@ -4,20 +4,20 @@ use std::{sync::Arc, sync::Mutex, time::Duration};
 
 use lock_runtime::LockError;
 use tests::{
-    LONG, PATIENCE, Store, connect, eventually, in_line, on_every_store, poll_once, release,
+    LONG, Store, TIME_LIMIT, connect, eventually, on_every_store, poll_once, queued, release,
     settled, take_turn, timed, within,
 };
 use tokio::task::JoinSet;
 
 on_every_store! {
     waits_are_served_in_order [fair],
-    a_release_hands_the_lock_to_the_first_in_line [fair],
+    a_release_hands_the_lock_to_the_first_waiter [fair],
     a_hand_over_takes_no_time,
     a_wait_ends_with_contended,
     a_try_does_not_wait,
     a_configuration_may_wait_forever,
-    a_wait_that_ends_leaves_the_line,
-    a_dropped_waiter_leaves_the_line,
+    a_wait_that_ends_leaves_the_queue,
+    a_dropped_waiter_leaves_the_queue,
     a_dropped_acquire_leaves_no_trace,
 }
 
@@ -31,33 +31,33 @@ async fn waits_are_served_in_order(store: Store) {
     let guard = managers[0].lock("key").ttl(LONG).acquire().await.unwrap();
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut waiters = JoinSet::new();
-    for place in 0..WAITERS {
-        // Neighbours in line are of different managers.
-        let locks = &managers[place % managers.len()];
-        let waiter = in_line(locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    for position in 0..WAITERS {
+        // Neighbours in the queue are of different managers.
+        let locks = &managers[position % managers.len()];
+        let waiter = queued(locks, locks.lock("key").ttl(LONG).wait_forever()).await;
         let served = Arc::clone(&served);
         waiters.spawn(async move {
             let guard = waiter.await.unwrap();
-            served.lock().unwrap().push(place);
+            served.lock().unwrap().push(position);
             guard.release();
         });
     }
     assert!(served.lock().unwrap().is_empty());
     guard.release();
-    within(PATIENCE, waiters.join_all()).await;
+    within(TIME_LIMIT, waiters.join_all()).await;
     let served = served.lock().unwrap();
     assert!(served.is_sorted() && served.len() == WAITERS, "{served:?}");
 }
 
-async fn a_release_hands_the_lock_to_the_first_in_line(store: Store) {
+async fn a_release_hands_the_lock_to_the_first_waiter(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
-    let first = in_line(&others, others.lock("key").ttl(LONG)).await;
-    assert!(within(PATIENCE, guard.release_confirmed()).await.unwrap());
+    let first = queued(&others, others.lock("key").ttl(LONG)).await;
+    assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
 
     // It is never free in between: nobody who comes now gets it first.
     let newcomer = locks.lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, newcomer).await.unwrap_err();
+    let error = within(TIME_LIMIT, newcomer).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     let (took, guard) = timed(first).await;
     assert!(guard.unwrap().is_held());
@@ -70,7 +70,7 @@ async fn a_hand_over_takes_no_time(store: Store) {
     let hand_over = async {
         for turn in 1..=20 {
             let locks = &managers[turn % 2];
-            let next = in_line(locks, locks.lock("key").wait_forever()).await;
+            let next = queued(locks, locks.lock("key").wait_forever()).await;
             guard.release();
             guard = next.await.unwrap();
         }
@@ -100,11 +100,11 @@ async fn a_try_does_not_wait(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let tried = others.lock("key").wait_forever().try_once().acquire();
-    let error = within(PATIENCE, tried).await.unwrap_err();
+    let error = within(TIME_LIMIT, tried).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     release(guard).await;
     let tried = others.lock("key").try_once().acquire();
-    release(within(PATIENCE, tried).await.unwrap()).await;
+    release(within(TIME_LIMIT, tried).await.unwrap()).await;
 }
 
 async fn a_configuration_may_wait_forever(store: Store) {
@@ -113,18 +113,18 @@ async fn a_configuration_may_wait_forever(store: Store) {
     // Without the second setting it would fail at once.
     let patient = store.config().wait(Duration::ZERO).wait_forever();
     let patient = connect(patient).await;
-    let waiter = in_line(&patient, patient.lock("key").ttl(LONG)).await;
+    let waiter = queued(&patient, patient.lock("key").ttl(LONG)).await;
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 }
 
-async fn a_wait_that_ends_leaves_the_line(store: Store) {
+async fn a_wait_that_ends_leaves_the_queue(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let wait = Duration::from_millis(300);
-    let impatient = in_line(&locks, locks.lock("key").ttl(LONG).wait(wait)).await;
-    let patient = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
-    assert!(within(PATIENCE, impatient).await.is_err());
+    let impatient = queued(&locks, locks.lock("key").ttl(LONG).wait(wait)).await;
+    let patient = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    assert!(within(TIME_LIMIT, impatient).await.is_err());
 
     guard.release();
     let (took, guard) = timed(patient).await;
@@ -132,11 +132,11 @@ async fn a_wait_that_ends_leaves_the_line(store: Store) {
     assert!(took < Duration::from_secs(2), "held up for {took:?}");
 }
 
-async fn a_dropped_waiter_leaves_the_line(store: Store) {
+async fn a_dropped_waiter_leaves_the_queue(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
-    let dropped = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
-    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let dropped = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     drop(dropped);
 
     guard.release();
@@ -159,6 +159,6 @@ async fn a_dropped_acquire_leaves_no_trace(store: Store) {
         drop(acquire);
     }
     settled(&locks).await;
-    eventually(PATIENCE, async || store.traces().await.is_empty()).await;
+    eventually(TIME_LIMIT, async || store.traces().await.is_empty()).await;
     take_turn(&store.manager().await, "key").await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{LONG, PATIENCE, SentinelFleet, connect, release, take, timed};
+use tests::{LONG, SentinelFleet, TIME_LIMIT, connect, release, take, timed};
 
 use crate::{left, watchful};
 
@@ -44,7 +44,7 @@ fn url(fleet: &SentinelFleet, password: &str, sentinel_password: &str) -> String
 async fn refused(url: String) -> String {
     let config = LockConfig::new(url)
         .expect("a URL")
-        .connect_timeout(PATIENCE);
+        .connect_timeout(TIME_LIMIT);
     let (took, outcome) = timed(LockManager::connect(config)).await;
     let error = outcome.expect_err("no access");
     let text = error.to_string();
@@ -59,7 +59,7 @@ async fn the_documented_rights_are_enough() {
     let fleet = fleet_with_users(RIGHTS).await;
     let locks = connect(url(&fleet, "secret", "secret")).await;
     release(take(&locks, "key", LONG).await).await;
-    // The news is heard, too.
+    // Its messages arrive, too.
     let first = fleet.master().await;
     let mut switches = fleet.switches().await;
     fleet.cut_off(first).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::{
-    LONG, PATIENCE, RedisServer, SentinelFleet, connect, eventually, granted, queue, release,
+    LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, eventually, granted, queue, release,
     settled, take, take_turn, unique, within,
 };
 
@@ -33,16 +33,16 @@ async fn a_holder_keeps_its_lock() {
 }
 
 #[tokio::test]
-async fn waiters_keep_their_places() {
+async fn waiters_keep_their_positions() {
     let fleet = SentinelFleet::start().await;
     let locks = connect(config(fleet.url())).await;
-    let key = unique("line");
+    let key = unique("queue");
     let guard = take(&locks, &key, LONG).await;
     let first = &fleet.nodes()[fleet.master().await];
     let mut waiters = Vec::new();
-    for place in 1..=3 {
+    for position in 1..=3 {
         let other = connect(config(fleet.url())).await;
-        let waiter = queue(first, &other, &key, LONG, place).await;
+        let waiter = queue(first, &other, &key, LONG, position).await;
         waiters.push((other, waiter));
     }
     replicated(&fleet).await;
@@ -89,7 +89,7 @@ async fn a_master_that_still_answers_is_left_at_once() {
     let second = fleet.node_at(switches.next().await);
     let (old, new) = (&fleet.nodes()[first], &fleet.nodes()[second]);
     left(old).await;
-    assert!(old.is_master().await, "nobody has told it");
+    assert!(old.is_master().await, "nobody has demoted it");
     let guard = take(&locks, &unique("key"), LONG).await;
     assert_eq!(old.keys("lock:{*").await, [""; 0]);
     assert_eq!(new.keys("lock:{*").await.len(), 1);
@@ -116,7 +116,7 @@ async fn fences_grow_over_failovers() {
         left(&fleet.nodes()[first]).await;
         fleet.rejoin(first).await;
         fleet.settled().await;
-        within(PATIENCE, settled(&locks)).await;
+        within(TIME_LIMIT, settled(&locks)).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    Authority, LONG, PATIENCE, RedisServer, SentinelFleet, connect, release, take, timed, within,
+    Authority, LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, release, take, timed, within,
 };
 
 use crate::{config, master};
@@ -63,7 +63,7 @@ async fn without_a_sentinel_each_is_named_with_what_it_said() {
     fleet.sentinels()[2].stop();
     let config = LockConfig::new(fleet.url()).expect("a URL");
     let connecting = LockManager::connect(config.connect_timeout(Duration::from_secs(2)));
-    let error = within(PATIENCE, connecting)
+    let error = within(TIME_LIMIT, connecting)
         .await
         .expect_err("all are down");
     let text = error.to_string();
@@ -90,7 +90,7 @@ async fn a_service_that_no_sentinel_knows_is_a_wrong_url() {
         text.contains("`sheds`") && text.contains("knows no such service"),
         "{text}"
     );
-    assert!(took < PATIENCE / 4, "{took:?}");
+    assert!(took < TIME_LIMIT / 4, "{took:?}");
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn sentinels_and_master_may_encrypt() {
     release(guard).await;
 
     let url = format!("rediss+sentinel://{}/locks", sentinel.tls_addr());
-    let error = within(PATIENCE, LockManager::connect(url)).await;
+    let error = within(TIME_LIMIT, LockManager::connect(url)).await;
     let text = error.expect_err("of an unknown authority").to_string();
     assert!(text.contains("unknown authority"), "{text}");
 }

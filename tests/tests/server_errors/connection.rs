@@ -64,7 +64,7 @@ async fn the_output_buffer_overruns() {
     for round in 0..5 {
         let guard = scene.take(&key).await;
         waiter.send(&format!("pass {round} {key}")).await;
-        scene.server.in_line(&key, 1).await;
+        scene.server.queued(&key, 1).await;
         waiter.pause();
         scene.server.cmd(&["PUBLISH", channel, &flood]).await;
         let closed = async || scene.server.listeners().await == listeners;
@@ -91,7 +91,10 @@ async fn the_scripts_are_flushed_before_every_call() {
     let ttl = Duration::from_millis(600);
     flush().await;
     let tried = scene.locks.lock(&key).ttl(ttl).wait(Duration::ZERO);
-    let guard = tried.acquire().await.expect("a try is told no other");
+    let guard = tried
+        .acquire()
+        .await
+        .expect("a try fails for no other reason");
     for _ in 0..5 {
         flush().await;
         // A renewal, or two.
@@ -181,7 +184,7 @@ async fn a_shutdown_does_not_wait_for_a_server_that_is_gone() {
     let _guard = scene.take(&key).await;
     let waiter = scene.queue(&key).await;
     scene.server.kill().await;
-    // Its place in line cannot be given up.
+    // It cannot leave the queue.
     within(2 * TTL, scene.others.shutdown()).await;
     waiter.abort();
 }

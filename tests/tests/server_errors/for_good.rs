@@ -1,4 +1,4 @@
-//! Errors that no waiting changes: told at once, and over once somebody has changed what was wrong.
+//! Errors that waiting cannot change: reported at once, and over once somebody has changed what was wrong.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ async fn a_key_that_becomes_one_of_another_type() {
     let guard = scene.take(&key).await;
     let acquire = scene.others.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    scene.server.in_line(&key, 1).await;
+    scene.server.queued(&key, 1).await;
     scene.server.cmd(&["DEL", &owner]).await;
     let fill = ["RPUSH", &owner, "somebody's"];
     scene.server.cmd(&fill).await;
@@ -114,12 +114,12 @@ async fn a_release_that_is_forbidden_and_allowed_again() {
     let _holder = take(&scene.locks, &left, 15 * TTL).await;
     let request = scene.others.lock(&left).ttl(15 * TTL).wait_forever();
     let waiter = tokio::spawn(request.acquire());
-    scene.server.in_line(&left, 1).await;
+    scene.server.queued(&left, 1).await;
     rights(&scene, &["-evalsha", "-eval"]).await;
     let released = within(AT_ONCE, guard.release_confirmed()).await;
     let text = released.expect_err("forbidden").to_string();
     assert!(text.contains("NOPERM"), "{text}");
-    // With its next question; it cannot leave the line either.
+    // With its next question; it cannot leave the queue either.
     let outcome = within(FOUND, waiter).await.expect("no panic");
     assert!(outcome.is_err());
     assert!(scene.server.owner(&kept).await.is_some());
@@ -146,7 +146,7 @@ async fn a_channel_that_is_forbidden_and_allowed_again() {
     let guard = scene.take(&key).await;
     let acquire = scene.others.lock(&key).ttl(TTL).wait_forever().acquire();
     let waiter = tokio::spawn(acquire);
-    scene.server.in_line(&key, 1).await;
+    scene.server.queued(&key, 1).await;
     // The server ends the connections that listen to it.
     rights(&scene, &["resetchannels"]).await;
     let outcome = within(FOUND, waiter).await.expect("no panic");
@@ -162,6 +162,6 @@ async fn a_channel_that_is_forbidden_and_allowed_again() {
     }
     assert!(guard.is_held(), "a connection came back in time");
     scene.works().await;
-    // Who was refused has left the line.
-    scene.server.in_line(&key, 0).await;
+    // The refused waiter has left the queue.
+    scene.server.queued(&key, 0).await;
 }

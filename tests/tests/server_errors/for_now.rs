@@ -1,4 +1,4 @@
-//! Errors that pass: newcomers are told at the end of their wait, waiters wait on, holders keep their lock.
+//! Errors that pass: newcomers get them at the end of their wait, waiters wait on, holders keep their lock.
 
 use std::time::{Duration, Instant};
 

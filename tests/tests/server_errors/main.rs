@@ -1,4 +1,4 @@
-//! Promise: what a server refuses is told as what it is, in time, and forgotten once it serves again.
+//! Promise: a refusal of a server is reported as what it is, in time, and forgotten once it serves again.
 
 mod connection;
 mod for_good;
@@ -45,7 +45,7 @@ impl Scene {
         take(&self.locks, key, TTL).await
     }
 
-    /// The others wait in the line of `key`, at last for its head.
+    /// The others wait for `key`; the holder releases it last.
     async fn queue(&self, key: &str) -> JoinHandle<LockGuard> {
         queue(&self.server, &self.others, key, TTL, 1).await
     }

@@ -11,7 +11,7 @@ use lock_runtime::{IntoKey, LockConfig, LockManager};
 use tests::{unique, within};
 
 /// No shape takes as long as this: something hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Locks of the test's own, in memory; made anywhere, in a runtime too.
 pub(crate) fn manager() -> LockManager {
@@ -80,7 +80,7 @@ where
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().build().unwrap();
-    runtime.block_on(async { within(PATIENCE, future).await })
+    runtime.block_on(async { within(TIME_LIMIT, future).await })
 }
 
 async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {

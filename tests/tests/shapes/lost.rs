@@ -6,8 +6,8 @@ use lock_runtime::{LockError, distributed_lock};
 use crate::harness::{refused, shape};
 use crate::shop::{Item, Result, Shop, ShopError, lamp, pause, shop};
 
-#[distributed_lock(key = "told:{id}", on_lost = "notify", guard = lock)]
-async fn told(id: u32) -> Result<u32> {
+#[distributed_lock(key = "notified:{id}", on_lost = "notify", guard = lock)]
+async fn notified(id: u32) -> Result<u32> {
     pause().await;
     if !lock.is_held() {
         return Err(ShopError::SoldOut);
@@ -17,8 +17,11 @@ async fn told(id: u32) -> Result<u32> {
 
 #[test]
 fn a_body_with_its_guard() {
-    let call = told(3);
-    assert_eq!(shape("on_lost = \"notify\"", "told:3", call).unwrap(), 3);
+    let call = notified(3);
+    assert_eq!(
+        shape("on_lost = \"notify\"", "notified:3", call).unwrap(),
+        3
+    );
 }
 
 #[distributed_lock(key = "stopped", on_lost = "cancel")]

@@ -66,15 +66,15 @@ fn constants_of_modules() {
 }
 
 trait Patient {
-    const PATIENCE: Duration;
+    const TIME_LIMIT: Duration;
 
     async fn wait(&self) -> Result<Duration>;
 }
 
 impl Patient for Shop {
-    const PATIENCE: Duration = Duration::from_secs(100);
+    const TIME_LIMIT: Duration = Duration::from_secs(100);
 
-    #[distributed_lock(key = "own", ttl = Self::PATIENCE, wait = Self::PATIENCE, guard = lock)]
+    #[distributed_lock(key = "own", ttl = Self::TIME_LIMIT, wait = Self::TIME_LIMIT, guard = lock)]
     async fn wait(&self) -> Result<Duration> {
         pause().await;
         Ok(lock.remaining())
@@ -84,11 +84,11 @@ impl Patient for Shop {
 #[test]
 fn constants_of_the_type() {
     let shop = shop();
-    let remaining = shape("ttl = Self::PATIENCE", "own", shop.wait());
-    lasts_about(Shop::PATIENCE, remaining.unwrap());
+    let remaining = shape("ttl = Self::TIME_LIMIT", "own", shop.wait());
+    lasts_about(Shop::TIME_LIMIT, remaining.unwrap());
 }
 
-#[distributed_lock(key = "generic", ttl = T::PATIENCE, wait = <T as Patient>::PATIENCE, guard = lock)]
+#[distributed_lock(key = "generic", ttl = T::TIME_LIMIT, wait = <T as Patient>::TIME_LIMIT, guard = lock)]
 async fn generic<T: Patient + Sync>(patient: &T) -> Result<Duration> {
     pause().await;
     let _ = patient;
@@ -98,14 +98,14 @@ async fn generic<T: Patient + Sync>(patient: &T) -> Result<Duration> {
 #[test]
 fn constants_of_a_type_parameter() {
     let shop = shop();
-    let remaining = shape("ttl = T::PATIENCE", "generic", generic(&shop));
-    lasts_about(Shop::PATIENCE, remaining.unwrap());
+    let remaining = shape("ttl = T::TIME_LIMIT", "generic", generic(&shop));
+    lasts_about(Shop::TIME_LIMIT, remaining.unwrap());
 }
 
 struct Waiting<Kind>(Kind);
 
 impl<Kind: Patient + Sync> Waiting<Kind> {
-    #[distributed_lock(key = "kind", ttl = Kind::PATIENCE, guard = lock)]
+    #[distributed_lock(key = "kind", ttl = Kind::TIME_LIMIT, guard = lock)]
     async fn wait(&self) -> Result<Duration> {
         pause().await;
         let _ = &self.0;
@@ -116,8 +116,8 @@ impl<Kind: Patient + Sync> Waiting<Kind> {
 #[test]
 fn constants_of_a_type_parameter_with_a_name() {
     let waiting = Waiting(shop());
-    let remaining = shape("ttl = Kind::PATIENCE", "kind", waiting.wait());
-    lasts_about(Shop::PATIENCE, remaining.unwrap());
+    let remaining = shape("ttl = Kind::TIME_LIMIT", "kind", waiting.wait());
+    lasts_about(Shop::TIME_LIMIT, remaining.unwrap());
 }
 
 #[distributed_lock(key = "once", wait = "0s")]

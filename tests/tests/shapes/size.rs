@@ -38,7 +38,7 @@ twins!(sixty_four(bytes: [u8; 64]), key = "size:{bytes:?}");
 twins!(every(name: &str, locks: &LockManager), key = "size:{name}", ttl = "1s", wait = "forever",
     guard = _lock, manager = locks, release = "confirmed");
 twins!(handled(name: String), key = "size:{name}", on_error = |_| Ok(u32::MAX));
-twins!(told(name: String), key = "size:{name}", on_lost = "notify");
+twins!(notified(name: String), key = "size:{name}", on_lost = "notify");
 twins!(two_keys(from: u64, to: u64), key = ["size:{from}", "size:{to}"], min_hold = "1s", permits = 2);
 twins!(large(bytes: [u8; 1024]), key = "size:{bytes:?}");
 
@@ -73,8 +73,8 @@ fn small_arguments() {
     costs("every argument", &plain, &every::locked(name, &locks), 0);
     let plain = handled::plain(name.into());
     costs("on_error", &plain, &handled::locked(name.into()), 0);
-    let plain = told::plain(name.into());
-    costs("on_lost", &plain, &told::locked(name.into()), 0);
+    let plain = notified::plain(name.into());
+    costs("on_lost", &plain, &notified::locked(name.into()), 0);
     let plain = two_keys::plain(1, 2);
     costs("two keys", &plain, &two_keys::locked(1, 2), 0);
 }

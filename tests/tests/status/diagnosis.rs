@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::inspect::{Finding, Severity};
 use lock_runtime::{LockConfig, LockManager};
 use tests::{
-    EtcdCluster, LONG, PATIENCE, RedisServer, Store, ZooKeeperEnsemble, connect, on_every_store,
+    EtcdCluster, LONG, RedisServer, Store, TIME_LIMIT, ZooKeeperEnsemble, connect, on_every_store,
     take, within,
 };
 
@@ -23,13 +23,13 @@ async fn diagnose(locks: &LockManager) -> Vec<Finding> {
             }
         }
     };
-    within(PATIENCE, diagnosed).await
+    within(TIME_LIMIT, diagnosed).await
 }
 
 /// A manager that gives servers on a busy machine time to answer.
 async fn patient(url: &str) -> LockManager {
     let config = LockConfig::new(url).unwrap().ttl(2 * LONG);
-    connect(config.connect_timeout(PATIENCE)).await
+    connect(config.connect_timeout(TIME_LIMIT)).await
 }
 
 /// The finding of a check.

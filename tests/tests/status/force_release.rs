@@ -1,10 +1,10 @@
-//! `force_release`: takes a lock away from whoever holds it, and hands it on.
+//! `force_release`: revokes a lock, and hands it to the next waiter.
 
 use std::time::Duration;
 
 use lock_runtime::LockError;
 use tests::{
-    LONG, PATIENCE, Pulse, Store, in_line, kinds::Kind, on_every_store, release, settled,
+    LONG, Pulse, Store, TIME_LIMIT, kinds::Kind, on_every_store, queued, release, settled,
     take_turn, within,
 };
 
@@ -20,13 +20,13 @@ async fn a_forced_release_stops_the_body_and_hands_over(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
     let fence = guard.fencing_token();
-    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let pulse = Pulse::default();
     let body = tokio::spawn({
         let pulse = pulse.clone();
         async move { guard.hold(pulse.beat(&guard)).await }
     });
-    within(PATIENCE, pulse.reaches(3)).await;
+    within(TIME_LIMIT, pulse.reaches(3)).await;
     assert_eq!(others.force_release("key").await.unwrap(), 1);
     // At once, and not at the next renewal, which is twenty seconds away.
     let outcome = within(Duration::from_secs(3), body).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_forced_release_stops_the_body_and_hands_over(store: Store) {
     let next = within(Duration::from_secs(3), next).await.unwrap();
     assert!(next.fencing_token() > fence);
     settled(&locks).await;
-    assert!(next.is_held(), "the old holder has taken it away");
+    assert!(next.is_held(), "the old holder has released it");
     release(next).await;
     assert_eq!(store.traces().await, [""; 0]);
 }
@@ -61,13 +61,13 @@ async fn a_forced_release_counts_those_who_share(store: Store) {
         let fixed = kind.request(&locks, "key").ttl(short).renew(false);
         let fixed = fixed.acquire().await.unwrap();
         let gone = async || status(&others, "key").await.holders.len() == 3;
-        tests::eventually(PATIENCE, gone).await;
-        let writer = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+        tests::eventually(TIME_LIMIT, gone).await;
+        let writer = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
         assert_eq!(others.force_release("key").await.unwrap(), 3);
         for guard in &guards {
             within(Duration::from_secs(3), guard.lost()).await;
         }
-        let writer = within(PATIENCE, writer).await.unwrap();
+        let writer = within(TIME_LIMIT, writer).await.unwrap();
         assert!(
             guards
                 .iter()

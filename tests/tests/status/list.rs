@@ -1,6 +1,6 @@
 //! `list`: the names of the locks that are held, by pattern.
 
-use tests::{LONG, PATIENCE, RedisServer, Store, connect, in_line, on_every_store, within};
+use tests::{LONG, RedisServer, Store, TIME_LIMIT, connect, on_every_store, queued, within};
 
 use crate::{assert_described, list, status};
 
@@ -17,10 +17,10 @@ async fn locks_are_listed_by_pattern(store: Store) {
     for name in names {
         guards.push(locks.lock(name).ttl(LONG).acquire().await.unwrap());
     }
-    // What else stands on a server is no lock: a line, and those who share.
+    // Other keys of a server are no locks: a queue, and the holders of a shared lock.
     let reader = locks.lock("shared").read().ttl(LONG).acquire().await;
-    let _writer = in_line(&others, others.lock("shared").wait_forever()).await;
-    let _waiter = in_line(&others, others.lock("order:1").wait_forever()).await;
+    let _writer = queued(&others, others.lock("shared").wait_forever()).await;
+    let _waiter = queued(&others, others.lock("order:1").wait_forever()).await;
 
     let all = [
         "a\\b",
@@ -72,7 +72,7 @@ async fn prefixes_are_respected(store: Store) {
     let theirs = status(&shop, "key").await;
     assert_described(&theirs.holders[0], guard.fencing_token().get());
     assert_eq!(shop.force_release("key").await.unwrap(), 1);
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]

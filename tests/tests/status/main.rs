@@ -1,4 +1,4 @@
-//! Promise: whoever asks is told who holds a lock, which locks are held, and can take one away.
+//! Promise: a program can ask who holds a lock and which locks are held, and can revoke one.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::{Duration, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use lock_runtime::inspect::{Holder, Status};
 use lock_runtime::{LockError, LockKey, LockManager, distributed_lock};
 use tests::{
-    LONG, PATIENCE, RedisServer, Store, connect, in_line, kinds::Kind, on_every_store, poll_once,
+    LONG, RedisServer, Store, TIME_LIMIT, connect, kinds::Kind, on_every_store, poll_once, queued,
     release, settled, take_turn, within,
 };
 
@@ -28,15 +28,15 @@ on_every_store! {
     those_who_wait_are_counted [read],
     questions_disturb_nobody [list],
     a_manager_that_is_shut_down_answers_no_questions [list force_release],
-    a_lock_that_rests_is_closed_and_not_held [min_hold read permits list force_release],
+    a_cooling_lock_is_closed_and_not_held [min_hold read permits list force_release],
 }
 
 async fn status(locks: &LockManager, key: &str) -> Status {
-    within(PATIENCE, locks.status(key)).await.unwrap()
+    within(TIME_LIMIT, locks.status(key)).await.unwrap()
 }
 
 async fn list(locks: &LockManager, pattern: &str) -> Vec<String> {
-    let keys = within(PATIENCE, locks.list(pattern)).await.unwrap();
+    let keys = within(TIME_LIMIT, locks.list(pattern)).await.unwrap();
     keys.iter().map(ToString::to_string).collect()
 }
 
@@ -47,11 +47,11 @@ fn assert_described(holder: &Holder, fence: u64) {
     assert!(!host.is_empty(), "{holder:?}");
     let since = holder.since.expect("its process answers").elapsed();
     let since = since.unwrap_or_default();
-    assert!(since < PATIENCE, "{holder:?}");
+    assert!(since < TIME_LIMIT, "{holder:?}");
     assert_eq!(holder.fencing_token.expect("the same").get(), fence);
     let remaining = holder.remaining.expect("a lease");
     assert!(remaining <= LONG && remaining > LONG / 2, "{holder:?}");
-    assert!(!holder.resting && !holder.id.is_empty(), "{holder:?}");
+    assert!(!holder.cooling_down && !holder.id.is_empty(), "{holder:?}");
 }
 
 async fn nobody_holds_a_free_lock(store: Store) {
@@ -98,7 +98,7 @@ async fn named(name: &str, others: &LockManager) -> Result<Vec<Status>, LockErro
 async fn an_annotated_function_is_named(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let call = locks.scope(named("a", &others));
-    for status in within(PATIENCE, call).await.unwrap() {
+    for status in within(TIME_LIMIT, call).await.unwrap() {
         let holder = &status.holders[0];
         assert_eq!(holder.function.as_deref(), Some("status::named"));
         let words = holder.to_string();
@@ -112,13 +112,16 @@ async fn a_request_names_its_function(store: Store) {
     let longest: &str = Box::leak("f".repeat(256).into_boxed_str());
     for function in ["shop::stock::restock", "restock", "größe::für<T>", longest] {
         let request = locks.lock("key").ttl(LONG).function(function);
-        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
         let held = status(&others, "key").await;
         assert_eq!(held.holders[0].function.as_deref(), Some(function));
         assert_described(&held.holders[0], guard.fencing_token().get());
         let busy = others.lock("key").try_once().acquire();
-        let told = within(PATIENCE, busy).await.unwrap_err().to_string();
-        assert!(told.contains(&format!("`{function}` in process")), "{told}");
+        let refused = within(TIME_LIMIT, busy).await.unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("`{function}` in process")),
+            "{refused}"
+        );
         release(guard).await;
     }
 }
@@ -128,7 +131,7 @@ async fn a_function_that_is_no_word_is_refused(store: Store) {
     let too_long: &str = Box::leak("f".repeat(257).into_boxed_str());
     for function in ["", "a b", "a\nb", "a\u{a0}b", "a\0b", too_long] {
         let acquire = locks.lock("key").function(function).acquire();
-        let error = within(PATIENCE, acquire).await.unwrap_err();
+        let error = within(TIME_LIMIT, acquire).await.unwrap_err();
         assert!(
             error.to_string().starts_with("invalid function: "),
             "{error}"
@@ -140,21 +143,25 @@ async fn a_name_that_was_handed_out_asks_about_the_same_lock(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for name in ["%{}:ü", "50%", "plain"] {
         let request = locks.lock_all([name, "other"]).ttl(LONG);
-        let guard = within(PATIENCE, request.acquire()).await.unwrap();
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
         for key in guard.keys() {
             let written = LockKey::from_escaped(key.as_str()).unwrap();
             for asked in [key, &written] {
-                let status = within(PATIENCE, others.status(asked)).await.unwrap();
+                let status = within(TIME_LIMIT, others.status(asked)).await.unwrap();
                 assert!(status.is_held() && status.key == *key, "{status:?}");
             }
         }
-        let listed = within(PATIENCE, others.list("*")).await.unwrap();
+        let listed = within(TIME_LIMIT, others.list("*")).await.unwrap();
         assert_eq!(listed.len(), 2);
         for key in &listed {
             assert_eq!(others.force_release(key).await.unwrap(), 1, "{key}");
         }
-        within(PATIENCE, guard.lost()).await;
-        let again = within(PATIENCE, others.lock_all(guard.keys()).try_once().acquire()).await;
+        within(TIME_LIMIT, guard.lost()).await;
+        let again = within(
+            TIME_LIMIT,
+            others.lock_all(guard.keys()).try_once().acquire(),
+        )
+        .await;
         release(again.unwrap()).await;
     }
 }
@@ -191,7 +198,7 @@ async fn those_who_wait_are_counted(store: Store) {
         assert_eq!(status(&locks, "key").await.waiting, number);
         let kind = [Kind::Exclusive, Kind::Reader][number % 2];
         let request = kind.request(&others, "key").wait_forever();
-        waiters.push(in_line(&others, request).await);
+        waiters.push(queued(&others, request).await);
     }
     assert_eq!(status(&others, "key").await.waiting, 5);
     for left in (0..5).rev() {
@@ -204,7 +211,7 @@ async fn those_who_wait_are_counted(store: Store) {
 async fn questions_disturb_nobody(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
-    let mut waiter = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let mut waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     for _ in 0..20 {
         let (held, listed) = (status(&others, "key"), list(&locks, "k*"));
         let (held, listed) = tokio::join!(held, listed);
@@ -214,7 +221,7 @@ async fn questions_disturb_nobody(store: Store) {
     assert!(poll_once(&mut waiter).await.is_pending());
     assert!(guard.is_held());
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
     assert_eq!(store.traces().await, [""; 0]);
 }
 
@@ -224,41 +231,46 @@ async fn a_manager_that_is_shut_down_answers_no_questions(store: Store) {
     let mut shutdown = Box::pin(locks.shutdown());
     assert!(poll_once(&mut shutdown).await.is_pending());
     let answers_nothing = async || {
-        let status = within(PATIENCE, locks.status("key")).await;
+        let status = within(TIME_LIMIT, locks.status("key")).await;
         assert!(matches!(status, Err(LockError::ShutDown)), "{status:?}");
-        let list = within(PATIENCE, locks.list("*")).await;
+        let list = within(TIME_LIMIT, locks.list("*")).await;
         assert!(matches!(list, Err(LockError::ShutDown)), "{list:?}");
-        let forced = within(PATIENCE, locks.force_release("key")).await;
+        let forced = within(TIME_LIMIT, locks.force_release("key")).await;
         assert!(matches!(forced, Err(LockError::ShutDown)), "{forced:?}");
     };
     answers_nothing().await;
     assert!(guard.is_held());
     drop(guard);
-    within(PATIENCE, shutdown).await;
+    within(TIME_LIMIT, shutdown).await;
     answers_nothing().await;
 }
 
-async fn a_lock_that_rests_is_closed_and_not_held(store: Store) {
+async fn a_cooling_lock_is_closed_and_not_held(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for kind in [Kind::Exclusive, Kind::Reader, Kind::Permits(1)] {
-        let resting = kind.request(&locks, "key").min_hold(LONG);
-        release(resting.acquire().await.unwrap()).await;
+        let cooling = kind.request(&locks, "key").min_hold(LONG);
+        release(cooling.acquire().await.unwrap()).await;
         for locks in [&locks, &others] {
             let closed = status(locks, "key").await;
-            assert!(!closed.is_held() && closed.is_resting(), "{closed:?}");
+            assert!(!closed.is_held() && closed.is_cooling_down(), "{closed:?}");
             let holder = &closed.holders[0];
-            assert!(holder.resting && holder.since.is_none() && holder.fencing_token.is_none());
+            assert!(
+                holder.cooling_down && holder.since.is_none() && holder.fencing_token.is_none()
+            );
             assert_eq!(holder.process, Some(std::process::id()));
             assert_eq!(list(locks, "*").await, ["key"]);
             let error = locks.lock("key").wait(Duration::ZERO).acquire().await;
             let text = error.unwrap_err().to_string();
-            assert!(text.starts_with("lock `key` rests for another "), "{text}");
+            assert!(
+                text.starts_with("lock `key` cools down for another "),
+                "{text}"
+            );
             let process = format!("process {}", std::process::id());
             assert!(text.contains(&process), "{text}");
         }
         assert_eq!(others.force_release("key").await.unwrap(), 1);
         let free = status(&locks, "key").await;
-        assert!(!free.is_held() && !free.is_resting(), "{free:?}");
+        assert!(!free.is_held() && !free.is_cooling_down(), "{free:?}");
     }
 }
 
@@ -267,7 +279,7 @@ async fn a_question_that_is_not_answered_says_so() {
     let mut server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     server.kill().await;
-    let error = within(PATIENCE, locks.status("key")).await.unwrap_err();
+    let error = within(TIME_LIMIT, locks.status("key")).await.unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
     assert!(!text.contains("run without the lock"), "{text}");

@@ -5,24 +5,24 @@ use std::time::Duration;
 use lock_runtime::LockManager;
 use lock_runtime::inspect::{Change, ChangeKind, Kind, Overview};
 use tests::{
-    LONG, Memory, PATIENCE, RedisServer, Store, connect, eventually, in_line, kinds,
-    on_every_store, release, take, take_turn, within,
+    LONG, Memory, RedisServer, Store, TIME_LIMIT, connect, eventually, kinds, on_every_store,
+    queued, release, take, take_turn, within,
 };
 
 use crate::status;
 
 on_every_store! {
-    the_line_is_told_in_its_order [read],
+    the_queue_is_reported_in_its_order [read],
     an_overview_has_what_is_held_and_waited_for [list read min_hold],
     a_shared_lock_has_all_its_holders_in_an_overview [list read permits],
     two_overviews_tell_who_took_and_left_a_lock [list],
 }
 
 async fn overview(locks: &LockManager, pattern: &str) -> Overview {
-    within(PATIENCE, locks.overview(pattern)).await.unwrap()
+    within(TIME_LIMIT, locks.overview(pattern)).await.unwrap()
 }
 
-async fn the_line_is_told_in_its_order(store: Store) {
+async fn the_queue_is_reported_in_its_order(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = take(&locks, "key", LONG).await;
     assert!(status(&locks, "key").await.waiters.is_empty());
@@ -32,19 +32,19 @@ async fn the_line_is_told_in_its_order(store: Store) {
         let locks = [&locks, &others][number % 2];
         let kind = [kinds::Kind::Exclusive, kinds::Kind::Reader][number / 2];
         let request = kind.request(locks, "key").function(name).wait_forever();
-        waiters.push(in_line(locks, request).await);
+        waiters.push(queued(locks, request).await);
         // Several connections keep no order among themselves.
         let waits = async || status(&others, "key").await.waiting == number + 1;
-        eventually(PATIENCE, waits).await;
+        eventually(TIME_LIMIT, waits).await;
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let held = status(&others, "key").await;
     assert_eq!(held.waiting, 4);
-    let told = held
+    let listed = held
         .waiters
         .iter()
         .map(|it| it.function.as_deref().unwrap());
-    assert_eq!(told.collect::<Vec<_>>(), names);
+    assert_eq!(listed.collect::<Vec<_>>(), names);
     let kinds: Vec<_> = held.waiters.iter().map(|it| it.kind).collect();
     assert_eq!(
         kinds,
@@ -54,7 +54,7 @@ async fn the_line_is_told_in_its_order(store: Store) {
         assert_eq!(waiter.process, Some(std::process::id()), "{waiter:?}");
         let waited = waiter.waited.unwrap();
         assert!(
-            waited >= Duration::from_millis(50) && waited < PATIENCE,
+            waited >= Duration::from_millis(50) && waited < TIME_LIMIT,
             "{waiter:?}"
         );
     }
@@ -63,7 +63,10 @@ async fn the_line_is_told_in_its_order(store: Store) {
             .is_sorted_by(|one, next| one.waited >= next.waited)
     );
     drop(waiters.remove(1));
-    eventually(PATIENCE, async || status(&locks, "key").await.waiting == 3).await;
+    eventually(TIME_LIMIT, async || {
+        status(&locks, "key").await.waiting == 3
+    })
+    .await;
     assert_eq!(
         status(&locks, "key").await.waiters[1].function.as_deref(),
         Some("c::third")
@@ -75,28 +78,28 @@ async fn an_overview_has_what_is_held_and_waited_for(store: Store) {
     assert_eq!(overview(&locks, "*").await.locks, []);
     let _held = take(&locks, "stock:held", LONG).await;
     let reader = locks.lock("stock:read").read().ttl(LONG).acquire();
-    let _reader = within(PATIENCE, reader).await.unwrap();
-    let _first = in_line(&others, others.lock("stock:read").wait_forever()).await;
-    let _second = in_line(&others, others.lock("stock:read").read().wait_forever()).await;
-    let resting = locks.lock("stock:rests").min_hold(LONG).acquire();
-    release(within(PATIENCE, resting).await.unwrap()).await;
+    let _reader = within(TIME_LIMIT, reader).await.unwrap();
+    let _first = queued(&others, others.lock("stock:read").wait_forever()).await;
+    let _second = queued(&others, others.lock("stock:read").read().wait_forever()).await;
+    let cooling = locks.lock("stock:sold").min_hold(LONG).acquire();
+    release(within(TIME_LIMIT, cooling).await.unwrap()).await;
     take_turn(&others, "stock:free").await;
 
     for locks in [&locks, &others] {
         assert_eq!(overview(locks, "order:*").await.locks, []);
         let seen = overview(locks, "stock:*").await.locks;
         let names: Vec<_> = seen.iter().map(|it| it.key.as_str()).collect();
-        assert_eq!(names, ["stock:held", "stock:read", "stock:rests"]);
+        assert_eq!(names, ["stock:held", "stock:read", "stock:sold"]);
         let kinds: Vec<_> = seen.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [Some(Kind::Exclusive), Some(Kind::Read), None]);
         let counts: Vec<_> = seen.iter().map(|it| (it.held_by, it.waiting)).collect();
         assert_eq!(counts, [(1, 0), (1, 2), (1, 0)]);
         assert!(seen[0].longest_wait.is_none());
-        assert!(seen[1].longest_wait.unwrap() < PATIENCE);
+        assert!(seen[1].longest_wait.unwrap() < TIME_LIMIT);
         let holder = &seen[0].holders[0];
         assert_eq!(holder.process, Some(std::process::id()));
-        assert!(holder.remaining.unwrap() > LONG / 2 && !holder.resting);
-        assert!(seen[2].holders[0].resting);
+        assert!(holder.remaining.unwrap() > LONG / 2 && !holder.cooling_down);
+        assert!(seen[2].holders[0].cooling_down);
     }
 }
 
@@ -105,14 +108,14 @@ async fn a_shared_lock_has_all_its_holders_in_an_overview(store: Store) {
     let mut guards = Vec::new();
     for locks in [&locks, &others, &locks] {
         let request = locks.lock("key").permits(3).ttl(LONG).acquire();
-        guards.push(within(PATIENCE, request).await.unwrap());
+        guards.push(within(TIME_LIMIT, request).await.unwrap());
     }
     let seen = overview(&others, "*").await.locks;
     assert_eq!((seen.len(), seen[0].held_by), (1, 3));
     assert_eq!(seen[0].kind, Some(Kind::Permits(3)));
-    let told = status(&locks, "key").await;
+    let reported = status(&locks, "key").await;
     let mut ids: Vec<_> = seen[0].holders.iter().map(|it| &it.id).collect();
-    let mut known: Vec<_> = told.holders.iter().map(|it| &it.id).collect();
+    let mut known: Vec<_> = reported.holders.iter().map(|it| &it.id).collect();
     ids.sort_unstable();
     known.sort_unstable();
     assert_eq!(ids, known);
@@ -129,10 +132,10 @@ async fn two_overviews_tell_who_took_and_left_a_lock(store: Store) {
     assert_eq!(taken[0].holder.process, Some(std::process::id()));
     assert_eq!(overview(&others, "*").await.changes_since(&held), []);
 
-    let next = in_line(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let next = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
     let awaited = overview(&others, "*").await;
     release(guard).await;
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     let passed = overview(&others, "*").await;
     let changes = passed.changes_since(&awaited);
     assert_eq!(
@@ -146,7 +149,7 @@ async fn two_overviews_tell_who_took_and_left_a_lock(store: Store) {
 
     let short = Duration::from_millis(300);
     let lapsing = locks.lock("key").ttl(short).renew(false).acquire();
-    let lapsing = within(PATIENCE, lapsing).await.unwrap();
+    let lapsing = within(TIME_LIMIT, lapsing).await.unwrap();
     std::mem::forget(lapsing);
     let held = overview(&others, "*").await;
     tokio::time::sleep(2 * short).await;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lock_runtime::inspect::Holder;
 use lock_runtime::{LockError, LockManager};
 use tests::{
-    LONG, PATIENCE, Proxy, RedisServer, Worker, connect, eventually, in_line, release, take, within,
+    LONG, Proxy, RedisServer, TIME_LIMIT, Worker, connect, eventually, queued, release, take,
+    within,
 };
 
 use crate::{list, status};
@@ -39,7 +40,7 @@ async fn a_holder_whose_process_is_stopped_is_still_named() {
         // Its lock can be taken all the same; it learns of it when it wakes.
         assert_eq!(locks.force_release("key").await.unwrap(), 1);
         let next = locks.lock("key").wait(Duration::ZERO).acquire();
-        let next = within(PATIENCE, next).await.unwrap();
+        let next = within(TIME_LIMIT, next).await.unwrap();
         assert!(next.fencing_token().get() > fence);
         worker.resume();
         let lost = worker.line().await;
@@ -58,7 +59,7 @@ async fn a_foreign_client_is_shown_and_removed() {
         if ttl {
             server.cmd(&["PEXPIRE", &owner, "60000"]).await;
         }
-        let waiter = in_line(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+        let waiter = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
         let held = status(&locks, "key").await;
         assert_eq!((held.holders.len(), held.waiting), (1, 1), "{held:?}");
         let holder = &held.holders[0];
@@ -66,7 +67,7 @@ async fn a_foreign_client_is_shown_and_removed() {
         assert_eq!(holder.remaining.is_some(), ttl, "{holder:?}");
         assert_eq!((holder.process, &holder.host), (None, &None));
         assert_eq!((holder.since, holder.fencing_token), (None, None));
-        assert!(!holder.resting);
+        assert!(!holder.cooling_down);
         assert_eq!(list(&locks, "*").await, ["key"]);
         assert_eq!(locks.force_release("key").await.unwrap(), 1);
         release(within(Duration::from_secs(3), waiter).await.unwrap()).await;
@@ -79,11 +80,11 @@ async fn a_server_that_is_gone_cannot_be_asked() {
     let mut server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     server.kill().await;
-    let error = within(PATIENCE, locks.status("key")).await.unwrap_err();
+    let error = within(TIME_LIMIT, locks.status("key")).await.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
-    let error = within(PATIENCE, locks.list("*")).await.unwrap_err();
+    let error = within(TIME_LIMIT, locks.list("*")).await.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
-    let error = within(PATIENCE, locks.force_release("key"))
+    let error = within(TIME_LIMIT, locks.force_release("key"))
         .await
         .unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
@@ -101,15 +102,15 @@ async fn a_server_that_has_become_a_replica_is_asked_nothing() {
     proxy.lead_to(new.addr()).await;
     let guard = take(&others, "key", LONG).await;
     let asked = async || {
-        let asked = within(PATIENCE, idle.status("key")).await;
+        let asked = within(TIME_LIMIT, idle.status("key")).await;
         asked.map(|status| assert_eq!(status.holders.len(), 1, "{status:?}"))
     };
-    // It is told that the server is a replica, once at the most.
+    // It hears that the server is a replica, once at the most.
     if let Err(error) = asked().await {
         assert!(error.to_string().contains("replica"), "{error}");
     }
-    eventually(PATIENCE, async || asked().await.is_ok()).await;
-    let listed = within(PATIENCE, idle.list("*")).await.expect("a list");
+    eventually(TIME_LIMIT, async || asked().await.is_ok()).await;
+    let listed = within(TIME_LIMIT, idle.list("*")).await.expect("a list");
     assert_eq!(listed.len(), 1, "{listed:?}");
     release(guard).await;
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_runtime::LockManager;
 use serde_json::{Value, json, to_value};
-use tests::{LONG, in_line, take};
+use tests::{LONG, queued, take};
 
 /// Takes a field out of an object.
 fn number(object: &mut Value, field: &str) -> u64 {
@@ -21,7 +21,7 @@ async fn times_name_their_unit_and_words_are_texts() {
     let locks = LockManager::connect("memory:").await.unwrap();
     let _guard = take(&locks, "50%", LONG).await;
     let request = locks.lock("50%").permits(4).function("shop::count");
-    let _waiter = in_line(&locks, request.wait_forever()).await;
+    let _waiter = queued(&locks, request.wait_forever()).await;
 
     let mut status = to_value(locks.status("50%").await.unwrap()).unwrap();
     let holder = &mut status["holders"][0];
@@ -35,7 +35,7 @@ async fn times_name_their_unit_and_words_are_texts() {
         "key": "50%25",
         "holders": [{
             "id": "1", "process": here, "host": host, "function": null,
-            "fencing_token": 1, "resting": false, "servers": null,
+            "fencing_token": 1, "cooling_down": false, "servers": null,
         }],
         "waiting": 1,
         "waiters": [{

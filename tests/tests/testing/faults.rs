@@ -29,7 +29,7 @@ async fn every_call_fails_while_the_connection_is_cut() -> Result<(), LockError>
     locks.reconnect();
     assert!(
         locks.manager().status("held").await?.is_held(),
-        "nobody was told"
+        "the holder was not notified"
     );
     let _free = locks.manager().lock("k").acquire().await?;
     Ok(())
@@ -116,11 +116,11 @@ async fn each_request_is_on_the_way_for_the_delay() -> Result<(), LockError> {
 async fn who_is_taken_a_lock_away_loses_it_at_once() -> Result<(), LockError> {
     let locks = Locks::new();
     let guard = locks.manager().lock("k").acquire().await?;
-    let take_away = async {
+    let revoke = async {
         sleep(SECOND).await;
         locks.manager().force_release("k").await
     };
-    let (lost, taken) = join!(guard.hold(pending::<()>()), take_away);
+    let (lost, taken) = join!(guard.hold(pending::<()>()), revoke);
     assert_eq!(taken?, 1);
     assert!(matches!(lost, Err(LockError::Lost { .. })));
     Ok(())

@@ -39,7 +39,7 @@ async fn a_guard_that_was_dropped_has_let_go_when_the_test_asks() -> Result<(), 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_taken_away_is_released_once() -> Result<(), LockError> {
+async fn a_revoked_lock_is_released_once() -> Result<(), LockError> {
     let locks = Locks::new();
     let guard = locks.manager().lock("k").acquire().await?;
     locks.manager().force_release("k").await?;

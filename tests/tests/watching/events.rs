@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager, distributed_lock};
-use tests::{LONG, PATIENCE, Store, in_line, on_every_store};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, queued};
 use tests::{Proxy, RedisServer, connect, release, take, take_turn, unique, within};
 use tracing::Level;
 
@@ -22,7 +22,7 @@ async fn a_call_tells_of_itself_in_numbers(store: Store) {
     record();
     let locks = store.manager().await;
     let key = unique("call");
-    within(PATIENCE, sell(&locks, &key)).await.unwrap();
+    within(TIME_LIMIT, sell(&locks, &key)).await.unwrap();
     event(&key, "release").await;
     let events = events(&key);
     let names: Vec<_> = events.iter().map(|event| &*event.name).collect();
@@ -49,7 +49,7 @@ async fn a_waiter_tells_how_long_it_has_waited(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("waiter");
-    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
     let request = others
@@ -57,22 +57,22 @@ async fn a_waiter_tells_how_long_it_has_waited(store: Store) {
         .template("waiter")
         .ttl(LONG)
         .wait_forever();
-    let waiter = in_line(&others, request).await;
+    let waiter = queued(&others, request).await;
     event(&key, "wait").await;
     tokio::time::sleep(WHILE).await;
     release(held).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
     let second = |name: &str| {
         let of_template =
             |it: &crate::recorder::Sighting| it.fields.get("template") == Some("waiter");
         let mut found = events(&key).into_iter().filter(of_template);
-        found.find(|it| it.name == name).expect("it was told")
+        found.find(|it| it.name == name).expect("the event")
     };
     assert!(u128::from(second("grant").fields.number("waited_ms")) >= WHILE.as_millis());
     assert_eq!(second("release").fields.get("function"), None);
 }
 
-async fn a_refusal_has_its_kind_and_is_no_news_where_it_was_expected(store: Store) {
+async fn a_refusal_has_its_kind_and_is_no_warning_where_it_was_expected(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let (tried, awaited) = (unique("tried"), unique("awaited"));
@@ -80,10 +80,10 @@ async fn a_refusal_has_its_kind_and_is_no_news_where_it_was_expected(store: Stor
         (&tried, Duration::ZERO, Level::DEBUG),
         (&awaited, WHILE, Level::INFO),
     ] {
-        let held = within(PATIENCE, locks.lock(key).ttl(LONG).acquire())
+        let held = within(TIME_LIMIT, locks.lock(key).ttl(LONG).acquire())
             .await
             .unwrap();
-        let refused = within(PATIENCE, others.lock(key).wait(wait).acquire()).await;
+        let refused = within(TIME_LIMIT, others.lock(key).wait(wait).acquire()).await;
         assert_eq!(refused.unwrap_err().kind(), "contended");
         let refuse = event(key, "refuse").await;
         assert_eq!(
@@ -99,10 +99,10 @@ async fn who_goes_away_withdraws(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("gone");
-    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
-    drop(in_line(&others, others.lock(&key)).await);
+    drop(queued(&others, others.lock(&key)).await);
     event(&key, "cancel").await;
     let left = event(&key, "release").await;
     assert_eq!(left.fields.get("outcome"), Some("withdrawn"));
@@ -110,15 +110,15 @@ async fn who_goes_away_withdraws(store: Store) {
     release(held).await;
 }
 
-async fn a_lock_that_is_taken_away_is_lost(store: Store) {
+async fn a_revoked_lock_is_lost(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("away");
-    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
     others.force_release(&key).await.unwrap();
-    within(PATIENCE, held.lost()).await;
+    within(TIME_LIMIT, held.lost()).await;
     let loss = event(&key, "loss").await;
     assert_eq!(loss.level, Level::WARN);
     assert!(loss.fields.number("held_ms") < 20_000);
@@ -134,8 +134,8 @@ async fn a_lock_that_is_held_for_as_long_as_it_may_is_not_lost(store: Store) {
         (&bounded, locks.lock(&bounded).ttl(LONG).max_hold(WHILE)),
         (&fixed, locks.lock(&fixed).ttl(2 * WHILE).renew(false)),
     ] {
-        let held = within(PATIENCE, request.acquire()).await.unwrap();
-        within(PATIENCE, held.lost()).await;
+        let held = within(TIME_LIMIT, request.acquire()).await.unwrap();
+        within(TIME_LIMIT, held.lost()).await;
         let limit = event(key, "limit").await;
         assert_eq!(limit.level, Level::INFO);
         assert!(limit.fields.number("held_ms") < 20_000);
@@ -150,14 +150,14 @@ async fn a_body_that_computes_past_its_deadline_overruns(store: Store) {
     let locks = store.manager().await;
     let key = unique("overrun");
     let request = locks.lock(&key).ttl(Duration::from_secs(1)).renew(false);
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     let body = async {
         while guard.is_held() {
             std::thread::sleep(Duration::from_millis(1));
         }
         "computed"
     };
-    let output = within(PATIENCE, guard.hold(body)).await.unwrap();
+    let output = within(TIME_LIMIT, guard.hold(body)).await.unwrap();
     assert_eq!(output, "computed");
     let overrun = event(&key, "overrun").await;
     assert_eq!(overrun.level, Level::WARN);
@@ -167,7 +167,7 @@ async fn a_body_that_computes_past_its_deadline_overruns(store: Store) {
     );
 }
 
-async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
+async fn the_limit_of_a_call_that_joins_is_reported_of_the_lock(store: Store) {
     record();
     let locks = store.manager().await;
     let key = unique("joined");
@@ -176,7 +176,7 @@ async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
         let inner = inner.acquire().await.unwrap();
         inner.hold(std::future::pending::<()>()).await.unwrap_err();
     });
-    within(PATIENCE, work).await.unwrap();
+    within(TIME_LIMIT, work).await.unwrap();
     let release = event(&key, "release").await;
     assert_eq!(release.fields.get("outcome"), Some("released"));
     let events = events(&key);
@@ -189,12 +189,12 @@ async fn the_limit_of_a_call_that_joins_is_told_of_the_lock(store: Store) {
 on_every_store! {
     a_lock_that_is_held_for_as_long_as_it_may_is_not_lost,
     a_body_that_computes_past_its_deadline_overruns,
-    the_limit_of_a_call_that_joins_is_told_of_the_lock,
+    the_limit_of_a_call_that_joins_is_reported_of_the_lock,
     a_call_tells_of_itself_in_numbers,
     a_waiter_tells_how_long_it_has_waited,
-    a_refusal_has_its_kind_and_is_no_news_where_it_was_expected,
+    a_refusal_has_its_kind_and_is_no_warning_where_it_was_expected,
     who_goes_away_withdraws,
-    a_lock_that_is_taken_away_is_lost,
+    a_revoked_lock_is_lost,
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_release_whose_answer_is_lost_is_no_loss() {
     let held = take(&locks, &key, LONG).await;
     proxy.replies().hold();
     held.release();
-    within(PATIENCE, proxy.replies().held()).await;
+    within(TIME_LIMIT, proxy.replies().held()).await;
     proxy.cut().await;
     proxy.replies().pass();
     let release = event(&key, "release").await;
@@ -227,7 +227,7 @@ async fn a_store_that_can_do_less_warns_once_when_it_is_connected() {
     };
     assert_eq!((&*event.name, event.level), ("weak store", Level::WARN));
     let without = event.fields.get("without").unwrap();
-    for promise in ["fencing tokens", "line", "readers", "permits", "clocks"] {
+    for promise in ["fencing tokens", "queue", "readers", "permits", "clocks"] {
         assert!(without.contains(promise), "{without}");
     }
 }

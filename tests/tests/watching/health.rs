@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use lock_runtime::inspect::Health;
 use lock_runtime::{LockConfig, LockManager};
-use tests::{PATIENCE, Store, on_every_store};
 use tests::{Proxy, RedisServer, connect, eventually, within};
+use tests::{Store, TIME_LIMIT, on_every_store};
 
 /// What a probe may take when nobody answers: a second for the connection, and a machine that is busy.
 const BOUND: Duration = Duration::from_secs(3);
@@ -24,7 +24,7 @@ async fn a_store_that_answers_is_well(store: Store) {
 
 async fn a_manager_that_was_shut_down_is_not_well(store: Store) {
     let locks = store.manager().await;
-    within(PATIENCE, locks.shutdown()).await;
+    within(TIME_LIMIT, locks.shutdown()).await;
     let health = probe(&locks).await;
     assert!(!health.connected && health.round_trip.is_none());
     assert!(health.last_error.unwrap().message.contains("shut down"));
@@ -57,11 +57,11 @@ async fn a_server_that_comes_back_is_well_and_the_error_is_remembered() {
     let locks = LockManager::connect(config).await.unwrap();
     proxy.refuse().await;
     proxy.cut().await;
-    eventually(PATIENCE, async || !probe(&locks).await.connected).await;
+    eventually(TIME_LIMIT, async || !probe(&locks).await.connected).await;
     let gone = probe(&locks).await;
     assert!(gone.last_error.is_some_and(|error| error.at >= before));
     proxy.admit();
-    eventually(PATIENCE, async || probe(&locks).await.connected).await;
+    eventually(TIME_LIMIT, async || probe(&locks).await.connected).await;
     // Each of the two connections is asked, and both were broken.
     for _ in 0..2 {
         let back = probe(&locks).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{Credentials, LockConfig, LockManager};
-use tests::{PATIENCE, RedisServer, connect, take_turn, unique, within};
+use tests::{RedisServer, TIME_LIMIT, connect, take_turn, unique, within};
 use tracing::Level;
 
 use crate::recorder::{failure, record};
@@ -31,14 +31,14 @@ async fn locks(
     connect(config).await
 }
 
-/// It is told of, health has it, and the connection goes on.
+/// An event reports it, health has it, and the connection goes on.
 async fn is_noticed(server: &RedisServer, locks: &LockManager, says: &str) {
     let event = failure("login failure", says).await;
     assert_eq!(
         (event.level, event.fields.get("connection")),
         (Level::WARN, Some("0"))
     );
-    let health = within(PATIENCE, locks.health()).await;
+    let health = within(TIME_LIMIT, locks.health()).await;
     assert!(health.connected, "{health:?}");
     let message = health.last_error.unwrap().message;
     assert!(message.contains(says), "{message}");

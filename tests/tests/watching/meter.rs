@@ -1,4 +1,4 @@
-//! A recorder of metrics that adds up what it is told.
+//! A recorder of metrics that adds up what is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -10,12 +10,12 @@ use metrics::{
 
 static VALUES: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
 
-/// What was told of one metric with certain labels.
+/// What was recorded of one metric with certain labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Value {
     /// Of a histogram, of all values together.
     pub(crate) sum: f64,
-    /// How often something was told.
+    /// How often something was recorded.
     pub(crate) count: u64,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn measure() {
     });
 }
 
-/// What was told of a metric with these labels, in the order of the runtime: `lock_held template=…`.
+/// What was recorded of a metric with these labels, in the order of the runtime: `lock_held template=…`.
 pub(crate) fn value(metric: &str) -> Value {
     values().get(metric).copied().unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{Clock, LockConfig, LockError, LockManager, distributed_lock};
-use tests::{LONG, PATIENCE, Store, in_line, on_every_store};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, queued};
 use tests::{RedisServer, connect, eventually, release, take, unique, within};
 
 use crate::meter::{measure, value};
@@ -24,7 +24,7 @@ impl Labels {
         format!("{metric} template={} function=", self.0)
     }
 
-    /// How often something was told, with this kind.
+    /// How often something was recorded, with this kind.
     fn count(&self, metric: &str, kind: &str) -> u64 {
         value(&format!("{} kind={kind}", self.name(metric))).count
     }
@@ -36,7 +36,7 @@ impl Labels {
     /// Returns when the metric has the sum.
     async fn reaches(&self, metric: &str, sum: f64) {
         let reached = async || (self.sum(metric) - sum).abs() < 0.5;
-        eventually(PATIENCE, reached).await;
+        eventually(TIME_LIMIT, reached).await;
     }
 }
 
@@ -45,13 +45,13 @@ async fn a_lock_is_counted_from_the_request_to_the_release(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("whole");
     let ask = |locks: &LockManager| locks.lock(&key).template(labels.0).ttl(LONG);
-    let held = within(PATIENCE, ask(&locks).acquire()).await.unwrap();
-    let waiter = in_line(&others, ask(&others)).await;
+    let held = within(TIME_LIMIT, ask(&locks).acquire()).await.unwrap();
+    let waiter = queued(&others, ask(&others)).await;
     labels.reaches("lock_held", 1.0).await;
     labels.reaches("lock_waiting", 1.0).await;
     tokio::time::sleep(WHILE).await;
     release(held).await;
-    let held = within(PATIENCE, waiter).await.unwrap();
+    let held = within(TIME_LIMIT, waiter).await.unwrap();
     labels.reaches("lock_waiting", 0.0).await;
     release(held).await;
     labels.reaches("lock_held", 0.0).await;
@@ -72,18 +72,18 @@ async fn what_is_not_granted_is_counted_by_its_kind(store: Store) {
     let labels = Labels::new("kinds");
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("kinds");
-    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
     let ask = || others.lock(&key).template(labels.0).ttl(LONG);
-    within(PATIENCE, ask().try_once().acquire())
+    within(TIME_LIMIT, ask().try_once().acquire())
         .await
         .unwrap_err();
-    drop(in_line(&others, ask()).await);
-    let waiter = in_line(&others, ask()).await;
+    drop(queued(&others, ask()).await);
+    let waiter = queued(&others, ask()).await;
     others.shutdown().await;
     assert!(matches!(
-        within(PATIENCE, waiter).await,
+        within(TIME_LIMIT, waiter).await,
         Err(LockError::ShutDown)
     ));
     for kind in ["contended", "cancelled", "shut_down"] {
@@ -101,12 +101,12 @@ async fn a_lease_is_counted_when_it_is_renewed_and_when_it_is_lost(store: Store)
     let others = store.manager().await;
     let key = unique("renewed");
     let request = locks.lock(&key).template(labels.0);
-    let held = within(PATIENCE, request.ttl(Duration::from_secs(1)).acquire())
+    let held = within(TIME_LIMIT, request.ttl(Duration::from_secs(1)).acquire())
         .await
         .unwrap();
     labels.reaches("lock_renewals_total", 1.0).await;
     others.force_release(&key).await.unwrap();
-    within(PATIENCE, held.lost()).await;
+    within(TIME_LIMIT, held.lost()).await;
     labels.reaches("lock_lost_total", 1.0).await;
     labels.reaches("lock_held", 0.0).await;
 }
@@ -116,10 +116,10 @@ async fn a_lease_that_ends_at_its_max_hold_is_not_counted_as_lost(store: Store) 
     let locks = store.manager().await;
     let key = unique("limited");
     let request = locks.lock(&key).template(labels.0).ttl(LONG);
-    let held = within(PATIENCE, request.max_hold(WHILE).acquire())
+    let held = within(TIME_LIMIT, request.max_hold(WHILE).acquire())
         .await
         .unwrap();
-    within(PATIENCE, held.lost()).await;
+    within(TIME_LIMIT, held.lost()).await;
     labels.reaches("lock_limited_total", 1.0).await;
     labels.reaches("lock_held", 0.0).await;
     assert!(labels.sum("lock_lost_total") < 0.5);
@@ -136,14 +136,14 @@ async fn keys_that_are_lost_while_others_are_waited_for_are_not_counted_as_lost(
     let all = locks.lock_all(["a", "b", "c"]).template(labels.0);
     let all = tokio::spawn(all.ttl(LONG).wait_forever().acquire());
     let waits = async || locks.status("c").await.unwrap().waiting == 1;
-    eventually(PATIENCE, waits).await;
+    eventually(TIME_LIMIT, waits).await;
     // As if the process had been stopped.
     clock.advance(2 * LONG);
     // Two keys were taken before, and are taken anew.
     let anew = async || labels.count("lock_outcomes_total", "granted") == 4;
-    eventually(PATIENCE, anew).await;
+    eventually(TIME_LIMIT, anew).await;
     release(last).await;
-    let all = within(PATIENCE, all).await.unwrap().unwrap();
+    let all = within(TIME_LIMIT, all).await.unwrap().unwrap();
     assert!(labels.sum("lock_lost_total") < 0.5);
     release(all).await;
     labels.reaches("lock_held", 0.0).await;
@@ -161,7 +161,7 @@ async fn values_in_a_key_make_no_new_labels(store: Store) {
     let attempts = || value(&format!("lock_attempts_total {labels}")).count;
     let before = attempts();
     for name in ["a", "b", "c"] {
-        within(PATIENCE, annotated(&locks, name)).await.unwrap();
+        within(TIME_LIMIT, annotated(&locks, name)).await.unwrap();
     }
     assert!(attempts() >= before + 6, "two keys, three times");
 }
@@ -181,7 +181,7 @@ async fn a_renewal_that_comes_late_is_counted_as_late() {
     let config = LockConfig::new("memory:").unwrap().clock(clock.clone());
     let locks = LockManager::connect(config).await.unwrap();
     let request = locks.lock("late").template(labels.0);
-    let held = within(PATIENCE, request.ttl(Duration::from_secs(10)).acquire())
+    let held = within(TIME_LIMIT, request.ttl(Duration::from_secs(10)).acquire())
         .await
         .unwrap();
     for (pause, late) in [(4, 0.0), (8, 1.0)] {
@@ -205,9 +205,9 @@ async fn a_server_that_is_gone_fails_renewals_and_releases() {
             .template(labels.0)
             .ttl(Duration::from_secs(1))
     };
-    let held = within(PATIENCE, ask().acquire()).await.unwrap();
+    let held = within(TIME_LIMIT, ask().acquire()).await.unwrap();
     drop(server);
-    within(PATIENCE, held.lost()).await;
+    within(TIME_LIMIT, held.lost()).await;
     labels.reaches("lock_release_failures_total", 1.0).await;
     assert!(labels.sum("lock_renewal_failures_total") >= 1.0);
     labels.reaches("lock_held", 0.0).await;
@@ -224,7 +224,7 @@ async fn connections_that_break_and_come_back_are_counted() {
     );
     let locks = connect(server.url()).await;
     server.kill_all_clients().await;
-    eventually(PATIENCE, async || {
+    eventually(TIME_LIMIT, async || {
         count("lock_connects_total") >= connects + 2
             && count("lock_disconnects_total") > disconnects
     })

@@ -98,7 +98,7 @@ pub(crate) async fn event(key: &str, name: &str) -> Sighting {
     find().expect("it was there")
 }
 
-/// What has been told of the store at this address.
+/// The events about the store at this address.
 pub(crate) fn at_store(address: &str) -> Vec<Sighting> {
     let seen = seen();
     let about = seen.events.iter().filter(|it| {

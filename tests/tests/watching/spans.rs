@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager, current, distributed_lock};
-use tests::{LONG, PATIENCE, Store, in_line, on_every_store, poll_once};
+use tests::{LONG, Store, TIME_LIMIT, on_every_store, poll_once, queued};
 use tests::{release, unique, within};
 use tracing::Instrument as _;
 
@@ -34,7 +34,7 @@ async fn a_call_is_in_two_spans_of_its_caller(store: Store) {
     let locks = store.manager().await;
     let key = unique("spans");
     let call = sell(&locks, &key).instrument(tracing::info_span!(target: "watching", "order"));
-    let fence = within(PATIENCE, call).await.unwrap();
+    let fence = within(TIME_LIMIT, call).await.unwrap();
     for (name, outcome) in [("lock.wait", "granted"), ("lock.hold", "finished")] {
         let span = only(&key, name);
         assert_eq!(span.parent.as_deref(), Some("order"));
@@ -56,7 +56,9 @@ async fn what_other_tasks_do_meanwhile_is_outside(store: Store) {
     let locks = store.manager().await;
     let key = unique("outside");
     let (request, line) = (locks.lock(&key), line!());
-    let guard = within(PATIENCE, request.ttl(LONG).acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.ttl(LONG).acquire())
+        .await
+        .unwrap();
     let mut work = Box::pin(guard.hold(pending::<()>()));
     assert!(poll_once(&mut work).await.is_pending());
     assert_eq!(inside(), None);
@@ -72,12 +74,12 @@ async fn a_refusal_is_an_error_of_the_span(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("refusal");
-    let held = within(PATIENCE, locks.lock(format!("{key}-held")).acquire())
+    let held = within(TIME_LIMIT, locks.lock(format!("{key}-held")).acquire())
         .await
         .unwrap();
     let all = [key.clone(), format!("{key}-held")];
     let request = others.lock_all(&all).wait(Duration::from_millis(50));
-    within(PATIENCE, request.acquire()).await.unwrap_err();
+    within(TIME_LIMIT, request.acquire()).await.unwrap_err();
     let span = only(&all.join(", "), "lock.wait");
     assert_eq!(span.fields.get("lock.outcome"), Some("contended"));
     assert_eq!(span.fields.get("error.type"), Some("contended"));
@@ -89,8 +91,10 @@ async fn a_try_that_finds_the_lock_held_is_no_error_of_the_span(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("tried");
-    let held = within(PATIENCE, locks.lock(&key).acquire()).await.unwrap();
-    within(PATIENCE, others.lock(&key).try_once().acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).acquire())
+        .await
+        .unwrap();
+    within(TIME_LIMIT, others.lock(&key).try_once().acquire())
         .await
         .unwrap_err();
     let outcomes = spans(&key).into_iter().map(|span| span.fields);
@@ -107,10 +111,10 @@ async fn a_wait_that_is_given_up_is_cancelled(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("given-up");
-    let held = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let held = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
-    let waiter = in_line(&others, others.lock(&key)).await;
+    let waiter = queued(&others, others.lock(&key)).await;
     drop(waiter);
     let cancelled = |span: &Sighting| span.fields.get("lock.outcome") == Some("cancelled");
     assert!(spans(&key).iter().any(cancelled));
@@ -121,12 +125,12 @@ async fn work_that_is_stopped_is_an_error_of_its_span(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);
     let key = unique("stopped");
-    let guard = within(PATIENCE, locks.lock(&key).ttl(LONG).acquire())
+    let guard = within(TIME_LIMIT, locks.lock(&key).ttl(LONG).acquire())
         .await
         .unwrap();
     let work = guard.hold(pending::<()>());
     others.force_release(&key).await.unwrap();
-    within(PATIENCE, work).await.unwrap_err();
+    within(TIME_LIMIT, work).await.unwrap_err();
     let span = only(&key, "lock.hold");
     assert_eq!(span.fields.get("lock.outcome"), Some("lost"));
     assert_eq!(span.fields.get("otel.status_code"), Some("ERROR"));

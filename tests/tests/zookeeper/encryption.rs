@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockConfig, LockError, LockManager, Tls};
 use tests::{
-    Authority, LONG, PATIENCE, ZooKeeperServer, connect, in_line, release, take, take_turn, within,
+    Authority, LONG, TIME_LIMIT, ZooKeeperServer, connect, queued, release, take, take_turn, within,
 };
 
 fn config(server: &ZooKeeperServer, tls: Tls) -> LockConfig {
@@ -12,7 +12,7 @@ fn config(server: &ZooKeeperServer, tls: Tls) -> LockConfig {
 
 /// What is said to a client that is refused because of a certificate.
 async fn refused(config: LockConfig) -> String {
-    let refused = within(PATIENCE, LockManager::connect(config)).await;
+    let refused = within(TIME_LIMIT, LockManager::connect(config)).await;
     let error = refused.expect_err("no trust");
     let about_tls = matches!(error, LockError::InvalidOptions { setting: "tls", .. });
     assert!(about_tls, "{error}");
@@ -29,11 +29,11 @@ async fn encrypted_connections_work_end_to_end_between_those_who_trust_each_othe
     let known = trusting.clone().client_pem(client.certificate, client.key);
     let locks = connect(config(&server, known)).await;
     let guard = take(&locks, "key", LONG).await;
-    let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
     // What the server says of itself comes over such a connection too.
-    let findings = within(PATIENCE, locks.diagnose()).await.unwrap();
+    let findings = within(TIME_LIMIT, locks.diagnose()).await.unwrap();
     assert!(
         findings.iter().any(|it| it.check == "ticks"),
         "{findings:?}"

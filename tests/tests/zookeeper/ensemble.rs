@@ -11,7 +11,7 @@ use std::{
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    LONG, PATIENCE, Pulse, ZooKeeperEnsemble, connect, in_line, poll_once, release, take_turn,
+    LONG, Pulse, TIME_LIMIT, ZooKeeperEnsemble, connect, poll_once, queued, release, take_turn,
     within,
 };
 
@@ -52,9 +52,9 @@ pub(crate) fn rounds_or(usual: u32) -> u32 {
 
 /// Runs a body whose server fails; another one gets the lock after the body's last poll, with a larger fence.
 async fn fails_over(ours: &LockManager, theirs: &LockManager, fault: impl AsyncFnOnce()) {
-    let guard = ours.lock("key").wait(PATIENCE).acquire().await.unwrap();
+    let guard = ours.lock("key").wait(TIME_LIMIT).acquire().await.unwrap();
     let fence = guard.fencing_token();
-    let next = in_line(theirs, theirs.lock("key").wait_forever()).await;
+    let next = queued(theirs, theirs.lock("key").wait_forever()).await;
     let next = tokio::spawn(async move { (next.await.unwrap(), Instant::now()) });
     // Right after a heartbeat that was confirmed.
     let mut before = guard.remaining();
@@ -68,9 +68,9 @@ async fn fails_over(ours: &LockManager, theirs: &LockManager, fault: impl AsyncF
         async move { guard.hold(pulse.beat(&guard)).await }
     });
     fault().await;
-    let outcome = within(PATIENCE, body).await.unwrap();
+    let outcome = within(TIME_LIMIT, body).await.unwrap();
     assert!(matches!(outcome, Err(LockError::Lost { .. })));
-    let (next, at) = within(PATIENCE, next).await.unwrap();
+    let (next, at) = within(TIME_LIMIT, next).await.unwrap();
     let polls = pulse.polls();
     assert_eq!(polls.late, 0, "the body ran on after its deadline");
     assert!(polls.last < Some(at), "two ran at once");
@@ -90,21 +90,21 @@ async fn a_lock_outlives_the_leader() {
     );
     let mut fence = take_turn(&ours, "key").await;
     for _ in 0..rounds() {
-        let guard = ours.lock("key").wait(PATIENCE).acquire().await.unwrap();
-        let mut waiter = in_line(&theirs, theirs.lock("key").wait_forever()).await;
+        let guard = ours.lock("key").wait(TIME_LIMIT).acquire().await.unwrap();
+        let mut waiter = queued(&theirs, theirs.lock("key").wait_forever()).await;
         let leader = ensemble.leader().await;
         ensemble.server(leader).kill().await;
         ensemble.leader().await;
         // They are served again, and the lock is where it was.
         for locks in [&ours, &theirs] {
-            let request = locks.lock("other").wait(PATIENCE);
-            release(within(PATIENCE, request.acquire()).await.unwrap()).await;
+            let request = locks.lock("other").wait(TIME_LIMIT);
+            release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
         }
         assert!(guard.is_held() && poll_once(&mut waiter).await.is_pending());
         assert!(guard.fencing_token().get() > fence);
         fence = guard.fencing_token().get();
         release(guard).await;
-        let waiter = within(PATIENCE, waiter).await.unwrap();
+        let waiter = within(TIME_LIMIT, waiter).await.unwrap();
         assert!(waiter.fencing_token().get() > fence);
         fence = waiter.fencing_token().get();
         release(waiter).await;
@@ -156,11 +156,11 @@ struct Turn {
     last: Instant,
 }
 
-/// Takes the lock again and again until told to stop; the turns that it had.
+/// Takes the lock again and again until `stop`; the turns that it had.
 async fn take_turns(locks: LockManager, key: &'static str, stop: Arc<AtomicBool>) -> Vec<Turn> {
     let mut turns = Vec::new();
     while !stop.load(Ordering::SeqCst) {
-        let Ok(guard) = locks.lock(key).wait(PATIENCE).acquire().await else {
+        let Ok(guard) = locks.lock(key).wait(TIME_LIMIT).acquire().await else {
             continue;
         };
         let fence = guard.fencing_token().get();
@@ -213,7 +213,7 @@ async fn turns_never_overlap_whatever_fails() {
     }
     stop.store(true, Ordering::SeqCst);
     for tasks in tasks {
-        let mut turns = within(10 * PATIENCE, tasks.join_all()).await.concat();
+        let mut turns = within(10 * TIME_LIMIT, tasks.join_all()).await.concat();
         turns.sort_unstable_by_key(|turn| turn.fence);
         println!("{} turns", turns.len());
         assert!(turns.len() > 100, "{} turns", turns.len());

@@ -1,4 +1,4 @@
-//! Connections that break: no node is created twice or left behind, no place is lost.
+//! Connections that break: no node is created twice or left behind, no position is lost.
 
 use std::{
     sync::{
@@ -10,8 +10,8 @@ use std::{
 
 use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, PATIENCE, Proxy, Verdict, ZooKeeperServer, connect, in_line, poll_once, release, settled,
-    take_turn, within,
+    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
+    settled, take_turn, within,
 };
 use tokio::task::JoinSet;
 
@@ -44,7 +44,7 @@ impl Scene {
         })
     }
 
-    async fn line(&self) -> Vec<String> {
+    async fn queue(&self) -> Vec<String> {
         self.server.peer().await.children("/faults/lock/key").await
     }
 
@@ -56,7 +56,7 @@ impl Scene {
         };
         way.hold();
         assert!(poll_once(asks).await.is_pending());
-        within(PATIENCE, way.held()).await;
+        within(TIME_LIMIT, way.held()).await;
         self.proxy.cut().await;
         way.pass();
     }
@@ -75,30 +75,30 @@ async fn a_create_whose_answer_is_lost_is_one_node() {
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
         scene.cut(lost, &mut acquire).await;
-        let guard = within(PATIENCE, acquire).await.unwrap();
-        assert_eq!(scene.line().await.len(), 1);
+        let guard = within(TIME_LIMIT, acquire).await.unwrap();
+        assert_eq!(scene.queue().await.len(), 1);
         release(guard).await;
-        assert_eq!(scene.line().await, [""; 0]);
+        assert_eq!(scene.queue().await, [""; 0]);
     }
 }
 
 #[tokio::test]
-async fn a_waiter_keeps_its_place() {
+async fn a_waiter_keeps_its_position() {
     let Some(scene) = Scene::new().await else {
         return;
     };
     let guard = take(&scene.theirs).await;
-    let first = in_line(&scene.ours, request(&scene.ours)).await;
-    let mut second = in_line(&scene.theirs, request(&scene.theirs)).await;
-    let before = scene.line().await;
+    let first = queued(&scene.ours, request(&scene.ours)).await;
+    let mut second = queued(&scene.theirs, request(&scene.theirs)).await;
+    let before = scene.queue().await;
     scene.proxy.cut().await;
     settled(&scene.ours).await;
-    assert_eq!(scene.line().await, before);
+    assert_eq!(scene.queue().await, before);
     release(guard).await;
-    let first = within(PATIENCE, first).await.unwrap();
+    let first = within(TIME_LIMIT, first).await.unwrap();
     assert!(poll_once(&mut second).await.is_pending());
     release(first).await;
-    release(within(PATIENCE, second).await.unwrap()).await;
+    release(within(TIME_LIMIT, second).await.unwrap()).await;
 }
 
 #[tokio::test]
@@ -107,12 +107,12 @@ async fn a_turn_that_comes_while_the_connection_is_cut_is_taken() {
         return;
     };
     let guard = take(&scene.theirs).await;
-    let waiter = in_line(&scene.ours, request(&scene.ours)).await;
+    let waiter = queued(&scene.ours, request(&scene.ours)).await;
     scene.proxy.refuse().await;
     scene.proxy.cut().await;
     release(guard).await;
     scene.proxy.admit();
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_lock_is_held_over_another_connection() {
         settled(&scene.ours).await;
         assert!(guard.is_held());
     }
-    // And noticed when it is taken away.
+    // And noticed when it is revoked.
     assert_eq!(scene.theirs.force_release("key").await.unwrap(), 1);
     within(Duration::from_secs(3), guard.lost()).await;
 }
@@ -141,8 +141,8 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
         scene.cut(lost, &mut released).await;
-        assert!(within(PATIENCE, released).await.unwrap());
-        assert_eq!(scene.line().await, [""; 0]);
+        assert!(within(TIME_LIMIT, released).await.unwrap());
+        assert_eq!(scene.queue().await, [""; 0]);
     }
 }
 
@@ -157,7 +157,7 @@ async fn whoever_is_dropped_meanwhile_leaves_nothing() {
         scene.cut(lost, &mut acquire).await;
         drop(acquire);
         settled(&scene.ours).await;
-        tests::eventually(PATIENCE, async || scene.line().await.is_empty()).await;
+        tests::eventually(TIME_LIMIT, async || scene.queue().await.is_empty()).await;
     }
 }
 
@@ -171,35 +171,35 @@ async fn any_number_of_watches_goes_on_over_another_connection() {
     let held = keys.iter().map(|key| scene.ours.lock(key).wait_forever());
     let mut held: JoinSet<_> = held.map(LockRequest::acquire).collect();
     let mut guards = Vec::new();
-    while let Some(guard) = within(PATIENCE, held.join_next()).await {
+    while let Some(guard) = within(TIME_LIMIT, held.join_next()).await {
         guards.push(guard.unwrap().unwrap());
     }
     scene.proxy.cut().await;
-    let other = scene.ours.lock("other").wait(PATIENCE).acquire();
-    release(within(PATIENCE, other).await.unwrap()).await;
+    let other = scene.ours.lock("other").wait(TIME_LIMIT).acquire();
+    release(within(TIME_LIMIT, other).await.unwrap()).await;
     assert!(guards.iter().all(LockGuard::is_held));
     let guard = guards.pop().unwrap();
     let key = guard.key().clone();
     assert_eq!(scene.theirs.force_release(key).await.unwrap(), 1);
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
 }
 
 #[tokio::test]
-async fn a_lock_that_is_forced_while_it_is_released_does_not_rest() {
+async fn a_lock_that_is_forced_while_it_is_released_skips_the_cooldown() {
     let Some(scene) = Scene::new().await else {
         return;
     };
     let guard = scene.theirs.lock("key").min_hold(LONG).acquire();
-    let guard = within(PATIENCE, guard).await.unwrap();
+    let guard = within(TIME_LIMIT, guard).await.unwrap();
     scene.proxy.replies().hold();
     let mut forced = Box::pin(scene.ours.force_release("key"));
     assert!(poll_once(&mut forced).await.is_pending());
     // It has looked, and found the holder.
-    within(PATIENCE, scene.proxy.replies().held()).await;
+    within(TIME_LIMIT, scene.proxy.replies().held()).await;
     release(guard).await;
     scene.proxy.replies().pass();
-    assert_eq!(within(PATIENCE, forced).await.unwrap(), 1);
-    assert_eq!(scene.line().await, [""; 0]);
+    assert_eq!(within(TIME_LIMIT, forced).await.unwrap(), 1);
+    assert_eq!(scene.queue().await, [""; 0]);
 }
 
 #[tokio::test]
@@ -208,15 +208,15 @@ async fn a_status_names_a_holder_also_while_it_lets_go() {
         return;
     };
     let guard = scene.theirs.lock("key").min_hold(LONG).acquire();
-    let guard = within(PATIENCE, guard).await.unwrap();
+    let guard = within(TIME_LIMIT, guard).await.unwrap();
     scene.proxy.replies().hold();
     let mut status = Box::pin(scene.ours.status("key"));
     assert!(poll_once(&mut status).await.is_pending());
-    within(PATIENCE, scene.proxy.replies().held()).await;
+    within(TIME_LIMIT, scene.proxy.replies().held()).await;
     release(guard).await;
     scene.proxy.replies().pass();
-    let status = within(PATIENCE, status).await.unwrap();
-    assert!(status.holders[0].resting, "{status:?}");
+    let status = within(TIME_LIMIT, status).await.unwrap();
+    assert!(status.holders[0].cooling_down, "{status:?}");
 }
 
 #[tokio::test]
@@ -226,14 +226,16 @@ async fn a_connection_may_take_longer_than_a_request() {
     let url = format!("zookeeper://me:secret@{}/slow", proxy.addr());
     // A request may take a sixth of the session's time.
     let config = LockConfig::new(&url).unwrap().ttl(Duration::from_secs(3));
-    let config = config.connect_timeout(PATIENCE).unavailable_wait_forever();
+    let config = config
+        .connect_timeout(TIME_LIMIT)
+        .unavailable_wait_forever();
     let locks = connect(config).await;
     take_turn(&locks, "key").await;
     // A connection consists of two.
     proxy.replies().delay(Duration::from_millis(300));
     proxy.cut().await;
-    let request = locks.lock("key").wait(PATIENCE);
-    release(within(2 * PATIENCE, request.acquire()).await.unwrap()).await;
+    let request = locks.lock("key").wait(TIME_LIMIT);
+    release(within(2 * TIME_LIMIT, request.acquire()).await.unwrap()).await;
 }
 
 #[tokio::test]
@@ -249,15 +251,15 @@ async fn a_session_goes_on_after_the_server_was_restored() {
     }
     scene.server.restart_without_data().await;
     let request = locks.lock("key").wait_forever();
-    let guard = within(PATIENCE, request.acquire()).await.unwrap();
+    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
     scene.proxy.cut().await;
-    let other = within(PATIENCE, locks.lock("other").wait_forever().acquire());
+    let other = within(TIME_LIMIT, locks.lock("other").wait_forever().acquire());
     release(other.await.unwrap()).await;
     assert!(guard.is_held());
 }
 
 async fn take(locks: &LockManager) -> LockGuard {
-    within(PATIENCE, request(locks).acquire()).await.unwrap()
+    within(TIME_LIMIT, request(locks).acquire()).await.unwrap()
 }
 
 /// Whether a server welcomes a client to its session with these bytes.
@@ -272,7 +274,7 @@ async fn servers_that_answer_once_and_break_make_no_storm_of_connections() {
     let hosts: Vec<_> = proxies.iter().map(|it| it.addr().to_string()).collect();
     let url = format!("zookeeper://{}/storm", hosts.join(","));
     let locks = manager(&url, LONG).await;
-    let guard = within(PATIENCE, request(&locks).acquire())
+    let guard = within(TIME_LIMIT, request(&locks).acquire())
         .await
         .expect("it is free");
     let welcomes = Arc::new(AtomicUsize::new(0));

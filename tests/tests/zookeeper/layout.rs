@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockKey;
-use tests::{LONG, PATIENCE, in_line, release, take_turn, within};
+use tests::{LONG, TIME_LIMIT, queued, release, take_turn, within};
 
 use crate::{manager, server};
 
@@ -14,18 +14,21 @@ async fn nodes_are_named_as_the_documents_say() {
     let mut peer = server.peer().await;
     let guard = locks.lock("stock:7/a.b").function("shop::buy");
     let guard = guard.acquire().await.unwrap();
-    let _reader = in_line(&locks, locks.lock("stock:7/a.b").read().wait_forever()).await;
-    let _permit = in_line(&locks, locks.lock("stock:7/a.b").permits(3).wait_forever()).await;
+    let _reader = queued(&locks, locks.lock("stock:7/a.b").read().wait_forever()).await;
+    let _permit = queued(&locks, locks.lock("stock:7/a.b").permits(3).wait_forever()).await;
 
-    let line = "/apps/shop/lock/stock:7%2Fa%2Eb";
-    let mut names = peer.children(line).await;
+    let container = "/apps/shop/lock/stock:7%2Fa%2Eb";
+    let mut names = peer.children(container).await;
     names.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
     for (name, (kind, number)) in names.iter().zip([("x", 0), ("r", 1), ("p3", 2)]) {
         let parts: Vec<_> = name.split('-').collect();
         assert_eq!((parts[0], parts[1].len()), (kind, 32), "{name}");
         assert_eq!(parts[2], format!("{number:010}"));
     }
-    let data = peer.data(&format!("{line}/{}", names[0])).await.unwrap();
+    let data = peer
+        .data(&format!("{container}/{}", names[0]))
+        .await
+        .unwrap();
     let (name, time) = data.split_once('\n').unwrap();
     assert!(
         name.starts_with(names[0].split('-').nth(1).unwrap()),
@@ -41,20 +44,20 @@ async fn nodes_are_named_as_the_documents_say() {
 }
 
 #[tokio::test]
-async fn a_lock_that_rests_leaves_a_node_that_the_next_one_deletes() {
+async fn a_cooling_lock_leaves_a_node_that_the_next_one_deletes() {
     let Some(server) = server().await else { return };
-    let locks = manager(&server.url("rests"), LONG).await;
+    let locks = manager(&server.url("cools"), LONG).await;
     let mut peer = server.peer().await;
-    let rest = Duration::from_millis(700);
-    let request = locks.lock("key").min_hold(rest);
+    let cooldown = Duration::from_millis(700);
+    let request = locks.lock("key").min_hold(cooldown);
     release(request.acquire().await.unwrap()).await;
-    let names = peer.children("/rests/lock/key").await;
+    let names = peer.children("/cools/lock/key").await;
     assert!(
         matches!(&names[..], [name] if name.ends_with("-rest")),
         "{names:?}"
     );
-    let guard = within(PATIENCE, locks.lock("key").wait(PATIENCE).acquire()).await;
-    let names = peer.children("/rests/lock/key").await;
+    let guard = within(TIME_LIMIT, locks.lock("key").wait(TIME_LIMIT).acquire()).await;
+    let names = peer.children("/cools/lock/key").await;
     assert!(
         matches!(&names[..], [name] if !name.ends_with("-rest")),
         "{names:?}"
@@ -70,7 +73,7 @@ async fn whoever_deletes_a_node_takes_the_lock_away() {
         manager(&server.url("taken"), LONG).await,
     );
     let guard = locks.lock("key").acquire().await.unwrap();
-    let next = in_line(&others, others.lock("key").wait_forever()).await;
+    let next = queued(&others, others.lock("key").wait_forever()).await;
     let mut peer = server.peer().await;
     let names = peer.children("/taken/lock/key").await;
     let first = names
@@ -81,21 +84,21 @@ async fn whoever_deletes_a_node_takes_the_lock_away() {
             .await
     );
     within(Duration::from_secs(3), guard.lost()).await;
-    assert!(within(PATIENCE, next).await.unwrap().is_held());
+    assert!(within(TIME_LIMIT, next).await.unwrap().is_held());
 }
 
 #[tokio::test]
-async fn a_waiter_whose_node_is_deleted_stands_in_line_again() {
+async fn a_waiter_whose_node_is_deleted_waits_again() {
     let Some(server) = server().await else { return };
     let locks = manager(&server.url("again"), LONG).await;
     let guard = locks.lock("key").acquire().await.unwrap();
-    let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
     let mut peer = server.peer().await;
     let mut names = peer.children("/again/lock/key").await;
     names.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
     assert!(peer.delete(&format!("/again/lock/key/{}", names[1])).await);
     release(guard).await;
-    release(within(PATIENCE, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 }
 
 #[tokio::test]
@@ -134,7 +137,7 @@ async fn every_name_is_one_lock() {
     let mut guards = Vec::new();
     for name in names {
         let acquire = locks.lock(name).wait(Duration::ZERO).acquire();
-        guards.push(within(PATIENCE, acquire).await.unwrap());
+        guards.push(within(TIME_LIMIT, acquire).await.unwrap());
     }
     let mut listed = locks.list("*").await.unwrap();
     let mut keys: Vec<_> = names

@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{LONG, PATIENCE, Pulse, ZooKeeperEnsemble, connect, eventually, within};
+use tests::{LONG, Pulse, TIME_LIMIT, ZooKeeperEnsemble, connect, eventually, within};
 use tokio::task::JoinSet;
 
 use crate::ensemble::{alone, rounds_or};
@@ -33,12 +33,12 @@ impl Times {
 
     async fn ensemble(self) -> Option<ZooKeeperEnsemble> {
         let tick = u32::try_from(self.tick.as_millis()).unwrap();
-        ZooKeeperEnsemble::start_impatient("tests/zookeeper", tick, self.sync_limit).await
+        ZooKeeperEnsemble::start_strict("tests/zookeeper", tick, self.sync_limit).await
     }
 }
 
 async fn patient(url: &str, session: Duration) -> LockManager {
-    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+    let config = LockConfig::new(url).unwrap().connect_timeout(TIME_LIMIT);
     connect(config.ttl(session).unavailable_wait_forever()).await
 }
 
@@ -80,7 +80,7 @@ async fn trial(ensemble: &ZooKeeperEnsemble, times: Times) -> Vec<Gap> {
             let pulse = pulse.clone();
             async move { guard.hold(pulse.beat(&guard)).await }
         });
-        within(PATIENCE, pulse.reaches(1)).await;
+        within(TIME_LIMIT, pulse.reaches(1)).await;
         locks.spawn(async move {
             let _manager = ours;
             let outcome = within(2 * LONG, body).await.unwrap();

@@ -5,20 +5,20 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockManager};
-use tests::{PATIENCE, ZooKeeperServer, connect};
+use tests::{TIME_LIMIT, ZooKeeperServer, connect};
 
 mod encryption;
 mod ensemble;
 mod faults;
 mod layout;
 mod leader_cut_off;
-mod long_lines;
+mod long_queues;
 mod rights;
 mod sessions;
 
 /// A manager with a session of this time on these servers, which is given time to connect on a busy machine.
 async fn manager(url: &str, session: Duration) -> LockManager {
-    let config = LockConfig::new(url).unwrap().connect_timeout(PATIENCE);
+    let config = LockConfig::new(url).unwrap().connect_timeout(TIME_LIMIT);
     connect(config.ttl(session)).await
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use lock_runtime::{Credentials, LockConfig, LockError, LockManager};
-use tests::{LONG, PATIENCE, Proxy, connect, eventually, release, take_turn, within};
+use tests::{LONG, Proxy, TIME_LIMIT, connect, eventually, release, take_turn, within};
 
 use crate::{manager, server};
 
@@ -27,7 +27,7 @@ async fn the_nodes_of_a_user_are_closed_to_others() {
     for stranger in ["", "me:wrong@", "you:p%40ss@"] {
         let config = LockConfig::new(url(stranger)).unwrap();
         let refused = LockManager::connect(config.connect_timeout(Duration::from_secs(10)));
-        let error = within(PATIENCE, refused).await.unwrap_err();
+        let error = within(TIME_LIMIT, refused).await.unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
         assert!(text.contains("has no right to the nodes"), "{text}");
@@ -38,7 +38,7 @@ async fn the_nodes_of_a_user_are_closed_to_others() {
 /// Waiting does not help: it fails at once, and says why.
 async fn is_refused(locks: &LockManager) {
     let acquire = locks.lock("key").wait_forever().acquire();
-    let error = within(PATIENCE, acquire).await.unwrap_err();
+    let error = within(TIME_LIMIT, acquire).await.unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
     assert!(text.contains("has no right to the nodes"), "{text}");
@@ -56,10 +56,10 @@ async fn a_node_ahead_that_is_closed_fails_those_behind_it() {
     peer.create_closed(&closed).await;
     is_refused(&locks).await;
     let alone = async || server.peer().await.children("/ahead/lock/key").await.len() == 1;
-    eventually(PATIENCE, alone).await;
+    eventually(TIME_LIMIT, alone).await;
     // A try need not know who it is.
     let acquire = locks.lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, acquire).await.unwrap_err();
+    let error = within(TIME_LIMIT, acquire).await.unwrap_err();
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
@@ -72,7 +72,7 @@ async fn a_lock_whose_node_cannot_be_created_fails() {
     let locks = manager(&server.url("closed"), LONG).await;
     is_refused(&locks).await;
     let acquire = locks.lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, acquire).await.unwrap_err();
+    let error = within(TIME_LIMIT, acquire).await.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
 }
 
@@ -92,15 +92,23 @@ async fn what_is_held_is_kept_where_a_provider_changes_the_password_or_falls_sil
             Ok::<_, Infallible>(Credentials::new("me", format!("password-{number}")))
         }
     });
-    let locks = connect(config.ttl(Duration::from_secs(8)).connect_timeout(PATIENCE)).await;
+    let locks = connect(
+        config
+            .ttl(Duration::from_secs(8))
+            .connect_timeout(TIME_LIMIT),
+    )
+    .await;
     let guard = locks.lock("key").acquire().await.unwrap();
     for times in 2..=3 {
         proxy.cut().await;
-        eventually(PATIENCE, async || passwords.load(Ordering::SeqCst) >= times).await;
+        eventually(TIME_LIMIT, async || {
+            passwords.load(Ordering::SeqCst) >= times
+        })
+        .await;
         let before = Cell::new(guard.remaining());
         // A heartbeat is confirmed again.
         let confirmed = async || guard.remaining() > before.replace(guard.remaining());
-        eventually(PATIENCE, confirmed).await;
+        eventually(TIME_LIMIT, confirmed).await;
         take_turn(&locks, "other").await;
     }
     release(guard).await;

@@ -10,7 +10,7 @@ use std::{
 
 use lock_runtime::{Clock, LockConfig, LockError};
 use tests::{
-    LONG, PATIENCE, Proxy, Pulse, Verdict, Worker, connect, in_line, release, take_turn, within,
+    LONG, Proxy, Pulse, TIME_LIMIT, Verdict, Worker, connect, queued, release, take_turn, within,
 };
 
 use crate::{manager, server};
@@ -63,7 +63,7 @@ async fn a_fixed_lease_may_be_longer_than_the_session() {
     let start = Instant::now();
     let guard = locks.lock("key").ttl(2 * SESSION).renew(false);
     let guard = guard.acquire().await.unwrap();
-    within(PATIENCE, guard.lost()).await;
+    within(TIME_LIMIT, guard.lost()).await;
     let held = start.elapsed();
     assert!(held > SESSION + SESSION / 2, "held for {held:?}");
     assert!(held < 2 * SESSION + SESSION / 2, "held for {held:?}");
@@ -82,12 +82,12 @@ async fn all_locks_are_lost_when_the_server_ends_the_session() {
         locks.lock("two").read().acquire().await.unwrap(),
     ];
     let others = manager(&server.url("expired"), LONG).await;
-    let next = in_line(&others, others.lock("one").wait_forever()).await;
+    let next = queued(&others, others.lock("one").wait_forever()).await;
     for guard in &guards {
-        within(PATIENCE, guard.lost()).await;
+        within(TIME_LIMIT, guard.lost()).await;
         assert!(!guard.is_held());
     }
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     assert!(next.fencing_token() > guards[0].fencing_token());
     release(next).await;
     // The manager goes on with another session.
@@ -103,16 +103,16 @@ async fn a_waiter_goes_on_in_a_new_session() {
     let others = manager(&server.url("waits"), LONG).await;
     let guard = others.lock("key").acquire().await.unwrap();
     let locks = connect(config).await;
-    let waiter = in_line(&locks, locks.lock("key").wait_forever()).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
     let mut peer = server.peer().await;
     let before = peer.children("/waits/lock/key").await;
-    tests::eventually(PATIENCE, async || {
+    tests::eventually(TIME_LIMIT, async || {
         let names = server.peer().await.children("/waits/lock/key").await;
         names.len() == 2 && names != before
     })
     .await;
     release(guard).await;
-    assert!(within(PATIENCE, waiter).await.unwrap().is_held());
+    assert!(within(TIME_LIMIT, waiter).await.unwrap().is_held());
 }
 
 #[tokio::test]
@@ -123,10 +123,10 @@ async fn a_crash_costs_one_session() {
     let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), worker).await;
     let fence = worker.fence().await;
     let locks = connect(&url).await;
-    let next = in_line(&locks, locks.lock("key").wait_forever()).await;
+    let next = queued(&locks, locks.lock("key").wait_forever()).await;
     worker.kill().await;
     let killed = Instant::now();
-    let next = within(PATIENCE, next).await.unwrap();
+    let next = within(TIME_LIMIT, next).await.unwrap();
     let took = killed.elapsed();
     assert!(next.fencing_token().get() > fence);
     assert!(
@@ -145,7 +145,7 @@ async fn a_process_that_was_stopped_past_its_session_does_not_go_on() {
     for _ in 0..3 {
         let fence = worker.take().await;
         worker.pause();
-        let next = within(PATIENCE, locks.lock("key").wait_forever().acquire()).await;
+        let next = within(TIME_LIMIT, locks.lock("key").wait_forever().acquire()).await;
         let next = next.unwrap();
         let resumed = tests::boottime().as_nanos();
         worker.resume();
@@ -168,19 +168,19 @@ async fn a_server_that_stops_answering_costs_the_locks_and_their_bodies_end() {
         let pulse = pulse.clone();
         async move { guard.hold(pulse.beat(&guard)).await }
     });
-    within(PATIENCE, pulse.reaches(5)).await;
+    within(TIME_LIMIT, pulse.reaches(5)).await;
     server.stop();
     let outcome = within(SESSION + Duration::from_secs(1), body).await;
     assert!(matches!(outcome.unwrap(), Err(LockError::Lost { .. })));
     assert_eq!(pulse.polls().late, 0);
     let busy = locks.lock("key").wait(Duration::ZERO).acquire();
-    let error = within(PATIENCE, busy).await.unwrap_err();
+    let error = within(TIME_LIMIT, busy).await.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
     assert!(!locks.health().await.connected);
     server.resume();
     server.restart().await;
     release(
-        within(PATIENCE, locks.lock("key").wait_forever().acquire())
+        within(TIME_LIMIT, locks.lock("key").wait_forever().acquire())
             .await
             .unwrap(),
     )

@@ -89,7 +89,7 @@ async fn scrape_after_trouble() -> Scraped {
     assert_eq!(service.order("lamp").await.0, 409);
     drop(guard);
 
-    let take_away = async {
+    let revoke = async {
         loop {
             others.force_release("stock:lamp").await.unwrap();
             sleep(Duration::from_millis(10)).await;
@@ -97,7 +97,7 @@ async fn scrape_after_trouble() -> Scraped {
     };
     let lost = tokio::select! {
         answer = service.order("lamp") => answer,
-        () = take_away => unreachable!("it is endless"),
+        () = revoke => unreachable!("it is endless"),
     };
     assert_eq!(lost.0, 500, "{}", lost.1);
 

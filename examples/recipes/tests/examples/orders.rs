@@ -5,7 +5,7 @@ use tests::{RedisServer, eventually, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::service::{PATIENCE, Service};
+use crate::service::{Service, TIME_LIMIT};
 
 /// One at a time, in memory as on a server.
 #[tokio::test]
@@ -78,7 +78,10 @@ async fn an_answer_without_the_lock_says_when_to_try_again() {
     assert_eq!(service.ask("GET /ready").await.0, 503);
 
     server.restart().await;
-    eventually(PATIENCE, async || service.ask("GET /ready").await.0 == 200).await;
+    eventually(TIME_LIMIT, async || {
+        service.ask("GET /ready").await.0 == 200
+    })
+    .await;
     assert_eq!(service.order("lamp").await.0, 200);
 }
 
@@ -93,14 +96,14 @@ async fn an_order_that_has_begun_is_finished_at_the_end() {
         let mut order = TcpStream::connect(address).await.unwrap();
         let request = b"POST /orders/lamp HTTP/1.1\r\nHost: shop\r\n\r\n";
         order.write_all(request).await.unwrap();
-        eventually(PATIENCE, async || {
+        eventually(TIME_LIMIT, async || {
             others.status("stock:lamp").await.unwrap().is_held()
         })
         .await;
         service.stop(signal).await;
 
         let mut answer = String::new();
-        within(PATIENCE, order.read_to_string(&mut answer))
+        within(TIME_LIMIT, order.read_to_string(&mut answer))
             .await
             .unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -67,7 +67,7 @@ async fn the_lead_is_handed_over_in_order() {
         assert_eq!(leaders[0], "anna", "{text}");
         assert_eq!(
             leaders[3], "anna",
-            "she went to the end of the line\n{text}"
+            "she went to the end of the queue\n{text}"
         );
         let tokens: Vec<u64> = leads.map(|line| numbers(line, "")[0]).collect();
         assert!(tokens.is_sorted_by(|a, b| a < b), "{text}");
@@ -98,7 +98,7 @@ async fn no_lamp_is_sold_twice() {
 }
 
 #[tokio::test]
-async fn a_report_that_has_run_rests() {
+async fn a_report_that_has_run_cools_down() {
     for text in outputs("kinds").await {
         assert_eq!(count(&text, "it has run already"), 1, "{text}");
     }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::program::program;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Service {
     process: Child,
@@ -40,7 +40,10 @@ impl Service {
             stderr.read_to_string(&mut log).await.unwrap();
             log
         });
-        let line = within(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        let line = within(TIME_LIMIT, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap();
         let address = line.strip_prefix("listening on ").unwrap().parse().unwrap();
         Self {
             process,
@@ -61,7 +64,7 @@ impl Service {
             let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
             (status, answer)
         };
-        within(PATIENCE, ask).await
+        within(TIME_LIMIT, ask).await
     }
 
     pub(crate) async fn order(&self, item: &str) -> (u16, String) {
@@ -80,6 +83,6 @@ impl Service {
             assert!(self.process.wait().await.unwrap().success());
             (last, self.log.await.unwrap())
         };
-        within(PATIENCE, end).await
+        within(TIME_LIMIT, end).await
     }
 }

@@ -154,7 +154,7 @@ fn version(facts: &Facts) -> Finding {
     )
 }
 
-/// In place of what members say of themselves.
+/// Replaces what members say of themselves.
 fn unknown_version(why: &str) -> Finding {
     let found = format!("version, leader, alarms and quota may not be asked for ({why})");
     Finding::fine("version", found).but(
@@ -214,18 +214,18 @@ fn alarms(facts: &Facts) -> Finding {
 /// How much of its quota the fullest member has used.
 fn quota(facts: &Facts) -> Finding {
     let bytes = |number: i64| u64::try_from(number).unwrap_or(0);
-    let told = facts.statuses().map(|it| bytes(it.db_size_quota)).max();
-    let told = told.filter(|quota| *quota > 0);
-    let quota = told.unwrap_or(DEFAULT_QUOTA);
+    let reported = facts.statuses().map(|it| bytes(it.db_size_quota)).max();
+    let reported = reported.filter(|quota| *quota > 0);
+    let quota = reported.unwrap_or(DEFAULT_QUOTA);
     let size = facts.statuses().map(|it| bytes(it.db_size)).max();
     let in_use = facts.statuses().map(|it| bytes(it.db_size_in_use)).max();
     let (size, in_use) = (size.unwrap_or(0), in_use.unwrap_or(0));
     let percent = size.saturating_mul(100) / quota;
     let [size, in_use, of] = [size, in_use, quota].map(megabytes);
-    let from = if told.is_some() {
+    let from = if reported.is_some() {
         ""
     } else {
-        ", etcd's default, since this version does not tell"
+        ", etcd's default, since this version does not report it"
     };
     let found = format!("{size} on disk, {in_use} in use; {percent} % of {of}{from}");
     let severity = if percent < 95 { Warning } else { Error };

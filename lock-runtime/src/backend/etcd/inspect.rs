@@ -39,9 +39,9 @@ pub(super) struct Inspector {
 impl Inspector {
     pub(super) async fn status(self, key: LockKey) -> Result<Status, Cause> {
         let mut read = Vec::new();
-        let span = self.keys.line(&key);
+        let span = self.keys.queue(&key);
         self.pages(span, false, |kvs| read.extend(kvs)).await?;
-        let queue = entry::line(&self.keys, read);
+        let queue = entry::queue(&self.keys, read);
         let (holders, waiters) = queue.split_at(entry::holders(&queue));
         let named = waiters.iter().take(MOST_NAMED);
         Ok(Status {
@@ -67,7 +67,7 @@ impl Inspector {
         let span = self.keys.all();
         self.pages(span, false, |kvs| read.extend(kvs)).await?;
         let mut queues = BTreeMap::<_, Vec<_>>::new();
-        for entry in entry::line(&self.keys, read) {
+        for entry in entry::queue(&self.keys, read) {
             if pattern.matches(&entry.lock) {
                 queues.entry(entry.lock.clone()).or_default().push(entry);
             }
@@ -77,8 +77,8 @@ impl Inspector {
     }
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
-        let range = self.range(Call::keys(self.keys.line(&key))).await?;
-        let mut queue = entry::line(&self.keys, range.kvs);
+        let range = self.range(Call::keys(self.keys.queue(&key))).await?;
+        let mut queue = entry::queue(&self.keys, range.kvs);
         queue.truncate(entry::holders(&queue));
         let mut released = 0;
         for some in queue.rchunks(AT_ONCE) {
@@ -139,7 +139,7 @@ fn mismatch() -> Cause {
 fn summary(key: LockKey, queue: &[Entry]) -> Summary {
     let (held, waiting) = queue.split_at(entry::holders(queue));
     let holders: Vec<_> = held.iter().map(Entry::holder).collect();
-    let working = holders.iter().position(|it| !it.resting);
+    let working = holders.iter().position(|it| !it.cooling_down);
     Summary {
         key,
         kind: working.map(|at| held[at].kind),

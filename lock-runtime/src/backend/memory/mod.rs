@@ -127,12 +127,12 @@ impl Memory {
     }
 
     /// Leaves the queue or releases the lock; `true` if it was held.
-    fn leave(&mut self, now: Moment, id: LeaseId, rests: bool) -> bool {
+    fn leave(&mut self, now: Moment, id: LeaseId, cools_down: bool) -> bool {
         self.waits(id, false);
         let Some(Interest { terms, .. }) = self.interests.remove(&id) else {
             return false;
         };
-        lock(&self.store).leave(now, &terms.key, &self.client, id, rests)
+        lock(&self.store).leave(now, &terms.key, &self.client, id, cools_down)
     }
 
     fn renew(&mut self, now: Moment, id: LeaseId) -> Option<Duration> {
@@ -181,7 +181,7 @@ impl Memory {
         match outcome {
             Outcome::Waiting { id, .. } => {
                 self.waits(*id, true);
-                // Also where it has waited before: a lock that rests may open sooner.
+                // Also if it has waited before: a cooldown may end sooner.
                 self.sleep = None;
             }
             Outcome::Granted { id, .. } => self.waits(*id, false),

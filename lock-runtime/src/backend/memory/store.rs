@@ -20,7 +20,7 @@ use crate::types::query::Pattern;
 use crate::types::terms::{LeaseId, Terms};
 
 /// How many waiters of one lock a status names.
-const MOST_IN_LINE: usize = 1_000;
+const MOST_WAITERS: usize = 1_000;
 
 /// Where a manager gets its outcomes.
 pub(super) type Client = mpsc::UnboundedSender<Outcome>;
@@ -28,8 +28,8 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 #[derive(Default)]
 pub(super) struct Store {
     fence: u64,
-    /// When locks stop resting. Nobody else may ever touch them again.
-    rests: Agenda<LockKey>,
+    /// When cooldowns end. Nobody else may ever touch these locks again.
+    cooldowns: Agenda<LockKey>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -46,8 +46,8 @@ struct Owner {
     fence: u64,
     since: Moment,
     expires: Moment,
-    /// Released, but the lock still rests.
-    resting: bool,
+    /// Released, but the lock still cools down.
+    cooling_down: bool,
 }
 
 pub(super) struct Waiter {
@@ -59,7 +59,7 @@ pub(super) struct Waiter {
 impl Store {
     /// First come, first served: everybody goes through the queue.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
-        self.open_rested(now);
+        self.open_cooled(now);
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
@@ -116,7 +116,7 @@ impl Store {
                     fence: self.fence,
                     since: now,
                     expires: now.after(ttl),
-                    resting: false,
+                    cooling_down: false,
                 });
             }
         }
@@ -125,35 +125,35 @@ impl Store {
         }
     }
 
-    /// Leaves the queue or releases the lock, which may then rest; `true` if it was held.
+    /// Leaves the queue or releases the lock, which may then cool down; `true` if it was held.
     pub(super) fn leave(
         &mut self,
         now: Moment,
         key: &LockKey,
         client: &Client,
         id: LeaseId,
-        rests: bool,
+        cools_down: bool,
     ) -> bool {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
         slot.queue.retain(|it| !it.is(client, id));
         slot.sweep(now);
-        let place = slot.holders.iter().position(|it| it.is(client, id));
-        if let Some(place) = place {
-            let owner = &mut slot.holders[place];
-            let rest = owner.terms.rest(owner.since, now);
-            if !rests || rest.is_zero() {
-                slot.holders.remove(place);
+        let index = slot.holders.iter().position(|it| it.is(client, id));
+        if let Some(index) = index {
+            let owner = &mut slot.holders[index];
+            let cooldown = owner.terms.cooldown(owner.since, now);
+            if !cools_down || cooldown.is_zero() {
+                slot.holders.remove(index);
             } else {
-                owner.resting = true;
-                owner.expires = now.after(rest);
-                self.rests.insert(owner.expires, key.clone());
+                owner.cooling_down = true;
+                owner.expires = now.after(cooldown);
+                self.cooldowns.insert(owner.expires, key.clone());
                 slot.tell_waiters(now);
             }
         }
         self.dispatch(now, key);
-        place.is_some()
+        index.is_some()
     }
 
     pub(super) fn renew(
@@ -175,8 +175,8 @@ impl Store {
         false
     }
 
-    fn open_rested(&mut self, now: Moment) {
-        while let Some(key) = self.rests.due(now) {
+    fn open_cooled(&mut self, now: Moment) {
+        while let Some(key) = self.cooldowns.due(now) {
             self.dispatch(now, &key);
         }
     }
@@ -200,7 +200,7 @@ impl Store {
             slot.sweep(now);
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
             status.waiting = slot.queue.len();
-            let first = slot.queue.iter().take(MOST_IN_LINE);
+            let first = slot.queue.iter().take(MOST_WAITERS);
             status.waiters = first.map(|it| it.describe(now)).collect();
         }
         status
@@ -250,7 +250,7 @@ impl Slot {
         self.holders.retain(|it| now < it.expires);
     }
 
-    /// For one of those in line.
+    /// For one of the waiters.
     fn first_to_end(&self, now: Moment) -> Option<Box<Holder>> {
         let first = self.holders.iter().min_by_key(|it| it.expires)?;
         Some(Box::new(Holder {
@@ -270,7 +270,7 @@ impl Slot {
     }
 
     fn summarize(&self, now: Moment, key: &LockKey) -> Summary {
-        let working = self.holders.iter().find(|it| !it.resting);
+        let working = self.holders.iter().find(|it| !it.cooling_down);
         let named = self.holders.iter().take(MOST_HOLDERS);
         Summary {
             key: key.clone(),
@@ -323,19 +323,19 @@ impl Waiter {
 
 impl Owner {
     fn is(&self, client: &Client, id: LeaseId) -> bool {
-        !self.resting && self.terms.id == id && self.client.same_channel(client)
+        !self.cooling_down && self.terms.id == id && self.client.same_channel(client)
     }
 
     fn describe(&self, now: Moment) -> Holder {
         Holder {
-            resting: self.resting,
+            cooling_down: self.cooling_down,
             ..Holder::here(&self.terms, self.expires.since(now))
         }
     }
 
     fn report(&self, now: Moment) -> Holder {
         let mut holder = self.describe(now);
-        if !self.resting {
+        if !self.cooling_down {
             let held: Duration = now.since(self.since);
             holder.since = SystemTime::now().checked_sub(held);
             holder.fencing_token = Some(FencingToken::new(self.fence));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::protocol::reply::Trouble;
 use super::sentinel::NoMaster;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::transport::ready;
 use crate::types::error::LockError;
 

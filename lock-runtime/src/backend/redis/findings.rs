@@ -39,7 +39,7 @@ pub(super) struct Lasting {
     pub(super) count: usize,
     pub(super) first: Option<Box<str>>,
     /// Whether all keys were looked at.
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
 }
 
 /// What the facts mean, each check in turn.
@@ -313,7 +313,7 @@ fn useful(facts: &Facts) -> impl Iterator<Item = Finding> {
 }
 
 fn lasting(found: &Lasting) -> Finding {
-    let seen = if found.is_whole {
+    let seen = if found.is_complete {
         ""
     } else {
         " of the first that were looked at"

@@ -10,7 +10,6 @@ mod lua;
 mod opening;
 pub(crate) mod protocol;
 mod queries;
-pub(crate) mod queue;
 pub(crate) mod redlock;
 mod sentinel;
 pub(crate) mod target;
@@ -35,19 +34,20 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
+use crate::backend::queue::Rules;
+use crate::backend::queue::order::Order;
+use crate::backend::queue::protocol::trouble::Trouble;
 use connected::connect_failed;
 use inspect::Asked;
+use protocol::call::Queue;
 use protocol::names::{KeyNames, Layout};
-use protocol::reply::Trouble;
-use queue::Queue;
-use queue::order::Order;
 use sentinel::Watch;
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
 use transport::way::Way;
 
 /// Which of several connections the calls about a key go over.
-fn place_of(key: &LockKey, count: usize) -> usize {
+fn index_of(key: &LockKey, count: usize) -> usize {
     if count == 1 {
         return 0;
     }
@@ -90,7 +90,12 @@ impl Redis {
         let dialer = Dialer::new(way, login, setup, sender);
         let now = setup.clock.now();
         let link = |(number, names): (usize, &KeyNames)| {
-            let queue = Queue::new(setup.replicas > 0, names.layout);
+            let rules = Rules {
+                replicated: setup.replicas > 0,
+                polled: names.layout.is_polled(),
+                ..Rules::default()
+            };
+            let queue = Queue::new(rules);
             Link::new(number, queue, names.clone(), dialer.clone(), now)
         };
         Self {
@@ -126,7 +131,7 @@ impl Redis {
             Err(failed) => {
                 let trouble = failed
                     .or(last)
-                    .unwrap_or_else(|| Trouble::said(&late(setup)));
+                    .unwrap_or_else(|| Trouble::not_now(&late(setup)));
                 Err(connect_failed(&trouble, server, database))
             }
         }
@@ -184,7 +189,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        place_of(key, self.links.len())
+        index_of(key, self.links.len())
     }
 
     /// Compares each connection with what the sentinels say, whenever one has said something.
@@ -281,8 +286,8 @@ impl Backend for Redis {
         }
     }
 
-    fn passed_on(&self) -> u64 {
-        let marks = self.links.iter().map(|it| it.queue.passed_on());
+    fn chained_keys(&self) -> u64 {
+        let marks = self.links.iter().map(|it| it.queue.chained_keys());
         marks.fold(0, |all, marks| all | marks)
     }
 

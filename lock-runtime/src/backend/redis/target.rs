@@ -24,8 +24,7 @@ use crate::types::error::LockError;
 use crate::types::url::Url;
 
 /// What the setnx protocol lacks.
-const WITHOUT: &str =
-    "fencing tokens, a line, readers, permits and rests; holders rely on the clocks of all clients";
+const WITHOUT: &str = "fencing tokens, a queue, readers, permits and cooldowns; holders rely on the clocks of all clients";
 
 pub(crate) const SCHEMES: &[Scheme] = &[
     Scheme::plain("redis://", server),

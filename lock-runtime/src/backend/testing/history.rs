@@ -15,7 +15,7 @@ use crate::types::terms::LeaseId;
 pub enum Event {
     /// It was taken.
     Acquired(LockKey),
-    /// It was let go, or taken away.
+    /// It was released or revoked.
     Released(LockKey),
 }
 
@@ -79,7 +79,7 @@ impl<B: Backend> Backend for Recorded<B> {
             Request::Acquire(terms) => {
                 self.asked.insert(terms.id, terms.key.clone());
             }
-            // Also of what was taken away, and whether the store hears of it or not.
+            // Also of a revoked lock, and whether the store hears of it or not.
             Request::Release(id) | Request::Abandon(id) => {
                 self.asked.remove(id);
                 self.history.released(*id);

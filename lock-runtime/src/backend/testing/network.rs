@@ -84,7 +84,7 @@ impl<B: Backend> Remote<B> {
         }
     }
 
-    /// Waiters lose their place in line when the network is cut, and ask anew when it is whole.
+    /// Waiters lose their position in the queue when the network is cut, and ask anew when it works again.
     fn adapt(&mut self, now: Moment, is_cut: bool) {
         if std::mem::replace(&mut self.is_cut, is_cut) == is_cut {
             return;

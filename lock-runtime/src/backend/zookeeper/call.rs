@@ -58,7 +58,7 @@ pub(crate) enum Step {
     Front(Entry),
     /// The first who waits, for those who are refused.
     Waiter(Entry),
-    /// Its own node, which somebody may take away.
+    /// Its own node, which somebody may delete.
     Own,
     /// The last change of a queue in which nobody is ahead any more.
     Changed,

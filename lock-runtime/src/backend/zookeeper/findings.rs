@@ -203,7 +203,7 @@ fn words(facts: &Facts) -> Option<Finding> {
     let words: Vec<_> = words.into_iter().collect();
     Some(Finding::fine("words", format!("not allowed: {}", words.join(", "))).but(
         Notice,
-        "`srvr` tells the version, `conf` ticks and sessions: what was not told was not checked",
+        "`srvr` tells the version, `conf` ticks and sessions: what was not reported was not checked",
         "4lw.commands.whitelist=srvr, conf",
     ))
 }

@@ -1,4 +1,4 @@
-//! Queries: they look at nodes and change nothing, or take a lock away.
+//! Queries: they look at nodes and change nothing, or revoke a lock.
 
 use std::time::{Duration, SystemTime};
 
@@ -82,7 +82,7 @@ impl Inspector {
         let first = self.read(&path, first).await?;
         Ok((!queue.is_empty()).then(|| Summary {
             key,
-            kind: holding.iter().find(|it| !it.rests).map(|it| it.kind),
+            kind: holding.iter().find(|it| !it.is_cooldown).map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
             waiting: waiting.len(),
@@ -94,7 +94,7 @@ impl Inspector {
     pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut held = Vec::new();
         for (key, queue) in self.queues(&pattern).await? {
-            let is_held = match queue.iter().all(|it| it.rests) {
+            let is_held = match queue.iter().all(|it| it.is_cooldown) {
                 false => true,
                 true if queue.is_empty() => false,
                 true => {
@@ -121,9 +121,9 @@ impl Inspector {
         let mut released = 0;
         for (entry, asked) in holding.iter().zip(asked) {
             let mut deleted = is_deleted(&answer(asked).await?)?;
-            if !deleted && !entry.rests {
-                // Its holder has let go meanwhile, and the lock may rest.
-                deleted = is_deleted(&answer(delete(entry.resting())).await?)?;
+            if !deleted && !entry.is_cooldown {
+                // Its holder has released it meanwhile, and the lock may cool down.
+                deleted = is_deleted(&answer(delete(entry.cooldown())).await?)?;
             }
             released += usize::from(deleted);
         }
@@ -138,7 +138,7 @@ impl Inspector {
             let holding = &queue[..holders(&queue).min(most)];
             let seen = self.read(path, holding).await?;
             looks += 1;
-            // Who has let go since the look was followed by another one, or by a rest.
+            // A holder that has released since the look is followed by another one, or by a cooldown.
             if seen.len() == holding.len() || looks == MOST_LOOKS {
                 return Ok((queue, seen, time));
             }
@@ -154,17 +154,17 @@ impl Inspector {
         let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
         let mut queues = Vec::new();
         for (key, asked) in keys.into_iter().zip(asked) {
-            queues.push((key, Entry::line(&names(answer(asked).await?)?)));
+            queues.push((key, Entry::queue(&names(answer(asked).await?)?)));
         }
         Ok(queues)
     }
 
-    /// The queue of a lock without what has rested, and the server's time if that is
-    /// needed to say for how long something rests or waits.
+    /// The queue of a lock without ended cooldowns, and the server's time if that is
+    /// needed to say how long something cools down or waits.
     async fn queue(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
-        let mut queue = Entry::line(&self.children(path).await?);
-        let rests: Vec<_> = queue.iter().filter(|it| it.rests).copied().collect();
-        let all_hold = rests.is_empty() && holders(&queue) == queue.len();
+        let mut queue = Entry::queue(&self.children(path).await?);
+        let cooldowns: Vec<_> = queue.iter().filter(|it| it.is_cooldown).copied().collect();
+        let all_hold = cooldowns.is_empty() && holders(&queue) == queue.len();
         let Some(session) = self.session.clone().filter(|_| !all_hold) else {
             return Ok((queue, 0));
         };
@@ -177,14 +177,14 @@ impl Inspector {
             Ok(_) => 0,
             Err(refusal) => return Err(cause(refusal)),
         };
-        let seen = self.read(path, &rests).await?;
+        let seen = self.read(path, &cooldowns).await?;
         let goes_on = |it: &Seen| !it.left(time).is_zero();
-        let rests: Vec<_> = seen
+        let cooldowns: Vec<_> = seen
             .iter()
             .filter(|it| goes_on(it))
             .map(|it| it.entry)
             .collect();
-        queue.retain(|it| !it.rests || rests.contains(it));
+        queue.retain(|it| !it.is_cooldown || cooldowns.contains(it));
         Ok((queue, time))
     }
 
@@ -248,7 +248,7 @@ impl Seen {
 
     fn holder(&self, time: i64) -> Holder {
         let mut holder = entry::holder(&self.data);
-        if self.entry.rests {
+        if self.entry.is_cooldown {
             holder.remaining = Some(self.left(time));
         } else {
             let since = u64::try_from(self.stat.created).unwrap_or(0);

@@ -16,16 +16,16 @@ pub(super) struct Acquiring {
     pub(super) started: Moment,
     /// When its wait ends; its position in `waits`.
     pub(super) ends: Option<Moment>,
-    pub(super) news: News,
+    pub(super) progress: Progress,
     /// When that was heard.
     pub(super) heard: Moment,
     /// When it is given up unless the store can be asked again.
     pub(super) unavailable_ends: Option<Moment>,
 }
 
-/// The latest news of an acquisition.
-pub(super) enum News {
-    Nothing,
+/// The latest answer to an acquisition.
+pub(super) enum Progress {
+    Unanswered,
     Held(Option<Box<Holder>>),
     Trouble {
         cause: Cause,
@@ -34,18 +34,18 @@ pub(super) enum News {
     },
 }
 
-impl News {
+impl Progress {
     /// Whether an answer of the store is still to come.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Trouble { soon: true, .. })
+        matches!(self, Self::Unanswered | Self::Trouble { soon: true, .. })
     }
 }
 
 impl Acquiring {
-    pub(super) fn fail(self, now: Moment, news: News, server: &Arc<str>) {
+    pub(super) fn fail(self, now: Moment, progress: Progress, server: &Arc<str>) {
         let waited = now.since(self.started);
-        let error = match news {
-            News::Held(mut holder) => {
+        let error = match progress {
+            Progress::Held(mut holder) => {
                 if let Some(holder) = &mut holder {
                     holder.heard_before(now.since(self.heard));
                     holder.crowd.outlasted(waited);
@@ -56,8 +56,8 @@ impl Acquiring {
                     holder,
                 }
             }
-            News::Trouble { cause, .. } => LockError::unavailable_at(server, cause),
-            News::Nothing => {
+            Progress::Trouble { cause, .. } => LockError::unavailable_at(server, cause),
+            Progress::Unanswered => {
                 LockError::unavailable_at(server, format!("no answer within {waited:.0?}"))
             }
         };

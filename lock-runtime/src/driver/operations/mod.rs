@@ -31,7 +31,7 @@ use crate::types::error::{Cause, LockError};
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 
-use acquiring::{Acquiring, News};
+use acquiring::{Acquiring, Progress};
 
 /// The table of operations.
 pub(crate) struct Operations {
@@ -65,7 +65,7 @@ enum Delivery {
     Release(Answer<bool>, Result<bool, LockError>),
 }
 
-/// What the server has been told to let go of, and has not confirmed.
+/// A release that was sent to the server, and that it has not confirmed.
 struct Releasing {
     terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
@@ -166,14 +166,14 @@ impl Operations {
                     }
                 }
             }
-            Outcome::Waiting { id, holder } => self.heard(now, id, News::Held(holder)),
+            Outcome::Waiting { id, holder } => self.heard(now, id, Progress::Held(holder)),
             Outcome::Trouble { id, cause, soon } => {
-                self.heard(now, id, News::Trouble { cause, soon });
+                self.heard(now, id, Progress::Trouble { cause, soon });
             }
             Outcome::Busy { id, holder } => match self.finish(id) {
                 Some(mut acquiring) => {
                     acquiring.heard = now;
-                    acquiring.fail(now, News::Held(holder), &self.server);
+                    acquiring.fail(now, Progress::Held(holder), &self.server);
                 }
                 // It was given up meanwhile, and nothing more will be said of it.
                 None => self.released(now, id, Ok(false)),
@@ -181,7 +181,7 @@ impl Operations {
             Outcome::Failed { id, cause } => match self.finish(id) {
                 Some(acquiring) => {
                     let soon = false;
-                    acquiring.fail(now, News::Trouble { cause, soon }, &self.server);
+                    acquiring.fail(now, Progress::Trouble { cause, soon }, &self.server);
                 }
                 None => self.released(now, id, Err(cause)),
             },

@@ -17,7 +17,7 @@ use crate::types::terms::{LeaseId, Terms};
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
         if let Some(lease) = self.watchdog.forget(id) {
-            // Whoever still looks at the lease is told that it is over.
+            // Guards and bodies that still use the lease learn that it is over.
             lease.end();
             if !lease.is_limit() {
                 self.let_go(now, &lease, End::Kept, answer);
@@ -97,7 +97,7 @@ impl Operations {
         self.let_go(now, &ended.lease, ended.end, None);
     }
 
-    /// A lock that its caller has not got was of no use, and does not rest.
+    /// A lock that was never delivered to its caller skips the cooldown.
     fn let_go(
         &mut self,
         now: Moment,
@@ -143,7 +143,7 @@ impl Operations {
     }
 }
 
-/// Nobody is told of the end of a lease that its caller never had: no work had begun.
+/// The end of a lease that its caller never had is not reported: no work had begun.
 fn tell(now: Moment, lease: &Lease, end: HowItEnded) {
     if !lease.has_arrived() {
         return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Operations;
-use super::acquiring::{Acquiring, News};
+use super::acquiring::{Acquiring, Progress};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
@@ -47,21 +47,21 @@ impl Operations {
                 reply,
                 started: now,
                 ends,
-                news: News::Nothing,
+                progress: Progress::Unanswered,
                 heard: now,
                 unavailable_ends: None,
             },
         );
     }
 
-    pub(super) fn heard(&mut self, now: Moment, id: LeaseId, news: News) {
+    pub(super) fn heard(&mut self, now: Moment, id: LeaseId, progress: Progress) {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        if let (News::Nothing, News::Held(_)) = (&acquiring.news, &news) {
+        if let (Progress::Unanswered, Progress::Held(_)) = (&acquiring.progress, &progress) {
             events::waiting(&acquiring.terms);
         }
-        acquiring.news = news;
+        acquiring.progress = progress;
         acquiring.heard = now;
         self.limit_trouble(now, id);
         let Some(acquiring) = self.acquiring.get(&id) else {
@@ -69,7 +69,7 @@ impl Operations {
         };
         let waited = now.since(acquiring.started);
         let over = matches!(acquiring.terms.wait, Wait::AtMost(wait) if waited >= wait);
-        if over && !acquiring.news.is_open() {
+        if over && !acquiring.progress.is_open() {
             self.give_up(now, id);
         }
     }
@@ -79,7 +79,7 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        if !matches!(acquiring.news, News::Trouble { .. }) {
+        if !matches!(acquiring.progress, Progress::Trouble { .. }) {
             if let Some(at) = acquiring.unavailable_ends.take() {
                 self.troubles.remove(at, id);
             }
@@ -131,7 +131,7 @@ impl Operations {
         };
         let call_timeout = acquiring.terms.call_timeout().min(FIRST_ANSWER);
         let answer_by = acquiring.started.after(call_timeout);
-        if acquiring.news.is_open() && now < answer_by {
+        if acquiring.progress.is_open() && now < answer_by {
             acquiring.ends = Some(answer_by);
             self.waits.insert(answer_by, id);
         } else {
@@ -141,9 +141,9 @@ impl Operations {
 
     pub(super) fn give_up(&mut self, now: Moment, id: LeaseId) {
         if let Some(mut acquiring) = self.finish(id) {
-            let news = std::mem::replace(&mut acquiring.news, News::Nothing);
+            let progress = std::mem::replace(&mut acquiring.progress, Progress::Unanswered);
             let terms = Arc::clone(&acquiring.terms);
-            acquiring.fail(now, news, &self.server);
+            acquiring.fail(now, progress, &self.server);
             self.abandon(now, terms, End::Withdrawn, None);
         }
     }

@@ -107,10 +107,10 @@ fn a_lease_knows_whether_its_caller_has_got_it() {
 }
 
 #[test]
-fn the_driver_is_told_when_the_last_poll_returns_under_a_lease_that_has_ended() {
+fn the_driver_is_notified_when_the_last_poll_returns_under_a_lease_that_has_ended() {
     #[derive(Debug, Default)]
-    struct Told(AtomicU64);
-    impl Home for Told {
+    struct Counts(AtomicU64);
+    impl Home for Counts {
         fn release(&self, _id: LeaseId, _key: &LockKey, _answer: Option<Answer<bool>>) -> bool {
             false
         }
@@ -120,26 +120,26 @@ fn the_driver_is_told_when_the_last_poll_returns_under_a_lease_that_has_ended() 
         }
     }
 
-    let (clock, told) = (Clock::manual(), Arc::new(Told::default()));
+    let (clock, counts) = (Clock::manual(), Arc::new(Counts::default()));
     let of = |id, key| {
         let terms = Terms::of(LeaseId(id), key, Duration::from_secs(10));
         let ends = deadline(clock.now(), terms.ttl);
-        let (clock, home) = (clock.clone(), Arc::clone(&told));
+        let (clock, home) = (clock.clone(), Arc::clone(&counts));
         Arc::new(Lease::new(terms.into(), 1, clock.now(), ends, clock, home))
     };
     let (under, top) = (of(1, "a"), of(10, "b"));
     top.put_on(&under);
     top.all().for_each(Lease::arrive);
     drop(Running::begin(&top));
-    assert_eq!(told.0.load(Ordering::SeqCst), 0, "nothing has ended");
+    assert_eq!(counts.0.load(Ordering::SeqCst), 0, "nothing has ended");
     let polls = (Running::begin(&top), Running::begin(&top));
     under.end();
     assert_eq!(under.in_use(), InUse::ByPoll);
     drop(polls.0);
-    assert_eq!(told.0.load(Ordering::SeqCst), 0, "one poll runs yet");
+    assert_eq!(counts.0.load(Ordering::SeqCst), 0, "one poll runs yet");
     top.stopped();
     drop(polls.1);
-    assert_eq!(told.0.load(Ordering::SeqCst), 1, "the one that has ended");
+    assert_eq!(counts.0.load(Ordering::SeqCst), 1, "the one that has ended");
     assert_eq!(under.in_use(), InUse::No);
     assert_eq!(top.in_use(), InUse::ByGuard, "it is held");
 }

@@ -1,5 +1,5 @@
-//! What an error means for whoever called: whether and when to try again, and what
-//! clients may be told.
+//! What an error means for the caller: whether and when to try again, and what a
+//! service may show to its clients.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ impl LockError {
 
     /// How long to wait before the next try; `None` where trying again is of no use.
     ///
-    /// Of a lock that others wait for, it is an estimate of the turn. As long as the
-    /// first of `n` waiters has waited, so long the line takes to serve `n`; with the
-    /// holder there are `n + 1` before a newcomer:
+    /// Of a lock that others wait for, it is an estimate of the turn. The queue serves `n`
+    /// waiters in the time for which the first of `n` waiters has waited; with the holder
+    /// there are `n + 1` before a newcomer:
     ///
     /// ```text
     /// retry_after = (n + 1) · (how long the first has waited) / n
@@ -30,8 +30,8 @@ impl LockError {
     /// It is at least 10 ms and at most 1 s. If nobody else waits, it is the rest of
     /// the holder's lease, within the same bounds: a lease is renewed while the work
     /// goes on, and does not say when it ends. A lock that
-    /// [rests](crate::inspect::Holder::resting) opens at a known time, and this is what is
-    /// left of it.
+    /// [cools down](crate::inspect::Holder::cooling_down) opens at a known time, and this
+    /// is what is left of it.
     ///
     /// For [`Unavailable`](Self::Unavailable) it is 1 s.
     pub fn retry_after(&self) -> Option<Duration> {
@@ -40,11 +40,11 @@ impl LockError {
                 let Some(holder) = holder else {
                     return Some(PAUSE);
                 };
-                let rest = holder.remaining.unwrap_or(PAUSE).max(SHORTEST_PAUSE);
-                if holder.resting {
-                    return Some(rest);
+                let left = holder.remaining.unwrap_or(PAUSE).max(SHORTEST_PAUSE);
+                if holder.cooling_down {
+                    return Some(left);
                 }
-                let turn = holder.crowd.turn().unwrap_or(rest);
+                let turn = holder.crowd.turn().unwrap_or(left);
                 Some(turn.clamp(SHORTEST_PAUSE, PAUSE))
             }
             Self::Unavailable { .. } => Some(PAUSE),

@@ -57,7 +57,7 @@ pub enum LockError {
         reason: Box<str>,
     },
 
-    /// Somebody else held the lock until the wait ended, or the lock rested.
+    /// Somebody else held the lock until the wait ended, or its cooldown had not ended.
     #[error(
         "lock `{key}` {}{}: try again later, or wait longer with `wait`",
         closed(holder.as_deref()), within(*waited)
@@ -69,7 +69,7 @@ pub enum LockError {
         /// How long the caller has waited, for all of several keys together.
         waited: Duration,
         /// The holder, as far as the server knows it, or the one whose release left
-        /// the lock [resting](Holder::resting).
+        /// the lock [cooling down](Holder::cooling_down).
         holder: Option<Box<Holder>>,
     },
 
@@ -183,9 +183,9 @@ impl fmt::Debug for LockError {
 fn closed(holder: Option<&Holder>) -> String {
     match holder {
         None => "is held by somebody else".to_owned(),
-        Some(holder) if holder.resting => {
+        Some(holder) if holder.cooling_down => {
             let left = holder.remaining.unwrap_or_default();
-            format!("rests for another {left:.1?} (`min_hold`) after its release by {holder}")
+            format!("cools down for another {left:.1?} (`min_hold`) after its release by {holder}")
         }
         Some(holder) => format!("is held by {holder}"),
     }

@@ -7,7 +7,7 @@ use tests::{connect, kinds::Kind};
 
 use crate::Orders;
 
-/// Takes the lock, says `held granted FENCE`, and holds it until it is told to `release` it; says `released` then.
+/// Takes the lock, says `held granted FENCE`, and holds it until the order `release`; says `released` then.
 pub(crate) async fn holder(mut orders: Orders, url: &str, kind: &str, key: &str, ttl: &str) {
     let locks = connect(url).await;
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));

@@ -1,4 +1,4 @@
-//! Takes a lock whenever told to, and says at what times its body was polled.
+//! Takes a lock on each order, and says at what times its body was polled.
 
 use std::{
     convert::Infallible,

@@ -1,5 +1,5 @@
 //! What an entry reads of those ahead of it: as much as decides about its position, however
-//! long the line is.
+//! long the queue is.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) fn reads(
     before: Option<i64>,
     limited: bool,
 ) -> Vec<RangeRequest> {
-    let line = keys.line(lock);
+    let queue = keys.queue(lock);
     let sorted = |span: Span, sort_order, limit| RangeRequest {
         key: span.key,
         range_end: span.end,
@@ -41,17 +41,17 @@ pub(crate) fn reads(
     let last = |span| sorted(span, DESCEND, 1);
     let mut reads = vec![RangeRequest {
         keys_only: false,
-        ..front(line.clone())
+        ..front(queue.clone())
     }];
     reads[0].max_create_revision = before.map_or(0, |created| created - 1);
     if !limited {
         reads[0].limit = 0;
     }
     match mine {
-        Kind::Exclusive => reads.push(last(line)),
+        Kind::Exclusive => reads.push(last(queue)),
         Kind::Read => {
             let alike = keys.of_kind(lock, mine);
-            let Span { key, end } = line;
+            let Span { key, end } = queue;
             reads.push(last(Span {
                 key,
                 end: alike.key,
@@ -62,18 +62,18 @@ pub(crate) fn reads(
             }));
         }
         Kind::Permits(most) => {
-            reads.push(last(line.clone()));
-            reads.push(sorted(line, ASCEND, i64::from(most) + 1));
+            reads.push(last(queue.clone()));
+            reads.push(sorted(queue, ASCEND, i64::from(most) + 1));
         }
     }
     reads
 }
 
-/// Reads the first of a line.
-pub(crate) fn front(line: Span) -> RangeRequest {
+/// Reads the first of a queue.
+pub(crate) fn front(queue: Span) -> RangeRequest {
     RangeRequest {
-        key: line.key,
-        range_end: line.end,
+        key: queue.key,
+        range_end: queue.end,
         limit: FRONT,
         sort_order: ASCEND,
         sort_target: CREATE,
@@ -100,14 +100,14 @@ impl Ahead {
     ) -> Option<Self> {
         let front = Front::read(keys, answers.next().unwrap_or_default());
         let mut foreign = false;
-        let mut line = || {
+        let mut queue = || {
             let kvs = answers.next().unwrap_or_default().kvs;
             let found = kvs.len();
-            let line = entry::line(keys, kvs);
-            foreign |= line.len() < found;
-            line
+            let queue = entry::queue(keys, kvs);
+            foreign |= queue.len() < found;
+            queue
         };
-        let mut last = || line().pop();
+        let mut last = || queue().pop();
         let decide = match mine {
             Kind::Exclusive => {
                 let last = last().map(|entry| entry.key);
@@ -131,7 +131,7 @@ impl Ahead {
             }
             Kind::Permits(_) => {
                 let last = last().map(|entry| entry.key);
-                let all = line();
+                let all = queue();
                 let other = all.iter().any(|entry| entry.kind != mine);
                 let last_other = last.clone().filter(|_| other);
                 queue_order::Ahead {
@@ -159,7 +159,7 @@ impl Ahead {
     }
 }
 
-/// The first of a line, and how many it has.
+/// The first of a queue, and how many it has.
 #[derive(Debug)]
 pub(crate) struct Front {
     entries: Vec<Entry>,
@@ -171,7 +171,7 @@ impl Front {
     pub(crate) fn read(keys: &Keys, answer: RangeResponse) -> Self {
         Self {
             count: usize::try_from(answer.count).unwrap_or(0),
-            entries: entry::line(keys, answer.kvs),
+            entries: entry::queue(keys, answer.kvs),
         }
     }
 
@@ -188,7 +188,7 @@ impl Front {
         self.entries.first()
     }
 
-    /// The first holder, and who waits beside `asking`, who stands in the line or not.
+    /// The first holder, and who waits beside `asking`, whether that is in the queue or not.
     pub(crate) fn holder(&self, asking: usize) -> Option<Box<Holder>> {
         let first = self.first()?;
         Some(Box::new(Holder {

@@ -131,7 +131,7 @@ impl Call {
 pub(crate) struct Entering {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
-    pub(crate) line: Span,
+    pub(crate) queue: Span,
     /// What it reads of those who are there.
     pub(crate) ahead: Vec<RangeRequest>,
     pub(crate) lease: i64,
@@ -139,19 +139,19 @@ pub(crate) struct Entering {
     /// The revision of the marker. A call that was sent before it was written last
     /// comes too late.
     pub(crate) epoch: i64,
-    /// Whether it is made in an empty line alone.
+    /// Whether it is made in an empty queue alone.
     pub(crate) alone: bool,
 }
 
 impl Entering {
     /// Makes the entry, and reads who is ahead; else reads whether it is there already,
-    /// the marker, and the front of the line.
+    /// the marker, and the front of the queue.
     pub(crate) fn call(self) -> Call {
         let read = |range| op(Request::Range(range));
         let failure = [
             own(self.key.clone()),
             own(self.marker.clone()),
-            front(self.line.clone()),
+            front(self.queue.clone()),
         ];
         let mut compares = vec![
             compare(self.key.clone(), Expected::CreateRevision(0)),
@@ -159,8 +159,8 @@ impl Entering {
         ];
         if self.alone {
             compares.push(Compare {
-                range_end: self.line.end,
-                ..compare(self.line.key, Expected::CreateRevision(0))
+                range_end: self.queue.end,
+                ..compare(self.queue.key, Expected::CreateRevision(0))
             });
         }
         Call::Txn(TxnRequest {

@@ -1,6 +1,6 @@
-//! The entries of a line, and the values in which they describe themselves:
+//! The entries of a queue, and the values in which they describe themselves:
 //! `milliseconds since name`, where `name` says who, `since` is the holder's wall clock
-//! in milliseconds, and the first number is how long its lease lasts, or the rest.
+//! in milliseconds, and the first number is how long its lease lasts, or the cooldown.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,13 +13,13 @@ use crate::types::holder::{Holder, Waiter};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
-/// An acquisition that stands in a line or holds a lock.
+/// An acquisition that waits for a lock or holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) lock: LockKey,
     pub(crate) kind: Kind,
     pub(crate) token: Token,
-    /// Its place. Its fence is larger if it has waited.
+    /// Its position. Its fence is larger if it has waited.
     pub(crate) created: i64,
     pub(crate) key: Vec<u8>,
     value: Vec<u8>,
@@ -32,11 +32,11 @@ pub(crate) fn value(lasts: Duration, name: &str) -> Vec<u8> {
     format!("{} {since} {name}", lasts.as_millis()).into()
 }
 
-/// The entries of a line in their order. Other keys are left out.
-pub(crate) fn line(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
-    let mut line: Vec<_> = kvs.into_iter().filter_map(|kv| read(keys, kv)).collect();
-    line.sort_unstable_by_key(|entry| entry.created);
-    line
+/// The entries of a queue in their order. Other keys are left out.
+pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
+    let mut queue: Vec<_> = kvs.into_iter().filter_map(|kv| read(keys, kv)).collect();
+    queue.sort_unstable_by_key(|entry| entry.created);
+    queue
 }
 
 fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
@@ -51,10 +51,10 @@ fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
     })
 }
 
-/// How many of a line hold the lock: the front of one kind, as far as it admits.
-pub(crate) fn holders(line: &[Entry]) -> usize {
-    let Some(first) = line.first() else { return 0 };
-    let same = line.iter().take_while(|it| it.kind == first.kind);
+/// How many of a queue hold the lock: the front of one kind, as far as it admits.
+pub(crate) fn holders(queue: &[Entry]) -> usize {
+    let Some(first) = queue.first() else { return 0 };
+    let same = queue.iter().take_while(|it| it.kind == first.kind);
     same.enumerate()
         .take_while(|(at, it)| it.kind.admits(*at))
         .count()
@@ -67,7 +67,7 @@ impl Entry {
             return Holder::unknown(self.token.to_string(), None);
         };
         let mut holder = name::holder(name, Some(lasts));
-        if holder.resting {
+        if holder.cooling_down {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_in_the_order_of_creation_and_its_front_holds_the_lock() {
+    fn a_queue_is_in_the_order_of_creation_and_its_front_holds_the_lock() {
         let keys = Keys::new("lock");
         let permits = Kind::Permits(2);
         for (kinds, held) in [
@@ -138,16 +138,16 @@ mod tests {
                 create_revision: 1,
                 ..KeyValue::default()
             });
-            let line = line(&keys, kvs);
-            let read: Vec<_> = line.iter().map(|it| it.kind).collect();
-            assert_eq!((&read[..], holders(&line)), (kinds, held));
+            let queue = queue(&keys, kvs);
+            let read: Vec<_> = queue.iter().map(|it| it.kind).collect();
+            assert_eq!((&read[..], holders(&queue)), (kinds, held));
         }
     }
 
     #[test]
     fn an_entry_says_who_since_when_and_for_how_long() {
         let keys = Keys::new("lock");
-        let read = |kv| line(&keys, vec![kv]).remove(0).holder();
+        let read = |kv| queue(&keys, vec![kv]).remove(0).holder();
         let holder = read(entry(&keys, Kind::Exclusive, 9));
         assert_eq!(holder.process, Some(7));
         assert_eq!(holder.function.as_deref(), Some("shop::buy"));
@@ -157,10 +157,10 @@ mod tests {
 
         let mut kv = entry(&keys, Kind::Exclusive, 9);
         kv.value = value(Duration::from_secs(5), "-token 7@host");
-        let resting = read(kv.clone());
-        assert!(resting.resting && resting.fencing_token.is_none() && resting.since.is_none());
+        let cooling = read(kv.clone());
+        assert!(cooling.cooling_down && cooling.fencing_token.is_none() && cooling.since.is_none());
         assert!(
-            resting
+            cooling
                 .remaining
                 .is_some_and(|it| it <= Duration::from_secs(5))
         );

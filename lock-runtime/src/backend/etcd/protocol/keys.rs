@@ -1,5 +1,5 @@
 //! The names of keys: `{prefix}/{lock}/{kind}-{token}`. Kinds are written so that the
-//! keys of `etcdctl lock`, which end in hexadecimal digits, stand outside of a line.
+//! keys of `etcdctl lock`, which end in hexadecimal digits, are outside of a queue.
 
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
@@ -28,26 +28,26 @@ impl Keys {
 
     /// The entry of one acquisition.
     pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
-        let (line, kind) = (self.line_of(lock), prefix_of(kind));
-        format!("{line}{kind}-{token}").into()
+        let (queue, kind) = (self.queue_of(lock), prefix_of(kind));
+        format!("{queue}{kind}-{token}").into()
     }
 
     /// All entries of a lock.
-    pub(crate) fn line(&self, lock: &LockKey) -> Span {
-        let line = self.line_of(lock);
+    pub(crate) fn queue(&self, lock: &LockKey) -> Span {
+        let queue = self.queue_of(lock);
         Span {
-            key: format!("{line}p").into(),
-            end: format!("{line}y").into(),
+            key: format!("{queue}p").into(),
+            end: format!("{queue}y").into(),
         }
     }
 
-    /// The entries of one kind in a lock's line.
+    /// The entries of one kind in a lock's queue.
     pub(crate) fn of_kind(&self, lock: &LockKey, kind: Kind) -> Span {
-        let (line, kind) = (self.line_of(lock), prefix_of(kind));
+        let (queue, kind) = (self.queue_of(lock), prefix_of(kind));
         Span {
-            key: format!("{line}{kind}-").into(),
+            key: format!("{queue}{kind}-").into(),
             // The character that follows `-`.
-            end: format!("{line}{kind}.").into(),
+            end: format!("{queue}{kind}.").into(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Keys {
         Some((LockKey::unchecked(&lock.replace("%2F", "/")), kind, token))
     }
 
-    fn line_of(&self, lock: &LockKey) -> String {
+    fn queue_of(&self, lock: &LockKey) -> String {
         // No name has a `%2F` of its own: it stands for `%252F`.
         format!("{}{}/", self.prefix, lock.as_str().replace('/', "%2F"))
     }
@@ -116,8 +116,8 @@ mod tests {
                 let lock = LockKey::of(name);
                 let token = token();
                 let key = keys.entry(&lock, kind, token);
-                let line = keys.line(&lock);
-                assert!(line.key <= key && key < line.end, "{name}");
+                let queue = keys.queue(&lock);
+                assert!(queue.key <= key && key < queue.end, "{name}");
                 let alike = keys.of_kind(&lock, kind);
                 assert!(alike.key <= key && key < alike.end, "{name}");
                 let more = keys.entry(&lock, Kind::Permits(120), token);
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn what_others_write_is_no_entry() {
         let keys = Keys::new("lock");
-        let line = keys.line(&LockKey::of("stock:7"));
+        let queue = keys.queue(&LockKey::of("stock:7"));
         // As `etcdctl lock lock/stock:7` writes it.
         let foreign = b"lock/stock:7/694d9ef1d7b5570c";
-        assert!(!(line.key[..] <= foreign[..] && foreign[..] < line.end[..]));
+        assert!(!(queue.key[..] <= foreign[..] && foreign[..] < queue.end[..]));
         for foreign in [
             &foreign[..],
             b"lock/stock:7/x-1",

@@ -94,7 +94,7 @@ impl Queue {
         let Stage::Held { granted } = claim.stage else {
             return self.abandon(now, id);
         };
-        let cooldown = claim.terms.rest(granted, now);
+        let cooldown = claim.terms.cooldown(granted, now);
         if cooldown.is_zero() {
             return self.leave(now, id);
         }

@@ -92,7 +92,7 @@ impl Queue {
         let entering = Entering {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
-            line: self.keys.line(lock),
+            queue: self.keys.queue(lock),
             ahead: reads(&self.keys, lock, terms.kind, None, !claim.reads_all),
             lease: base.lease,
             marker: base.marker,
@@ -150,7 +150,7 @@ impl Queue {
             self.claims.report(Outcome::Busy { id, holder });
             return self.leave(now, id);
         }
-        let queue = self.keys.line(&claim.terms.key);
+        let queue = self.keys.queue(&claim.terms.key);
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
         self.claims.report(Outcome::Waiting { id, holder });
@@ -235,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// The entry is gone, and a fresh one takes its place at the end of the queue.
+    /// The entry is gone, and a fresh one is made at the end of the queue.
     pub(super) fn start_over(&mut self, now: Moment, id: LeaseId) {
         self.unwatch(id);
         let token = self.claims.tokens.next();

@@ -225,7 +225,7 @@ fn header(member_id: u64, revision: i64) -> ResponseHeader {
     }
 }
 
-/// An entry in a line; a kind that was not asked for is that of somebody else.
+/// An entry in a queue; a kind that was not asked for is that of somebody else.
 fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");

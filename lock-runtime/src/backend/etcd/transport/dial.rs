@@ -27,13 +27,13 @@ pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
 const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 
 /// What a member says, or why the user may not ask for it.
-pub(crate) type Told<T> = Result<T, Cause>;
+pub(crate) type Permitted<T> = Result<T, Cause>;
 
 /// An open connection, and what the member has said.
 pub(crate) struct Opened {
     pub(crate) channel: Channel,
-    pub(crate) members: Told<Vec<Member>>,
-    pub(crate) status: Told<StatusResponse>,
+    pub(crate) members: Permitted<Vec<Member>>,
+    pub(crate) status: Permitted<StatusResponse>,
 }
 
 impl Opened {
@@ -156,8 +156,8 @@ impl Dialer {
         if let Some(login) = login {
             channel.token = authenticate(&mut channel, login).await?;
         }
-        let members = told(channel.ask(MEMBER_LIST, &Empty {}).await)?;
-        let status = told(channel.ask(STATUS, &Empty {}).await)?;
+        let members = permitted(channel.ask(MEMBER_LIST, &Empty {}).await)?;
+        let status = permitted(channel.ask(STATUS, &Empty {}).await)?;
         Ok(Opened {
             channel,
             members: members.map(|it: MemberListResponse| it.members),
@@ -220,7 +220,7 @@ async fn authenticate(
 
 /// What a member says; some versions deny all but `root` to ask about the cluster, which
 /// locks do not depend on.
-fn told<T>(answer: Result<T, Trouble>) -> Result<Told<T>, Trouble> {
+fn permitted<T>(answer: Result<T, Trouble>) -> Result<Permitted<T>, Trouble> {
     match answer {
         Err(Trouble::Never(why)) => Ok(Err(why)),
         answer => answer.map(Ok),

@@ -22,7 +22,7 @@ pub(crate) struct Links {
     /// Why the last connection broke or could not be opened.
     pub(crate) trouble: Option<Trouble>,
     /// Whether the queue has not heard of the last trouble.
-    is_news: bool,
+    trouble_is_new: bool,
 }
 
 impl Links {
@@ -35,7 +35,7 @@ impl Links {
             is_up: false,
             cluster: None,
             trouble: None,
-            is_news: false,
+            trouble_is_new: false,
         }
     }
 
@@ -59,7 +59,7 @@ impl Links {
                 Report::Up(cluster) => self.learn(cluster, queue),
                 Report::Down(trouble) => {
                     self.trouble = Some(trouble);
-                    self.is_news = true;
+                    self.trouble_is_new = true;
                 }
                 Report::Answer(sent, result) => match (&sent.to, result) {
                     (Recipient::Cluster, Ok(Reply::Members(list))) => {
@@ -92,7 +92,7 @@ impl Links {
             self.is_up = true;
             queue.connected(now);
         } else if let Some(trouble) = &self.trouble
-            && std::mem::take(&mut self.is_news)
+            && std::mem::take(&mut self.trouble_is_new)
         {
             self.is_up = false;
             queue.disconnected(now, trouble);

@@ -13,9 +13,9 @@ use super::routes::Routes;
 use super::sharded_connection::{Node, ShardedConnection};
 use super::{Cluster, ClusterAddress, ConnectionId};
 use crate::backend::queries::Queries;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::connected;
 use crate::backend::redis::protocol::names::{KeyNames, Layout};
-use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::link::Link;
 use crate::backend::redis::transport::way::Way;
@@ -67,7 +67,7 @@ impl Cluster {
             Ok(()) => Ok(this),
             Err(failed) => {
                 let trouble = failed.or_else(|| this.latest_trouble());
-                let trouble = trouble.unwrap_or_else(|| Trouble::said(&late(setup)));
+                let trouble = trouble.unwrap_or_else(|| Trouble::not_now(&late(setup)));
                 Err(connect_failed(&trouble, &server))
             }
         }

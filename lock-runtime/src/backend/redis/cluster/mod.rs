@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use self::routes::{NodeId, Routes};
 use self::sharded_connection::ShardedConnection;
 use super::inspect::Asked;
-use super::protocol::reply::Trouble;
 use super::transport::connect::Push;
 use crate::backend::queries::Queries;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::{Clock, Moment, Sleep};
@@ -31,7 +31,7 @@ use crate::types::terms::LeaseId;
 pub(super) use self::address::ClusterAddress;
 
 /// How often the topology is asked for while a node cannot be reached: another one may
-/// have taken its place.
+/// have replaced it.
 const WATCH: Duration = Duration::from_millis(250);
 
 /// The number of a link, which its pushes and events carry.
@@ -71,7 +71,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Commands about one key stay in order, since they share a sharded connection.
     fn sharded_of(&self, key: &LockKey) -> usize {
-        super::place_of(key, self.sharded.len())
+        super::index_of(key, self.sharded.len())
     }
 
     /// Everything that can be done now; whether there may be more.
@@ -84,7 +84,7 @@ impl Cluster {
         for sharded in &mut self.sharded {
             unread |= sharded.drive(cx, now, &mut self.routes);
         }
-        unread |= self.hear_news(now);
+        unread |= self.hear_topology(now);
         if !self.sharded.iter().all(ShardedConnection::is_up) {
             self.routes.doubt_at(now.after(WATCH));
             if self.reachable().is_empty() {
@@ -141,16 +141,16 @@ impl Cluster {
     }
 
     /// What became of a question about the topology; `false` if nothing has.
-    fn hear_news(&mut self, now: Moment) -> bool {
-        let Some(news) = self
+    fn hear_topology(&mut self, now: Moment) -> bool {
+        let Some(topology) = self
             .sharded
             .iter_mut()
-            .find_map(ShardedConnection::take_news)
+            .find_map(ShardedConnection::take_topology)
         else {
             return false;
         };
         for sharded in &mut self.sharded {
-            match &news {
+            match &topology {
                 Ok(changed) if self.is_open => sharded.moved(now, &self.routes, changed),
                 Ok(_) if self.routes.is_known() => {
                     sharded.close(now, &self.routes);
@@ -162,7 +162,7 @@ impl Cluster {
             }
         }
         self.is_open = self.routes.is_known();
-        self.trouble = news.err();
+        self.trouble = topology.err();
         true
     }
 
@@ -222,8 +222,8 @@ impl Backend for Cluster {
         }
     }
 
-    fn passed_on(&self) -> u64 {
-        let marks = self.sharded.iter().map(ShardedConnection::passed_on);
+    fn chained_keys(&self) -> u64 {
+        let marks = self.sharded.iter().map(ShardedConnection::chained_keys);
         marks.fold(0, |all, marks| all | marks)
     }
 

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::backend::queue::protocol::message::{Grant, Message};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::{Grant, Message};
-use crate::backend::redis::protocol::reply::{Reply, Trouble};
+use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::redis::transport::call_source::CallSource;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;

@@ -153,7 +153,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::backend::redis::protocol::reply::ServerSaid;
+    use crate::backend::queue::protocol::trouble::ServerSaid;
 
     /// What is listed where two nodes answer so, the second one first.
     async fn listed(parts: [Result<&[&str], Cause>; 2]) -> Result<Vec<LockKey>, Cause> {

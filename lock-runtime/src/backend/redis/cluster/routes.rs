@@ -14,7 +14,7 @@ use crate::types::authority::Host;
 /// The shortest time between two questions about the topology.
 const ASK_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// How long a node may take to answer before another one is asked.
-const PATIENCE: Duration = Duration::from_millis(250);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a node is kept that serves no slot but was named by a redirection: its first
 /// slot may be on its way there.
 const KEEP_GUEST: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub(crate) struct Routes {
     /// Until when nodes are kept that serve no slot.
     guests: BTreeMap<NodeId, Moment>,
     next_id: u32,
-    /// Whether a node has told the topology.
+    /// Whether a node has named the topology.
     known: bool,
     /// When it was asked for last, and whether that is to be answered still.
     asked: Option<Moment>,
@@ -81,8 +81,8 @@ impl Routes {
         this
     }
 
-    /// None of the nodes can be reached: others may have taken their places, and the seeds
-    /// know them.
+    /// None of the nodes can be reached: others may have replaced them, and the seeds
+    /// know those.
     pub(crate) fn return_to_seeds(&mut self) {
         for seed in self.seeds.clone() {
             self.node(seed);
@@ -149,11 +149,11 @@ impl Routes {
             }
             self.doubt(now);
         }
-        if sent.hops >= MOST_HOPS {
+        if sent.route.hops >= MOST_HOPS {
             return None;
         }
-        sent.hops += 1;
-        sent.asking = redirect.asking;
+        sent.route.hops += 1;
+        sent.route.asking = redirect.asking;
         Some(to)
     }
 
@@ -169,7 +169,7 @@ impl Routes {
     }
 
     /// Whether to ask now; if so, [`learned`](Self::learned) or
-    /// [`not_told`](Self::not_told) has to follow.
+    /// [`not_learned`](Self::not_learned) has to follow.
     pub(crate) fn begins_to_ask(&mut self, now: Moment) -> bool {
         let begins = self.next_wakeup().is_some_and(|at| at <= now);
         if begins {
@@ -187,23 +187,23 @@ impl Routes {
 
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         if self.asking {
-            self.asked.map(|at| at.after(PATIENCE))
+            self.asked.map(|at| at.after(ANSWER_TIMEOUT))
         } else {
             self.due
         }
     }
 
     /// There was no answer.
-    pub(crate) fn not_told(&mut self, now: Moment) {
+    pub(crate) fn not_learned(&mut self, now: Moment) {
         self.asking = false;
         self.doubt(now);
     }
 
-    /// What `from` has told of the topology.
+    /// Takes in the topology that `from` has named.
     pub(crate) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
         if ranges.is_empty() {
             // It has left the cluster, or has lost what it knew.
-            self.not_told(now);
+            self.not_learned(now);
             return Changed(Vec::new());
         }
         self.asking = false;

@@ -8,12 +8,16 @@ use std::task::Context;
 use super::node_mailbox::{Event, NodeMailbox};
 use super::routes::{Changed, NodeId, Routes};
 use super::topology;
+use crate::backend::queue::Rules;
+use crate::backend::queue::protocol::step::Step as _;
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
+use crate::backend::queue::quarantine::Part;
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::{AskedBy, Inspect};
-use crate::backend::redis::protocol::names::{KeyNames, Layout};
-use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Trouble};
+use crate::backend::redis::protocol::names::KeyNames;
+use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::redis::protocol::slot;
-use crate::backend::redis::queue::Queue;
 use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
@@ -24,7 +28,7 @@ pub(super) struct ShardedConnection {
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     /// What became of a question about the topology.
-    news: Option<Result<Changed, Trouble>>,
+    topology: Option<Result<Changed, Trouble>>,
 }
 
 #[derive(Debug)]
@@ -36,7 +40,7 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(link: Link<NodeMailbox>) -> Self {
-        let trouble = Trouble::said("not connected yet");
+        let trouble = Trouble::not_now("not connected yet");
         Self { link, trouble }
     }
 
@@ -48,13 +52,15 @@ impl Node {
 
 impl ShardedConnection {
     pub(super) fn new(names: KeyNames, replicated: bool) -> Self {
-        let queue = Queue::new(false, Layout::Declared);
         Self {
-            // Each node's replicas are asked on its link.
-            queue: queue.with_replies_held_back(replicated),
+            queue: Queue::new(Rules {
+                // Each node's replicas are asked on its link, which holds replies back until then.
+                pushes_are_hints: replicated,
+                ..Rules::default()
+            }),
             names,
             nodes: BTreeMap::new(),
-            news: None,
+            topology: None,
         }
     }
 
@@ -68,9 +74,9 @@ impl ShardedConnection {
         up.map(|(id, _)| *id)
     }
 
-    /// Marks of the keys whose locks are passed on here.
-    pub(super) fn passed_on(&self) -> u64 {
-        self.queue.passed_on()
+    /// Marks of the keys whose locks are handed over in chains.
+    pub(super) fn chained_keys(&self) -> u64 {
+        self.queue.chained_keys()
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -126,7 +132,9 @@ impl ShardedConnection {
         let Some(node) = node.filter(|node| node.link.is_up()) else {
             return false;
         };
-        node.link.queue.post(Sent::new(Call::Topology, now));
+        node.link
+            .queue
+            .post(Sent::new(Call::Step(Inspect::Topology), now));
         true
     }
 
@@ -199,14 +207,15 @@ impl ShardedConnection {
         mut sent: Sent,
         result: Result<Reply, Trouble>,
     ) {
-        if let Call::Topology = sent.call {
+        if let Call::Step(Inspect::Topology) = sent.call {
             // An answer that comes late is out of date.
             if routes.awaits(sent.at) {
-                self.news = Some(told(now, routes, from, result));
+                self.topology = Some(learn(now, routes, from, result));
             }
             return;
         }
-        if let Err(Trouble::Elsewhere(redirect)) = &result
+        if let Err(trouble) = &result
+            && let Some(redirect) = trouble.redirect()
             && let Some(to) = routes.follow(now, from, redirect, &mut sent)
         {
             self.close(now, routes);
@@ -218,8 +227,8 @@ impl ShardedConnection {
         self.queue.replied(now, sent, result);
     }
 
-    pub(super) fn take_news(&mut self) -> Option<Result<Changed, Trouble>> {
-        self.news.take()
+    pub(super) fn take_topology(&mut self) -> Option<Result<Changed, Trouble>> {
+        self.topology.take()
     }
 
     /// Sends the calls of the queue to the nodes that serve their locks.
@@ -241,7 +250,7 @@ impl ShardedConnection {
                     self.post(now, to, sent);
                 } else {
                     routes.doubt(now);
-                    let trouble = Trouble::said("no node of the cluster serves this lock");
+                    let trouble = Trouble::not_now("no node of the cluster serves this lock");
                     self.queue.replied(now, sent, Err(trouble));
                 }
             }
@@ -255,8 +264,8 @@ impl ShardedConnection {
         match call {
             Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
             // No node in particular was to be asked.
-            Call::Inspect(Inspect::Holders(_)) => self.up().next(),
-            Call::Inspect(..) => None,
+            Call::Step(Inspect::Holders(_)) => self.up().next(),
+            Call::Step(..) => None,
             _ => self.up().next(),
         }
     }
@@ -264,11 +273,11 @@ impl ShardedConnection {
     fn post(&mut self, now: Moment, to: NodeId, sent: Sent) {
         let trouble = match self.nodes.get_mut(&to) {
             Some(node) if node.quarantined(now).is_some() && sent.call.may_grant() => {
-                Trouble::said("the node of the cluster may have forgotten locks")
+                Trouble::not_now("the node of the cluster may have forgotten locks")
             }
             Some(node) if node.link.is_up() => return node.link.queue.post(sent),
             Some(node) => node.trouble.clone(),
-            None => Trouble::said("a node of the cluster has just become known"),
+            None => Trouble::not_now("a node of the cluster has just become known"),
         };
         self.queue.replied(now, sent, Err(trouble));
     }
@@ -285,7 +294,8 @@ impl ShardedConnection {
     pub(super) fn close(&mut self, now: Moment, routes: &Routes) {
         for (id, node) in &self.nodes {
             if let Some(ends) = node.quarantined(now) {
-                self.queue.close(now, routes.slots_of(*id), ends);
+                let (slots, slot_of) = (routes.slots_of(*id), slot::of_lock);
+                self.queue.close(now, Part { slots, slot_of }, ends);
             }
         }
     }
@@ -314,20 +324,20 @@ fn is_at(routes: &Routes, key: &LockKey, node: NodeId) -> bool {
 }
 
 /// Takes in the answer to a question about the topology.
-fn told(
+fn learn(
     now: Moment,
     routes: &mut Routes,
     from: NodeId,
     result: Result<Reply, Trouble>,
 ) -> Result<Changed, Trouble> {
     let ranges = match &result {
-        Ok(Reply::Raw(value)) => topology::read(value),
+        Ok(Reply::Step(value)) => topology::read(value),
         _ => None,
     };
     if let Some(ranges) = ranges {
         return Ok(routes.learned(now, from, ranges));
     }
-    routes.not_told(now);
-    let unclear = || Trouble::said("the server's answer does not say which nodes there are");
+    routes.not_learned(now);
+    let unclear = || Trouble::not_now("the server's answer does not say which nodes there are");
     Err(result.err().unwrap_or_else(unclear))
 }

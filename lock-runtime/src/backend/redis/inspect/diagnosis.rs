@@ -7,10 +7,11 @@ use redis::{FromRedisValue as _, Value};
 
 use super::scan::read_page;
 use super::{Server, mismatch};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::findings::{Facts, Lasting, findings};
 use crate::backend::redis::protocol::inspection::{Fact, Inspect};
 use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::reply::{Trouble, text};
+use crate::backend::redis::protocol::reply::text;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 
@@ -45,7 +46,7 @@ impl<C: Copy> Server<C> {
         };
         for fact in FACTS.into_iter().chain([Fact::Clock; PROBES]) {
             let asked = self.clock.now();
-            let answer = told(self.ask(Inspect::Fact(fact)).await)?;
+            let answer = answered(self.ask(Inspect::Fact(fact)).await)?;
             let took = self.clock.now().since(asked);
             match answer {
                 Ok(value) => facts.note(fact, value, took),
@@ -61,7 +62,7 @@ impl<C: Copy> Server<C> {
     async fn lasting(&self) -> Result<Lasting, Cause> {
         let (mut found, mut cursor) = (Lasting::default(), 0);
         for _ in 0..MOST_PAGES {
-            let Ok(page) = told(self.ask(Inspect::Keys { cursor }).await)? else {
+            let Ok(page) = answered(self.ask(Inspect::Keys { cursor }).await)? else {
                 return Ok(found);
             };
             let (next, names) = read_page(&page).ok_or_else(mismatch)?;
@@ -70,14 +71,14 @@ impl<C: Copy> Server<C> {
             let ask_left = |key: Box<str>| (key.clone(), self.ask(Inspect::Left(key)));
             let asked: Vec<_> = keys.into_iter().map(ask_left).collect();
             for (key, left) in asked {
-                if let Ok(Value::Int(-1)) = told(left.await)? {
+                if let Ok(Value::Int(-1)) = answered(left.await)? {
                     found.count += 1;
                     found.first.get_or_insert(key);
                 }
             }
             cursor = next;
             if cursor == 0 {
-                found.is_whole = true;
+                found.is_complete = true;
                 break;
             }
         }
@@ -85,8 +86,8 @@ impl<C: Copy> Server<C> {
     }
 }
 
-/// What the server says, which may be that it refuses. Fails without an answer.
-fn told(answer: Result<Value, Trouble>) -> Result<Result<Value, Trouble>, Cause> {
+/// The server's answer, which may be a refusal. Fails without an answer.
+fn answered(answer: Result<Value, Trouble>) -> Result<Result<Value, Trouble>, Cause> {
     match answer {
         Err(Trouble::Unknown(cause)) => Err(cause),
         answer => Ok(answer),

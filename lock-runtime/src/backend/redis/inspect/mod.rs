@@ -13,8 +13,9 @@ use redis::Value;
 
 use super::protocol::inspection::{AskedBy, Inspect};
 use super::protocol::names::Layout;
-use super::protocol::reply::{Trouble, number};
+use super::protocol::reply::number;
 use crate::backend::queries::Asker;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
 use crate::types::key::LockKey;
@@ -55,7 +56,7 @@ impl<C: Copy> Server<C> {
                 match asked.await {
                     Ok(Err(Trouble::NotRun)) => asked = ask(),
                     Ok(answer) => return answer,
-                    Err(_) => return Err(Trouble::said("the connection was given up")),
+                    Err(_) => return Err(Trouble::not_now("the connection was given up")),
                 }
             }
         }
@@ -78,7 +79,7 @@ impl<C: Copy> Server<C> {
 }
 
 fn mismatch() -> Cause {
-    Trouble::said("the reply did not match its request").cause()
+    Trouble::not_now("the reply did not match its request").cause()
 }
 
 /// What is left of a lease; `Some(None)` for one without an end.

@@ -9,8 +9,8 @@ use redis::Value;
 use super::scan::Page;
 use super::{Server, lease, mismatch};
 use crate::backend::name;
+use crate::backend::queue::protocol::kind;
 use crate::backend::redis::protocol::inspection::Inspect;
-use crate::backend::redis::protocol::kind;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::types::error::Cause;
 use crate::types::holder::Holder;
@@ -111,7 +111,7 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let waiting = usize::try_from(number(waiting)?).ok()?;
     Some(Summary {
         key: key.clone(),
-        kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.resting)),
+        kind: kind.filter(|_| holders.iter().any(|it: &Holder| !it.cooling_down)),
         held_by: sharing.max(holders.len()),
         holders,
         waiting,

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::error::Cause;
 
 /// The answers that are still to come, one from each server.
@@ -12,7 +12,7 @@ pub(crate) type Parts<T> = Vec<oneshot::Receiver<Result<T, Cause>>>;
 pub(crate) async fn together<T>(parts: Parts<T>) -> (Vec<T>, Option<Cause>) {
     let (mut found, mut failed) = (Vec::new(), None);
     for part in parts {
-        let gone = |_| Err(Trouble::said("the query was given up").cause());
+        let gone = |_| Err(Trouble::not_now("the query was given up").cause());
         match part.await.unwrap_or_else(gone) {
             Ok(it) => found.push(it),
             Err(cause) => failed = Some(cause),

@@ -6,8 +6,9 @@ use std::future::Future;
 use redis::Value;
 
 use super::{Server, mismatch};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::inspection::Inspect;
-use crate::backend::redis::protocol::reply::{Trouble, text};
+use crate::backend::redis::protocol::reply::text;
 use crate::types::error::Cause;
 use crate::types::key::LockKey;
 use crate::types::query::Pattern;

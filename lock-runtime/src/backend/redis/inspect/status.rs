@@ -6,10 +6,11 @@ use redis::Value;
 
 use super::{Server, lease, mismatch};
 use crate::backend::name;
+use crate::backend::queue::protocol::kind;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::queue::reports::{Report, Reports};
 use crate::backend::redis::protocol::inspection::Inspect;
-use crate::backend::redis::protocol::kind;
-use crate::backend::redis::protocol::reply::{Trouble, number, text};
-use crate::backend::redis::queue::reports::{Report, Reports};
+use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::token::Token;
 use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
@@ -49,7 +50,7 @@ async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Troubl
     while let Some(report) = reports.recv().await {
         note(status, &report?);
         let mut holders = status.holders.iter();
-        if holders.all(|it| it.resting || it.fencing_token.is_some()) {
+        if holders.all(|it| it.cooling_down || it.fencing_token.is_some()) {
             break;
         }
     }
@@ -82,7 +83,7 @@ fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let mut tokens = Vec::new();
     for pair in holders.chunks_exact(2) {
         let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
-        if !holder.resting && holder.process.is_some() {
+        if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
         status.holders.push(holder);
@@ -109,11 +110,12 @@ mod tests {
 
     use super::*;
     use crate::backend::queries::Queries;
+    use crate::backend::queue::Rules;
+    use crate::backend::queue::protocol::message::Message;
+    use crate::backend::queue::protocol::trouble::ServerSaid;
     use crate::backend::redis::inspect::Asked;
-    use crate::backend::redis::protocol::message::Message;
+    use crate::backend::redis::protocol::call::Queue;
     use crate::backend::redis::protocol::names::Layout;
-    use crate::backend::redis::protocol::reply::ServerSaid;
-    use crate::backend::redis::queue::Queue;
     use crate::base::clock::{Clock, Moment};
 
     type Answered = oneshot::Receiver<Result<Status, Cause>>;
@@ -126,7 +128,7 @@ mod tests {
 
     impl Peer {
         fn connected() -> Self {
-            let mut queue = Queue::new(false, Layout::Shared);
+            let mut queue = Queue::new(Rules::default());
             queue.connected(Moment::from_nanos(1));
             let queries = Queries::new();
             Self { queries, queue }
@@ -210,7 +212,7 @@ mod tests {
         reply(step, Err(Trouble::NotRun));
         let again = peer.next_step().expect("the same step");
         assert!(matches!(again.step, Inspect::Status(_)));
-        reply(again, Err(Trouble::said("not now")));
+        reply(again, Err(Trouble::not_now("not now")));
         assert!(peer.next_step().is_none());
         assert!(answered.try_recv().expect("an answer").is_err());
     }

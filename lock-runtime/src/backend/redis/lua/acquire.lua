@@ -1,12 +1,12 @@
--- Takes a lock that may be entered and that nobody waits for, or joins the line.
+-- Takes a lock that may be entered and that nobody waits for, or joins the queue.
 -- Sent again under the same name it extends instead of finding itself in the way.
 --
 -- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
 -- ARGV[4] kind, or '' for x; 'x+' where more of this connection wait or will, and may be
---         granted the lock together; 'x-' to be granted it alone  [5] the place of an earlier token of the same
+--         granted the lock together; 'x-' to be granted it alone  [5] the position of an earlier token of the same
 --         waiter, if there is one
 -- reply   name, a new line, fence: it is granted
---         {name, 'waiting', place, ms left of a holder, its name, how many others
+--         {name, 'waiting', position, ms left of a holder, its name, how many others
 --          wait, and if it is not in the fast path, ms for which the first has waited}
 --         {name, 'busy', '', and the same from there}
 --         {name, 'differs', kind}: it is held with another number of permits
@@ -22,7 +22,7 @@ if owner and extend(owner, name, kind, ttl) then
   return name .. '\n' .. next_fence()
 end
 
-local place, member
+local position, member
 if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   local permits = shared(owner)
   if permits and permits ~= kind and string.find(permits, '^p') and string.find(kind, '^p') then
@@ -30,8 +30,8 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
   end
   if channel ~= '' then
     local now = time()
-    place = tonumber(ARGV[5]) or next_place(now)
-    member = enqueue(QUEUE, digits(place), alone, kind, ttl, channel, name)
+    position = tonumber(ARGV[5]) or next_position(now)
+    member = enqueue(QUEUE, digits(position), alone, kind, ttl, channel, name)
     redis.call('PEXPIRE', QUEUE, HOUSEKEEPING)
     note(channel, now, more)
   end
@@ -41,12 +41,12 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
     extend(owner, name, kind, ttl)
     return name .. '\n' .. granted[name]
   end
-  if place and not owner and not redis.call('ZSCORE', QUEUE, member) then
+  if position and not owner and not redis.call('ZSCORE', QUEUE, member) then
     return {name, 'gone'}
   end
-  if place or not may_enter(owner, kind) or redis.call('EXISTS', QUEUE) == 1 then
+  if position or not may_enter(owner, kind) or redis.call('EXISTS', QUEUE) == 1 then
     local left, who = served(owner)
-    if place then return {name, 'waiting', digits(place), left, who, crowd(1)} end
+    if position then return {name, 'waiting', digits(position), left, who, crowd(1)} end
     return {name, 'busy', '', left, who, crowd(0)}
   end
 end

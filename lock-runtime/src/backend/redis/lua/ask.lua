@@ -1,8 +1,8 @@
 -- Where do these stand? Also says that their connection lives, and dispatches
--- the head of the line where the lock has become free by expiry. Never joins:
+-- the head of the queue where the lock has become free by expiry. Never joins:
 -- a token that is queued again after a late grant would make two holders.
 --
--- ARGV[1] channel  [2..] members, as they stand in the queue
+-- ARGV[1] channel  [2..] members, as they are written in the queue
 -- reply   {ms left of a holder, its name or '', then for each member
 --          {name, 'granted', fence} | {name, 'waiting'} | {name, 'gone'}, then how
 --          many others than one wait, ms for which the first of all has waited}

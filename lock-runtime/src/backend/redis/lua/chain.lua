@@ -8,7 +8,7 @@ local function push(channel, fence, owner, name, tokens)
   return redis.call('PUBLISH', channel .. AT, fence .. '\n' .. owner .. '\n' .. name .. tokens) > 0
 end
 
--- Those who get the lock together with `head`, which has been taken out of the line
+-- Those who get the lock together with `head`, which has been taken out of the queue
 -- under `name`: who differs from it by nothing but the token, wants others to follow, and
 -- joined at most WINDOW after the first waiter who is left out. Takes them out too, and
 -- sets a number aside for each, behind that of the head. Returns their tokens in their
@@ -25,17 +25,17 @@ local function followers(queue, head, name)
       and redis.call('ZRANGE', queue, '-inf', latest, 'BYSCORE', 'LIMIT', looked, most - looked, 'WITHSCORES')
       or redis.call('ZRANGE', queue, looked, most - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
-      local member, place = found[i], tonumber(found[i + 1])
+      local member, position = found[i], tonumber(found[i + 1])
       looked = looked + 1
-      if latest and place > latest then
+      if latest and position > latest then
         most = CHAIN
         break
       elseif #member == #head and string.sub(member, 1, from) == before
-        and string.sub(member, from + 33) == behind and not is_marked(place) then
+        and string.sub(member, from + 33) == behind and not is_marked(position) then
         members[#members + 1] = member
         tokens[#tokens + 1] = string.sub(member, from + 1, from + 32)
       else
-        latest = latest or place + WINDOW
+        latest = latest or position + WINDOW
       end
     end
     if looked < most then break end

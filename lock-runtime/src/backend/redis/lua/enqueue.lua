@@ -1,7 +1,7 @@
--- Puts a member in its place, unless it is in the queue already. Returns the member.
-local function enqueue(queue, place, alone, kind, ttl, channel, name)
+-- Puts a member at its position, unless it is in the queue already. Returns the member.
+local function enqueue(queue, position, alone, kind, ttl, channel, name)
   local member = kind .. ':' .. ttl .. ':' .. channel .. '\n' .. name
-  redis.call('ZADD', queue, 'NX', mark(place, alone), member)
+  redis.call('ZADD', queue, 'NX', mark(position, alone), member)
   return member
 end
 

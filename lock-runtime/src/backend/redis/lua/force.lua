@@ -1,4 +1,4 @@
--- Takes the lock from whoever holds it and hands it on; the holders are told.
+-- Revokes the lock and hands it over; the holders are notified.
 --
 -- ARGV[1] the channel that every connection listens to
 -- reply   how many held it

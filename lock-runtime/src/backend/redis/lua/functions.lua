@@ -1,5 +1,5 @@
 -- The part that the scripts share: numbers acquisitions, keeps the holders of a
--- shared lock, and grants the lock to as many at the head of the line as may
+-- shared lock, and grants the lock to as many at the head of the queue as may
 -- hold it together.
 --
 -- KEYS[1] owner:   a string with a ttl; the name of the holder, or '*' and the
@@ -9,12 +9,12 @@
 -- and, named after the owner, which on one server costs less than naming them in
 -- every call as KEYS[3], [4] and [5]:
 --
--- :q queue:   a sorted set by place (server time in microseconds), members
+-- :q queue:   a sorted set by position (server time in microseconds), members
 --             kind:ttl:channel, a new line, name; half a microsecond more where the
 --             member is granted the lock alone
 -- :s seen:    a sorted set, the channels of connections by when they last asked; half a
 --             microsecond later where several of a connection wait. Below 0, by how much
---             places are ahead of a clock that has gone back
+--             positions are ahead of a clock that has gone back
 -- :h holders: a sorted set, the names of those who share the lock by the ends of
 --             their leases (server time in milliseconds)
 --
@@ -73,23 +73,23 @@ local function note(channel, now, more)
   redis.call('PEXPIRE', SEEN, HOUSEKEEPING)
 end
 
--- The place of one who joins now: behind everybody, also where the clock has gone back.
--- Places stay as far apart as the members joined, since SEEN keeps by how much the clock
+-- The position of a newcomer: behind everybody, also where the clock has gone back.
+-- Positions stay as far apart as the members joined, since SEEN keeps by how much the clock
 -- is behind them, as the negative score of ''. The first member after such a jump may have
--- joined long after the last one before it, so that their places are a window apart.
-local function next_place(now)
+-- joined long after the last one before it, so that their positions are a window apart.
+local function next_position(now)
   if redis.call('ZCOUNT', QUEUE, digits(now), '+inf') == 0 then return now end
   local last = math.floor(redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2])
   if last - now < WINDOW then return last + 1 end
-  local place = now - (redis.call('ZSCORE', SEEN, '') or 0)
-  if place <= last then
-    place = last + WINDOW + 1
-    redis.call('ZADD', SEEN, digits(now - place), '')
+  local position = now - (redis.call('ZSCORE', SEEN, '') or 0)
+  if position <= last then
+    position = last + WINDOW + 1
+    redis.call('ZADD', SEEN, digits(now - position), '')
   end
-  return place
+  return position
 end
 
--- Who was seen does not matter once nobody is in line.
+-- Without waiters the connections that were seen do not matter.
 local function tidy()
   if redis.call('EXISTS', QUEUE) == 0 then redis.call('DEL', SEEN) end
 end
@@ -182,28 +182,28 @@ local function crowd(own)
   return waiters, math.max(time() - first, 0) / 1000
 end
 
--- Hands the lock, given its owner, to the head of the line as long as it may run.
+-- Hands the lock, given its owner, to the head of the queue as long as it may run.
 -- Returns its owner then, the fences of those whom it granted, by their names, and the
 -- tokens of those who follow them.
 -- The order of the writes matters: removals pass when memory is full, and what
 -- follows a write in the same script passes with it. A member that was taken out
--- of the line before is served first; a channel that has proved deaf before is
+-- of the queue before is served first; a channel that has proved deaf before is
 -- not tried again.
-local function dispatch(owner, popped, popped_place, deaf)
+local function dispatch(owner, popped, popped_position, deaf)
   local granted, chained = {}, ''
   if owner and not shared(owner) then return owner, granted, chained end
   local now
   local gone = {}
   if deaf then gone[deaf] = true end
   for _ = 1, MOST do
-    local head, place
+    local head, position
     if owner then
       head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
     else
-      head, place = popped, popped_place
+      head, position = popped, popped_position
       if not head then
         local found = redis.call('ZPOPMIN', QUEUE)
-        head, place = found[1], found[2]
+        head, position = found[1], found[2]
       end
       popped = nil
     end
@@ -220,7 +220,7 @@ local function dispatch(owner, popped, popped_place, deaf)
     if not gone[channel] then
       local fence = next_fence()
       local tokens = ''
-      if kind == 'x' and not is_marked(place) and has_more(channel) then
+      if kind == 'x' and not is_marked(position) and has_more(channel) then
         tokens = followers(QUEUE, head, name)
       end
       hold(owner, name, kind, math.min(ttl, CLAIM_TTL))

@@ -1,5 +1,5 @@
 -- Several calls about exclusive locks in one, each as if it had come alone and
--- in the order in which they stand: what it costs to call a script is paid once.
+-- in the given order: what it costs to call a script is paid once.
 -- When memory is full, what follows a renewal or a release passes with it.
 -- The functions `acquire` and `release` are the scripts of those names. Where all keys
 -- are declared, all calls are about one lock, whose keys are named once.
@@ -19,7 +19,7 @@ local fence
 -- The locks that may have been handed over meanwhile, under a larger one.
 local ahead = {}
 
--- The lines that the last call about a lock has joined, by the owner: its place, ms left
+-- The queues that the last call about a lock has joined, by the owner: its position, ms left
 -- of the holder, its name, how many others wait, and whether the connection was noted
 -- with more who wait.
 local joined = {}
@@ -30,22 +30,22 @@ local function by_script(script, owner, ...)
   return reply
 end
 
--- Joins a line behind the last call, which has found the lock held and joined it too:
+-- Joins a queue behind the last call, which has found the lock held and joined it too:
 -- neither can have changed since.
-local function join(line, owner, name, ttl, sign)
-  line.place, line.others = line.place + 1, line.others + 1
-  local place = string.format('%.0f', line.place)
+local function join(known, owner, name, ttl, sign)
+  known.position, known.others = known.position + 1, known.others + 1
+  local position = string.format('%.0f', known.position)
   local more = sign == '+'
-  if more ~= line.more then
+  if more ~= known.more then
     call('ZADD', owner .. ':s', 'INCR', mark(more and '' or '-', true), CHANNEL)
-    line.more = more
+    known.more = more
   end
-  enqueue(owner .. ':q', place, sign == '-', 'x', ttl, CHANNEL, name)
-  return {name, 'waiting', place, line.left, line.holder, line.others}
+  enqueue(owner .. ':q', position, sign == '-', 'x', ttl, CHANNEL, name)
+  return {name, 'waiting', position, known.left, known.holder, known.others}
 end
 
 local function one(owner, name, what)
-  local line = joined[owner]
+  local known = joined[owner]
   joined[owner] = nil
   if what == '' then
     if call('GET', owner) == name and call('EXISTS', owner .. ':q') == 0 then
@@ -57,9 +57,9 @@ local function one(owner, name, what)
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
   local sign, ttl = string.match(what, '^([+-]?)(.*)$')
-  if line and line.holder ~= name then
-    joined[owner] = line
-    return join(line, owner, name, ttl, sign)
+  if known and known.holder ~= name then
+    joined[owner] = known
+    return join(known, owner, name, ttl, sign)
   end
   if not ahead[owner] and call('EXISTS', owner, owner .. ':q') == 0 then
     fence = count and count() or (fence or call('INCRBY', FENCE, ARGV[2]) - ARGV[2]) + 1
@@ -72,7 +72,7 @@ local function one(owner, name, what)
   -- A reply of the fast path: nothing was handed over, and nobody else can enter.
   if type(reply) == 'table' and reply[2] == 'waiting' and #reply == 6 then
     joined[owner] = {
-      place = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = sign == '+',
+      position = reply[3], left = reply[4], holder = reply[5], others = reply[6], more = sign == '+',
     }
   end
   return reply

@@ -24,7 +24,7 @@ for i = 2, ARGV[2] + 1 do
     facts[5] = math.max(0, now - first)
   end
   if string.byte(value) == 42 then -- '*'
-    -- Those whose lease has ended come first, and take up no places.
+    -- Those whose lease has ended come first, and do not count.
     local ended = call('ZCOUNT', holders, '-inf', string.format('%.0f', millis))
     facts[3] = call('ZCARD', holders) - ended
     local sharing = {}

@@ -1,22 +1,22 @@
--- Lets go of the lock if it is ours and hands it to who may enter; with a
--- member, leaves the line before (a grant that raced is passed on). A lock that
--- is to rest keeps an owner that nobody knows, so that neither a late renewal
+-- Releases the lock if it is ours and hands it to the waiters that may enter; with a
+-- member, leaves the queue before (a grant that raced is handed over). During a
+-- cooldown the lock keeps an owner that nobody knows, so that neither a late renewal
 -- nor this call again finds it.
 --
--- ARGV[1] name  [2] member, or ''  [3] how many ms the lock rests, at least
+-- ARGV[1] name  [2] member, or ''  [3] the cooldown in ms, at least
 --         one; what says nothing at the end is left out
 -- reply   name, behind a '-' where the lock was not ours
-local name, member, rest = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
+local name, member, cooldown = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
 -- With less, or with nan, the lock would get no ttl.
-if rest and not (rest >= 1) then rest = nil end
-local in_line = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
-if in_line then tidy() end
+if cooldown and not (cooldown >= 1) then cooldown = nil end
+local waited = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
+if waited then tidy() end
 
 local reply = '-' .. name
 if owner == name then
   reply = name
-  if rest then
-    redis.call('PEXPIRE', OWNER, digits(rest))
+  if cooldown then
+    redis.call('PEXPIRE', OWNER, digits(cooldown))
     redis.call('SET', OWNER, '-' .. name, 'KEEPTTL')
     return reply
   end
@@ -29,15 +29,15 @@ elseif shared(owner) then
     redis.call('ZREM', HOLDERS, name)
     if now < tonumber(ends) then
       reply = name
-      if rest then redis.call('ZADD', HOLDERS, digits(now + rest), '-' .. name) end
+      if cooldown then redis.call('ZADD', HOLDERS, digits(now + cooldown), '-' .. name) end
     end
     settle(now)
     owner = redis.call('GET', OWNER)
-  elseif not in_line then
+  elseif not waited then
     return reply
   end
 else
   return reply
 end
-dispatch(owner, head, place, deaf)
+dispatch(owner, head, position, deaf)
 return reply

@@ -1,10 +1,10 @@
 -- Who holds the lock, how many wait for it, and who they are. Those whose connections
 -- are silent do not count, unless they are too far behind to be looked at. Writes nothing.
 --
--- reply   {waiters, the line, then for each holder: name, ms left of its lease}; the line
+-- reply   {waiters, the queue, then for each holder: name, ms left of its lease}; the queue
 --         has for each waiter: kind, name, us of its wait
-local function line()
-  local count, now, silent, line = redis.call('ZCARD', QUEUE), time(), {}, {}
+local function queue()
+  local count, now, silent, queue = redis.call('ZCARD', QUEUE), time(), {}, {}
   local members = redis.call('ZRANGE', QUEUE, 0, MOST - 1, 'WITHSCORES')
   for i = 1, #members, 2 do
     local kind, channel, name = string.match(members[i], '^(%a%d*):[1-9]%d*:([^\n]+)\n(.+)$')
@@ -13,15 +13,15 @@ local function line()
     if silent[channel] then
       count = count - 1
     else
-      line[#line + 1] = kind
-      line[#line + 1] = name
-      line[#line + 1] = math.max(0, now - members[i + 1])
+      queue[#queue + 1] = kind
+      queue[#queue + 1] = name
+      queue[#queue + 1] = math.max(0, now - members[i + 1])
     end
   end
-  return count, line
+  return count, queue
 end
 
-local reply = {line()}
+local reply = {queue()}
 local owner = redis.call('GET', OWNER)
 if shared(owner) then
   local now = millis()

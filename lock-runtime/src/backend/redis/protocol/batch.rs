@@ -3,10 +3,12 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Company, Sent, Ticket, millis};
+use super::call::{Call, Sent, mark};
 use super::names::{KeyNames, Text, Together};
-use super::reply::{Reply, Trouble, text};
+use super::reply::{Reply, text};
 use super::scripts::{self, Script};
+use crate::backend::queue::protocol::call::{Company, Ticket, millis};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::kind::Kind;
 
 /// The largest batch: the server does nothing else meanwhile.
@@ -26,7 +28,7 @@ pub(crate) fn next(calls: &[Sent], together: Together) -> &[Sent] {
     let joins = |it: &&Sent| match (common_form(&it.call), together) {
         // A renewal is served also where the other keys cannot be.
         (None, _) | (Some((What::Renew, _)), Together::OfOneLock) => false,
-        (Some(_), Together::OfOneLock) => !it.asking && it.call.key() == key,
+        (Some(_), Together::OfOneLock) => !it.route.asking && it.call.key() == key,
         (Some(_), Together::All | Together::None) => true,
     };
     let count = calls.iter().take(most).take_while(joins).count();
@@ -45,11 +47,13 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
     let (what, ticket) = match call {
         Call::Acquire {
             ticket,
-            place: None,
+            position: None,
             company,
         } if !ticket.terms.wait.is_try() => (What::Acquire(*company), ticket),
         Call::Renew(ticket) => (What::Renew, ticket),
-        Call::Release { ticket, rest, .. } if rest.is_zero() => (What::Release, ticket),
+        Call::Release {
+            ticket, cooldown, ..
+        } if cooldown.is_zero() => (What::Release, ticket),
         _ => return None,
     };
     (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
@@ -79,7 +83,7 @@ pub(crate) fn pipeline(
         let is_called =
             |it: &&Script| script(calls, names).is_some_and(|called| std::ptr::eq(called, *it));
         let by_text = forgotten.iter().any(is_called);
-        if calls[0].asking {
+        if calls[0].route.asking {
             pipeline.cmd("ASKING");
         }
         pipeline.add_command(encode(calls, names, by_text));
@@ -119,7 +123,7 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
         let ttl = millis(ticket.terms.ttl);
         cmd.arg(&*ticket.name);
         match what {
-            What::Acquire(company) => cmd.arg(Text(format_args!("{}{ttl}", company.mark()))),
+            What::Acquire(company) => cmd.arg(Text(format_args!("{}{ttl}", mark(company)))),
             What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
             What::Release => cmd.arg(""),
         };
@@ -174,6 +178,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::backend::redis::protocol::inspection::Route;
     use crate::backend::token::Token;
     use crate::base::clock::Moment;
     use crate::types::key::LockKey;
@@ -185,10 +190,10 @@ mod tests {
         Ticket::new(Token::new().expect("random numbers"), terms.into())
     }
 
-    fn acquire(ticket: Ticket, place: Option<u64>) -> Sent {
+    fn acquire(ticket: Ticket, position: Option<u64>) -> Sent {
         let call = Call::Acquire {
             ticket,
-            place,
+            position,
             company: Company::Unsaid,
         };
         Sent::new(call, Moment::from_nanos(1))
@@ -226,7 +231,10 @@ mod tests {
         let renewal =
             |number| Sent::new(Call::Renew(ticket(number, |_| {})), Moment::from_nanos(1));
         let asking = Sent {
-            asking: true,
+            route: Route {
+                asking: true,
+                ..Route::default()
+            },
             ..common()
         };
         let calls = [
@@ -290,14 +298,16 @@ mod tests {
             let line = [text("7"), Value::Int(9), text("holder")];
             let waiting = [&[name.clone(), text("waiting")], &line[..], &crowd[..end]].concat();
             match decode(&calls, Value::Array(waiting)).as_deref() {
-                Some([Ok(Reply::Waiting { line, .. })]) => assert_eq!(line.crowd.waiting, waiters),
+                Some([Ok(Reply::Waiting { ahead, .. })]) => {
+                    assert_eq!(ahead.crowd.waiting, waiters);
+                }
                 other => panic!("{other:?}"),
             }
             let answer = Value::Array(vec![name.clone(), text("waiting")]);
             let asked = [&line[1..], &[answer], &crowd[..end]].concat();
             match decode(&asks, Value::Array(asked)).as_deref() {
-                Some([Ok(Reply::Asked { line, standings })]) => {
-                    assert_eq!((line.crowd.waiting, standings.len()), (waiters, 1));
+                Some([Ok(Reply::Asked { ahead, standings })]) => {
+                    assert_eq!((ahead.crowd.waiting, standings.len()), (waiters, 1));
                 }
                 other => panic!("{other:?}"),
             }

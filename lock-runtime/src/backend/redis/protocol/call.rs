@@ -1,148 +1,20 @@
-//! Calls to the server, as values and as commands.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Calls as commands.
 
 use redis::Cmd;
 
-use super::inspection::{AskedBy, Fact, Inspect, publish, words};
-use super::kind::KindCode;
-use super::message::{Grant, Message};
+use super::inspection::{Fact, Inspect, publish};
 use super::names::{KeyNames, Layout, Text};
 use super::scripts::{self, Script};
-use crate::backend::name;
-use crate::backend::token::Token;
-use crate::base::clock::Moment;
-use crate::types::key::LockKey;
+use crate::backend::queue;
+use crate::backend::queue::protocol::call::{self, Company, Ticket, millis};
+use crate::backend::queue::protocol::kind::KindCode;
+use crate::backend::queue::protocol::message::Message;
 use crate::types::kind::Kind;
-use crate::types::terms::Terms;
 
-/// An acquisition with its current token, which changes if it has to start over.
-#[derive(Clone, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) terms: Arc<Terms>,
-    pub(crate) token: Token,
-    /// The name on the server, which begins with the token.
-    pub(crate) name: Arc<str>,
-}
-
-impl Ticket {
-    pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
-        let name = name::name(token, &terms).into();
-        Self { terms, token, name }
-    }
-
-    /// The same, for a lease that is no longer than this.
-    pub(crate) fn at_most(&self, longest: Duration) -> Self {
-        let mut ticket = self.clone();
-        if self.terms.ttl > longest {
-            Arc::make_mut(&mut ticket.terms).ttl = longest;
-        }
-        ticket
-    }
-}
-
-/// What an acquisition says of others of its connection that want the same lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// Nothing.
-    Unsaid,
-    /// There are more, and they may be granted the lock together.
-    More,
-    /// It is to be granted alone.
-    Alone,
-}
-
-impl Company {
-    /// The mark of it in a call.
-    pub(super) fn mark(self) -> &'static str {
-        match self {
-            Self::Unsaid => "",
-            Self::More => "+",
-            Self::Alone => "-",
-        }
-    }
-}
-
-/// One call to the server.
-#[derive(Clone, Debug)]
-pub(crate) enum Call {
-    Acquire {
-        ticket: Ticket,
-        /// The place in the queue that an earlier token of the same waiter had.
-        place: Option<u64>,
-        company: Company,
-    },
-    /// All tickets are of one key.
-    Ask(Vec<Ticket>),
-    Leave(Ticket),
-    Renew(Ticket),
-    /// Renews, and lets the counter of acquisitions be no smaller than this.
-    Raise {
-        ticket: Ticket,
-        fence: u64,
-    },
-    Release {
-        ticket: Ticket,
-        /// How long the lock rests.
-        rest: Duration,
-        /// Whether others are likely to wait for it.
-        crowded: bool,
-    },
-    /// Ends a lease after this time, and hands nothing on.
-    Shorten {
-        ticket: Ticket,
-        left: Duration,
-    },
-    /// Releases a grant that nobody here knows.
-    Disown(Grant),
-    /// A step of a query.
-    Inspect(Inspect),
-    /// Asks a node of a cluster which nodes there are.
-    Topology,
-    /// Tells a connection about a lock that is held here.
-    Report {
-        channel: Box<str>,
-        token: Token,
-        fence: u64,
-        held: Duration,
-        /// How many it is to be passed on to.
-        followers: usize,
-    },
-}
-
-/// A call and the moment before it was sent.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) call: Call,
-    pub(crate) at: Moment,
-    /// The query that awaits the reply, if one does.
-    pub(crate) by: Option<AskedBy>,
-    /// How often another node has sent it on.
-    pub(crate) hops: u8,
-    /// Whether it goes to a node that has only begun to take over the lock.
-    pub(crate) asking: bool,
-}
-
-impl Sent {
-    pub(crate) fn new(call: Call, at: Moment) -> Self {
-        Self {
-            call,
-            at,
-            by: None,
-            hops: 0,
-            asking: false,
-        }
-    }
-
-    /// A step of a query that awaits the reply.
-    pub(crate) fn step(step: Inspect, by: AskedBy, at: Moment) -> Self {
-        Self {
-            by: Some(by),
-            ..Self::new(Call::Inspect(step), at)
-        }
-    }
-}
+/// The queue of a connection to Redis.
+pub(crate) type Queue = queue::Queue<Inspect>;
+pub(crate) type Call = call::Call<Inspect>;
+pub(crate) type Sent = call::Sent<Inspect>;
 
 impl Call {
     /// The script that it calls, if it calls one.
@@ -153,17 +25,12 @@ impl Call {
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
-            Self::Inspect(Inspect::Status(_)) => &scripts::STATUS,
-            Self::Inspect(Inspect::Overview(_)) => &scripts::OVERVIEW,
-            Self::Inspect(Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
-            Self::Inspect(Inspect::ForceRelease(_)) => &scripts::FORCE,
-            Self::Inspect(..) | Self::Topology | Self::Report { .. } => return None,
+            Self::Step(Inspect::Status(_)) => &scripts::STATUS,
+            Self::Step(Inspect::Overview(_)) => &scripts::OVERVIEW,
+            Self::Step(Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
+            Self::Step(Inspect::ForceRelease(_)) => &scripts::FORCE,
+            Self::Step(_) | Self::Report { .. } => return None,
         })
-    }
-
-    /// Whether it is likely to hand the lock over.
-    pub(crate) fn hands_over(&self) -> bool {
-        matches!(self, Self::Release { crowded: true, .. })
     }
 
     /// Whether it may grant a lock to somebody.
@@ -175,7 +42,7 @@ impl Call {
                 | Self::Leave(_)
                 | Self::Release { .. }
                 | Self::Disown(_)
-                | Self::Inspect(Inspect::ForceRelease(_))
+                | Self::Step(Inspect::ForceRelease(_))
         )
     }
 
@@ -185,24 +52,6 @@ impl Call {
             self,
             Self::Acquire { .. } | Self::Ask(_) | Self::Renew(_) | Self::Raise { .. }
         )
-    }
-
-    /// How long its answer may take.
-    pub(crate) fn timeout(&self) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(1);
-        match self {
-            Self::Acquire { ticket, .. }
-            | Self::Leave(ticket)
-            | Self::Renew(ticket)
-            | Self::Raise { ticket, .. }
-            | Self::Shorten { ticket, .. }
-            | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
-            Self::Ask(tickets) => {
-                let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
-                timeouts.min().unwrap_or(LONGEST)
-            }
-            Self::Disown(_) | Self::Inspect(..) | Self::Topology | Self::Report { .. } => LONGEST,
-        }
     }
 
     /// The command, with the script's text instead of its hash if `by_text`.
@@ -233,21 +82,6 @@ impl Call {
         ticket.terms.kind == Kind::Exclusive
     }
 
-    /// The lock that it is about.
-    pub(crate) fn key(&self) -> Option<&LockKey> {
-        match self {
-            Self::Acquire { ticket, .. }
-            | Self::Leave(ticket)
-            | Self::Renew(ticket)
-            | Self::Raise { ticket, .. }
-            | Self::Shorten { ticket, .. }
-            | Self::Release { ticket, .. } => Some(&ticket.terms.key),
-            Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
-            Self::Inspect(step) => step.key(),
-            Self::Disown(_) | Self::Report { .. } | Self::Topology => None,
-        }
-    }
-
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script: &'static Script, key| names.call(script, key, by_text);
         let renew = |ticket: &Ticket, ttl| {
@@ -269,7 +103,7 @@ impl Call {
         match self {
             Self::Acquire {
                 ticket,
-                place,
+                position,
                 company,
             } => {
                 let terms = &ticket.terms;
@@ -281,12 +115,15 @@ impl Call {
                     } else {
                         &*names.channel
                     });
-                if terms.kind != Kind::Exclusive || *company != Company::Unsaid || place.is_some() {
-                    let (kind, mark) = (KindCode(terms.kind), company.mark());
+                if terms.kind != Kind::Exclusive
+                    || *company != Company::Unsaid
+                    || position.is_some()
+                {
+                    let (kind, mark) = (KindCode(terms.kind), mark(*company));
                     cmd.arg(Text(format_args!("{kind}{mark}")));
                 }
-                if let Some(place) = place {
-                    cmd.arg(place);
+                if let Some(position) = position {
+                    cmd.arg(position);
                 }
                 cmd
             }
@@ -304,11 +141,13 @@ impl Call {
                 add_member(&mut cmd, names, ticket);
                 cmd
             }
-            Self::Release { ticket, rest, .. } => {
+            Self::Release {
+                ticket, cooldown, ..
+            } => {
                 let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
                 cmd.arg(&*ticket.name);
-                if !rest.is_zero() {
-                    cmd.arg("").arg(millis(*rest));
+                if !cooldown.is_zero() {
+                    cmd.arg("").arg(millis(*cooldown));
                 }
                 cmd
             }
@@ -328,8 +167,7 @@ impl Call {
                     .arg(fence);
                 cmd
             }
-            Self::Topology => words(&["CLUSTER", "SLOTS"]),
-            Self::Inspect(step) => step.encode(names, by_text),
+            Self::Step(step) => step.encode(names, by_text),
             Self::Report {
                 channel,
                 token,
@@ -349,14 +187,18 @@ impl Call {
     }
 }
 
+/// What a call says of others of its connection.
+pub(super) fn mark(company: Company) -> &'static str {
+    match company {
+        Company::Unsaid => "",
+        Company::More => "+",
+        Company::Alone => "-",
+    }
+}
+
 /// The member that stands for a ticket in the queue.
 fn add_member(cmd: &mut Cmd, names: &KeyNames, ticket: &Ticket) {
     let (terms, channel) = (&*ticket.terms, &names.channel);
     let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);
     cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
-}
-
-/// Rounded up: a lock that rests for less than a millisecond rests for one.
-pub(crate) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }

@@ -1,18 +1,17 @@
 //! The steps of queries, as values and as commands.
 
 use redis::{Cmd, Value};
-use tokio::sync::oneshot;
 
-use super::message::Message;
 use super::names::{KeyNames, Text};
 use super::scripts;
-use super::trouble::Trouble;
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::step::{self, Step};
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::overview::MOST_HOLDERS;
 
 /// The query that awaits the reply to a step.
-pub(crate) type AskedBy = oneshot::Sender<Result<Value, Trouble>>;
+pub(crate) type AskedBy = step::AskedBy<Inspect>;
 
 /// A step of a query.
 #[derive(Clone, Debug)]
@@ -37,6 +36,8 @@ pub(crate) enum Inspect {
     /// Something that locks depend on.
     Fact(Fact),
     ForceRelease(LockKey),
+    /// Which nodes there are in a cluster.
+    Topology,
     /// A message from this connection to itself.
     Echo,
 }
@@ -54,16 +55,36 @@ pub(crate) enum Fact {
     Useful(&'static [&'static str]),
 }
 
-impl Inspect {
-    /// The lock that it is about.
-    pub(crate) fn key(&self) -> Option<&LockKey> {
+/// How a call has come to a node of a cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Route {
+    /// How often another node has sent it on.
+    pub(crate) hops: u8,
+    /// Whether it goes to a node that has only begun to take over the lock.
+    pub(crate) asking: bool,
+}
+
+impl Step for Inspect {
+    type Answer = Value;
+    type Route = Route;
+
+    fn may_grant(&self) -> Option<&LockKey> {
+        match self {
+            Self::ForceRelease(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    fn key(&self) -> Option<&LockKey> {
         match self {
             Self::Status(key) | Self::ForceRelease(key) => Some(key),
             Self::Overview(keys) => keys.first(),
             _ => None,
         }
     }
+}
 
+impl Inspect {
     pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         match self {
             Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
@@ -100,6 +121,7 @@ impl Inspect {
                 cmd
             }
             Self::Fact(fact) => fact.encode(names, by_text),
+            Self::Topology => words(&["CLUSTER", "SLOTS"]),
             Self::Echo => {
                 let [own, _] = names.channels();
                 words(&["PUBLISH", &own, ""])
@@ -141,7 +163,7 @@ fn scan(cursor: u64, pattern: &str) -> Cmd {
     cmd
 }
 
-pub(super) fn words(words: &[&str]) -> Cmd {
+fn words(words: &[&str]) -> Cmd {
     let mut cmd = Cmd::new();
     cmd.arg(words);
     cmd

@@ -1,11 +1,8 @@
-//! The protocol, as values: calls, replies, pushed messages.
+//! How calls are written for Redis, and how its replies are read.
 
 pub(crate) mod batch;
 pub(crate) mod call;
 pub(crate) mod inspection;
-pub(crate) mod kind;
-pub(crate) mod line;
-pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod redirect;
 pub(crate) mod reply;

@@ -21,8 +21,8 @@ impl Redirect {
             "ASK" => true,
             _ => return None,
         };
-        let (slot, place) = details.split_once(' ')?;
-        let (host, port) = place.rsplit_once(':')?;
+        let (slot, address) = details.split_once(' ')?;
+        let (host, port) = address.rsplit_once(':')?;
         Some(Self {
             slot: slot.parse().ok()?,
             host: if host == "?" { "" } else { host }.to_owned(),
@@ -41,6 +41,8 @@ impl fmt::Display for Redirect {
         write!(f, "{code} {slot} {host}:{port}")
     }
 }
+
+impl std::error::Error for Redirect {}
 
 #[cfg(test)]
 mod tests {

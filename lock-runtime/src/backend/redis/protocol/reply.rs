@@ -1,74 +1,33 @@
 //! Replies of scripts, as values.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use redis::{FromRedisValue as _, Value};
 
-use super::call::{Call, Ticket};
-use super::kind;
-use super::line::Line;
-pub(crate) use super::trouble::{IN_CLUSTER, ServerSaid, Trouble, is_for_good};
+use super::call::Call;
+use super::inspection::Inspect;
+use crate::backend::queue::protocol::ahead::Ahead;
+use crate::backend::queue::protocol::call::Ticket;
+use crate::backend::queue::protocol::kind;
+use crate::backend::queue::protocol::reply::{self, Standing};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::token::Token;
+use crate::types::crowd::Crowd;
 use crate::types::kind::Kind;
 
 /// What a script answered.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Granted {
-        fence: u64,
-    },
-    Waiting {
-        place: u64,
-        line: Line,
-    },
-    Busy {
-        line: Line,
-    },
-    /// Held with so many permits.
-    Differs {
-        permits: u32,
-    },
-    Gone,
-    Asked {
-        line: Line,
-        standings: Vec<Standing>,
-    },
-    Ours(bool),
-    /// For inspections, which read it themselves.
-    Raw(Value),
-}
-
-/// Where one of the tokens in an `Ask` stands.
-#[derive(Debug)]
-pub(crate) enum Standing {
-    Granted { fence: u64 },
-    Waiting,
-    Gone,
-}
+pub(crate) type Reply = reply::Reply<Inspect>;
 
 impl Call {
-    /// Whether this answer says that a lock is ours.
-    pub(crate) fn is_held_by(&self, reply: &Reply) -> bool {
-        match (self, reply) {
-            (Self::Acquire { .. }, Reply::Granted { .. }) | (Self::Renew(_), Reply::Ours(true)) => {
-                true
-            }
-            (Self::Ask(_), Reply::Asked { standings, .. }) => {
-                let granted = |it: &Standing| matches!(it, Standing::Granted { .. });
-                standings.iter().any(granted)
-            }
-            _ => false,
-        }
-    }
-
     /// Reads the answer. `None` if it belongs to another call: the replies of the
     /// connection have shifted, and none of them can be trusted.
     pub(crate) fn decode(&self, value: Value) -> Option<Result<Reply, Trouble>> {
         if let Value::ServerError(error) = value {
             return Some(Err(Trouble::from_server(&error)));
         }
-        if let Self::Inspect(..) | Self::Report { .. } | Self::Topology = self {
-            return Some(Ok(Reply::Raw(value)));
+        if let Self::Step(_) | Self::Report { .. } = self {
+            return Some(Ok(Reply::Step(value)));
         }
         match (self, &value) {
             (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
@@ -103,12 +62,12 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
         return None;
     }
     match (&*status, rest) {
-        ("waiting", [place, left, owner, crowd @ ..]) => Some(Reply::Waiting {
-            place: number(place)?,
-            line: Line::read(left, text(owner)?, crowd)?,
+        ("waiting", [position, left, owner, crowd @ ..]) => Some(Reply::Waiting {
+            position: number(position)?,
+            ahead: ahead(left, text(owner)?, crowd)?,
         }),
         ("busy", [_, left, owner, crowd @ ..]) => Some(Reply::Busy {
-            line: Line::read(left, text(owner)?, crowd)?,
+            ahead: ahead(left, text(owner)?, crowd)?,
         }),
         ("differs", [kind]) => Some(Reply::Differs {
             permits: match kind::parse(&text(kind)?)? {
@@ -144,8 +103,8 @@ fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
             _ => return None,
         });
     }
-    let line = Line::read(left, text(owner)?, crowd)?;
-    Some(Reply::Asked { line, standings })
+    let ahead = ahead(left, text(owner)?, crowd)?;
+    Some(Reply::Asked { ahead, standings })
 }
 
 fn ours(value: &Value, name: &str) -> Option<Reply> {
@@ -175,4 +134,37 @@ pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
 
 pub(crate) fn number(value: &Value) -> Option<u64> {
     u64::from_redis_value_ref(value).ok()
+}
+
+/// Who is ahead of those who do not get the lock.
+fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
+    let left = match left {
+        Value::Int(-1) => None,
+        // -2: there is no owner yet, since the head of the queue is dead and the
+        // script has skipped as many as it may.
+        Value::Int(left) => Some(millis(*left)),
+        _ => return None,
+    };
+    Some(Ahead {
+        owner: owner.into(),
+        left,
+        crowd: self::crowd(crowd),
+    })
+}
+
+/// Nobody, where the answer does not say; how long they have waited, only where it does.
+fn crowd(items: &[Value]) -> Crowd {
+    let number = |at: usize| match items.get(at) {
+        Some(Value::Int(number)) => *number,
+        _ => 0,
+    };
+    Crowd {
+        waiting: u32::try_from(number(0)).unwrap_or(0),
+        longest: millis(number(1)),
+    }
+}
+
+/// A time below zero is one that the server's clock has gone back by.
+fn millis(count: i64) -> Duration {
+    Duration::from_millis(u64::try_from(count).unwrap_or(0))
 }

@@ -115,8 +115,8 @@ impl Script {
 /// The command that a script's line names, where the server says that the user may
 /// not run it: older servers say only in which line of which script.
 pub(crate) fn refused_command(said: &str) -> Option<&'static str> {
-    let (_, place) = said.split_once("@user_script:")?;
-    let digits = place.split(|c: char| !c.is_ascii_digit()).next()?;
+    let (_, number) = said.split_once("@user_script:")?;
+    let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;
     let script = ALL.iter().find(|it| said.contains(it.hash.as_str()))?;
     let line = script
         .text

@@ -1,4 +1,4 @@
-//! The reasons why there is no reply, as values.
+//! What an error of Redis means: why there is no reply.
 
 use std::sync::Arc;
 
@@ -7,22 +7,8 @@ use redis::ServerError;
 use super::names::KeyNames;
 use super::redirect::Redirect;
 use super::scripts;
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::types::error::Cause;
-
-/// Why there is no reply.
-#[derive(Clone, Debug)]
-pub(crate) enum Trouble {
-    /// The server did not know the script and has done nothing.
-    NotRun,
-    /// A node of a cluster has done nothing, and names another one.
-    Elsewhere(Redirect),
-    /// It cannot serve at the moment.
-    NotNow(Cause),
-    /// It will not serve until somebody changes something.
-    Never(Cause),
-    /// The connection ended before the answer: the call may have been carried out or not.
-    Unknown(Cause),
-}
 
 impl Trouble {
     pub(crate) fn from_server(error: &ServerError) -> Self {
@@ -31,7 +17,7 @@ impl Trouble {
         }
         let details = error.details().unwrap_or_default();
         if let Some(redirect) = Redirect::parse(error.code(), details) {
-            return Self::Elsewhere(redirect);
+            return Self::NotNow(Arc::new(redirect));
         }
         let text = format!("{} {details}", error.code());
         let never = is_final(&text);
@@ -56,16 +42,6 @@ impl Trouble {
         )
     }
 
-    /// A lasting one, in our own words.
-    pub(crate) fn refused(text: &str) -> Self {
-        Self::Never(Arc::new(ServerSaid(text.to_owned())))
-    }
-
-    /// A passing trouble, in our own words.
-    pub(crate) fn said(text: &str) -> Self {
-        Self::NotNow(Arc::new(ServerSaid(text.to_owned())))
-    }
-
     fn of(never: bool, cause: Cause) -> Self {
         if never {
             Self::Never(cause)
@@ -77,6 +53,14 @@ impl Trouble {
     /// Whether the server does not have the database that was chosen.
     pub(crate) fn is_no_such_database(&self) -> bool {
         self.cause().to_string().contains(NO_SUCH_DATABASE)
+    }
+
+    /// Where a node of a cluster sends a call that it has not carried out.
+    pub(crate) fn redirect(&self) -> Option<&Redirect> {
+        match self {
+            Self::NotNow(cause) => cause.downcast_ref(),
+            _ => None,
+        }
     }
 
     /// Whether another node may serve the lock now.
@@ -102,20 +86,6 @@ impl Trouble {
     /// Whether the server is a replica, which may have been a master before.
     pub(crate) fn is_replica(&self) -> bool {
         matches!(self, Self::NotNow(cause) if cause.to_string().contains(READONLY))
-    }
-
-    pub(crate) fn cause(&self) -> Cause {
-        match self {
-            Self::NotRun => Arc::new(ServerSaid("NOSCRIPT".into())),
-            Self::Elsewhere(redirect) => Arc::new(ServerSaid(redirect.to_string())),
-            Self::NotNow(cause) | Self::Never(cause) | Self::Unknown(cause) => Arc::clone(cause),
-        }
-    }
-}
-
-impl From<Trouble> for Cause {
-    fn from(trouble: Trouble) -> Self {
-        trouble.cause()
     }
 }
 
@@ -188,8 +158,3 @@ fn refused_channel(text: &str, names: &KeyNames) -> Option<String> {
     refused
         .then(|| format!("NOPERM the user has no permissions to the channels {own} and {common}"))
 }
-
-/// An error reply, or what happened to the connection, in words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ServerSaid(pub(crate) String);

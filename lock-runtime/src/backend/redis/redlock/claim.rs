@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
@@ -201,6 +201,6 @@ impl Claim {
 
     /// Why there is no majority, where nobody has said it.
     pub(super) fn too_few() -> Trouble {
-        Trouble::said("fewer than a majority of the servers have answered")
+        Trouble::not_now("fewer than a majority of the servers have answered")
     }
 }

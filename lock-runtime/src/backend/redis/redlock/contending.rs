@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::claim::{Grant, Part, Stage};
 use super::coordinator::Coordinator;
 use crate::backend::Outcome;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
 /// How long those that have not answered may keep others from what was granted.
-const PATIENCE: Duration = Duration::from_millis(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 /// The pause before what came back is yielded again; it doubles from time to time.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
@@ -52,7 +52,7 @@ impl Coordinator {
             Some(Part::Asked(at)) => now.since(*at).min(LONGEST_PAUSE),
             _ => Duration::ZERO,
         };
-        grant.kept = now.after(needed + PATIENCE);
+        grant.kept = now.after(needed + ANSWER_TIMEOUT);
         self.note(now, server, id, Part::Granted(grant));
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claim::{Claim, Grant, Part, Stage};
 use super::clocks::Clocks;
 use crate::backend::claims::Claims;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;

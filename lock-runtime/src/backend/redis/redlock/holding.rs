@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, Part, Stage};
 use super::coordinator::Coordinator;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::order::Order;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -162,7 +162,7 @@ impl Coordinator {
 
     pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
         let cools_until = self.claims.get(&id).map(|claim| match claim.stage {
-            Stage::Held { granted, .. } => now.after(claim.terms.rest(granted, now)),
+            Stage::Held { granted, .. } => now.after(claim.terms.cooldown(granted, now)),
             _ => now,
         });
         self.leave(id, cools_until);

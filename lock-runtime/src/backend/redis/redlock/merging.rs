@@ -1,5 +1,5 @@
 //! What several servers have found, as one: what a majority says of holders, and the most
-//! that any of them says of the rest.
+//! that any of them says of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
         kind: same
             .iter()
             .find_map(|it| it.kind)
-            .filter(|_| holders.iter().any(|it| !it.resting)),
+            .filter(|_| holders.iter().any(|it| !it.cooling_down)),
         held_by: holders.len() + crowded,
         holders,
         ..fullest.clone()
@@ -123,7 +123,8 @@ fn holders(seen: &[&[Holder]], sight: Sight) -> Vec<Holder> {
     let mut groups: Vec<Vec<&Holder>> = Vec::new();
     for holder in seen.iter().copied().flatten() {
         let same = |it: &&mut Vec<&Holder>| {
-            Token::family(&it[0].id) == Token::family(&holder.id) && it[0].resting == holder.resting
+            Token::family(&it[0].id) == Token::family(&holder.id)
+                && it[0].cooling_down == holder.cooling_down
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(holder),

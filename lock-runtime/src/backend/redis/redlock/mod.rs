@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime};
 use super::Redis;
 use super::connected::connect_failed;
 use super::protocol::names::{KeyNames, Layout};
-use super::protocol::reply::Trouble;
 use crate::backend::queries::Queries;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::transport::ready::{in_time, late};
 use crate::backend::{Backend, Outcome, Request};
@@ -81,7 +81,7 @@ impl Redlock {
             let last = || last.into_iter().flatten().next();
             let trouble = failed
                 .or_else(last)
-                .unwrap_or_else(|| Trouble::said(&late(setup)));
+                .unwrap_or_else(|| Trouble::not_now(&late(setup)));
             return Err(connect_failed(&trouble, &name, all.database()));
         }
         let all = this.servers.len();

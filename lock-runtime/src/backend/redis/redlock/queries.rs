@@ -5,8 +5,8 @@ use tokio::sync::oneshot;
 use super::Redlock;
 use super::claim::majority;
 use super::merging::{self, Sight};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::inspect::together;
-use crate::backend::redis::protocol::reply::Trouble;
 use crate::types::answer::Reply;
 use crate::types::query::Query;
 
@@ -55,7 +55,7 @@ impl Redlock {
             match together(parts).await {
                 (found, Some(cause)) if found.len() < majority => Err(cause),
                 (found, _) => merge(found, Sight { servers, majority })
-                    .ok_or_else(|| Trouble::said("no server has answered").cause()),
+                    .ok_or_else(|| Trouble::not_now("no server has answered").cause()),
             }
         });
     }

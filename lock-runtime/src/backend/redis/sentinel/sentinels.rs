@@ -12,8 +12,9 @@ use tokio::time::{self, timeout_at};
 use super::question::{Master, Sentinel};
 use super::service::Service;
 use super::words::Words;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::distrust;
-use crate::backend::redis::protocol::reply::{Trouble, is_for_good};
+use crate::backend::redis::protocol::trouble::is_for_good;
 use crate::backend::setup::Setup;
 use crate::backend::transport::backoff::first_attempt;
 use crate::backend::transport::endpoint::{Endpoint, Route};
@@ -63,7 +64,7 @@ impl Sentinels {
     /// Asks for the current master; also says the way to it.
     pub(crate) async fn find(self: &Arc<Self>) -> Result<(Master, Route), Trouble> {
         self.ask_all().await?;
-        let silent = || Trouble::said("no sentinel names a master any more");
+        let silent = || Trouble::not_now("no sentinel names a master any more");
         // One that was slow this time may have known better before.
         let master = self.master().ok_or_else(silent)?;
         let route = self.all[0].route.to(master.host.clone());

@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(scene.master(), Some("old"), "others may tell them better");
         scene.pass(1, [(0, "new"), (0, "new"), (5, "old")]);
         assert_eq!(scene.master(), Some("new"));
-        // The last one is told; and fails over, as the first to know.
+        // The last one hears of it, and is the first to fail over.
         scene.pass(1, [(0, "new"), (0, "new"), (0, "new")]);
         assert_eq!(scene.master(), Some("new"));
         scene.said(2, 1, "next");

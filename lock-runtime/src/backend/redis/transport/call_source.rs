@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
-use crate::backend::redis::protocol::reply::{Reply, Trouble};
-use crate::backend::redis::queue::Queue;
+use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
@@ -22,7 +23,7 @@ pub(crate) trait CallSource: fmt::Debug {
     /// A pushed message.
     fn heard(&mut self, now: Moment, message: Message);
 
-    /// The server may have forgotten locks, and grants nothing for this time. Told before
+    /// The server may have forgotten locks, and grants nothing for this time. Called before
     /// the connection is open.
     fn quarantined(&mut self, now: Moment, left: Option<Duration>);
 

@@ -14,9 +14,9 @@ use super::prepare::{Identity, demand_master, demand_same, node, prepare};
 use super::quarantine::{self, Standing};
 use super::replicas;
 use super::way::Way;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::{self, Io, closed, distrust};
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::Trouble;
 use crate::backend::redis::sentinel::Master;
 use crate::backend::setup::Setup;
 use crate::backend::transport::endpoint::Route;
@@ -129,7 +129,7 @@ impl Dialer {
         !self.in_cluster
     }
 
-    /// The server that has taken the place of this one, as far as sentinels have said so.
+    /// The server that has replaced this one, as far as sentinels have said so.
     pub(super) fn successor(&self, of: &Master) -> Option<Host> {
         let master = self.way.master()?;
         (master.host != of.host).then_some(master.host)
@@ -156,7 +156,7 @@ impl Dialer {
                 ..opened
             }),
             Ok(Err(trouble)) => Err(trouble),
-            Err(_) => Err(Trouble::said(self.way.silence())),
+            Err(_) => Err(Trouble::not_now(self.way.silence())),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 
 use super::wire::{Answers, Wire};
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::transport::logins::Logins;
 use crate::base::clock::Moment;
 use crate::types::credentials::{Asked, Credentials};

@@ -7,8 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, Value};
 
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::IN_CLUSTER;
 use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::protocol::trouble::IN_CLUSTER;
 use crate::types::holder::THIS_PROCESS;
 
 /// Identifies one connection to the server.
@@ -46,7 +46,7 @@ pub(super) async fn demand_same(
 ) -> RedisResult<()> {
     let mut question = redis::cmd("INFO");
     let info: Value = question.arg("server").query_async(connection).await?;
-    if told(&info, "run_id:") == Some(&*ours.run) {
+    if field(&info, "run_id:") == Some(&*ours.run) {
         return Ok(());
     }
     let said = "the address leads to several servers, and each has replicas of its own";
@@ -74,7 +74,7 @@ pub(super) async fn prepare(
     let asked = Instant::now();
     let mut answers = connection.send_packed_commands(&first, 0, count).await?;
     if !names.is_declared() {
-        if answers.get(1).and_then(|info| told(info, "redis_mode:")) == Some("cluster") {
+        if answers.get(1).and_then(|info| field(info, "redis_mode:")) == Some("cluster") {
             return Err(io::Error::other(IN_CLUSTER).into());
         }
         if names.layout.has_counter() {
@@ -120,8 +120,8 @@ fn identity(answers: &[Value], asked: Instant) -> Option<Identity> {
     let [Value::Int(number), info, ..] = answers else {
         return None;
     };
-    let clock = told(info, "server_time_usec:").and_then(|it| it.parse().ok());
-    told(info, "run_id:").map(|run| Identity {
+    let clock = field(info, "server_time_usec:").and_then(|it| it.parse().ok());
+    field(info, "run_id:").map(|run| Identity {
         run: run.to_owned(),
         number: *number,
         clock: clock.map(|it| (it, asked)),
@@ -136,8 +136,8 @@ fn client_name() -> String {
     format!("lock-runtime:{}@{host}", THIS_PROCESS.id)
 }
 
-/// What the server tells of itself under a name.
-fn told<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
+/// A field of the server's `INFO`.
+fn field<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
     let text = match info {
         Value::VerbatimString { text, .. } => text,
         Value::BulkString(text) => std::str::from_utf8(text).ok()?,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, Value, from_redis_value};
 
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::{Trouble, number, text};
+use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::redis::protocol::scripts;
 
 /// How long a master that is cut off from its replicas goes on, where nobody can say: the
@@ -92,7 +93,7 @@ pub(super) async fn left(
     let asking = async {
         let origin = origin(connection).await?;
         let left = match (&origin.standing, names.node()) {
-            (Standing::Replica, None) => return Err(Trouble::said("the server is a replica")),
+            (Standing::Replica, None) => return Err(Trouble::not_now("the server is a replica")),
             // It sends everybody to its master.
             (Standing::Replica, Some(_)) => None,
             (_, None) => note(connection, names, &names.run, &origin, longest).await?,
@@ -102,7 +103,7 @@ pub(super) async fn left(
     };
     tokio::select! {
         left = asking => left,
-        () = io => Err(Trouble::said("the server closed the connection")),
+        () = io => Err(Trouble::not_now("the server closed the connection")),
     }
 }
 
@@ -218,7 +219,7 @@ impl Origin {
 fn info(answer: &Value) -> Result<String, Trouble> {
     match answer {
         Value::VerbatimString { text, .. } => Ok(text.clone()),
-        Value::ServerError(error) => Err(Trouble::refused(&format!(
+        Value::ServerError(error) => Err(Trouble::never(&format!(
             "`quarantine` needs INFO to learn since when the server runs, which is refused: {}",
             error.details().unwrap_or(error.code())
         ))),
@@ -232,7 +233,7 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn mismatch() -> Trouble {
-    Trouble::said("the server tells too little of itself for `quarantine`")
+    Trouble::not_now("the server tells too little of itself for `quarantine`")
 }
 
 fn broken(error: RedisError) -> Trouble {

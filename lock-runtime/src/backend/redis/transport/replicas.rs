@@ -9,8 +9,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, Value};
 
 use super::wire::{Answers, Wire};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::Io;
-use crate::backend::redis::protocol::reply::{Trouble, number};
+use crate::backend::redis::protocol::reply::number;
 use crate::base::clock::Moment;
 
 /// How long the key lives that is written for each question.
@@ -75,7 +76,7 @@ pub(super) async fn prove(
     wait(&mut question, needed, PROOF);
     let answer = tokio::select! {
         answer = connection.send_packed_commands(&question, 0, 1) => answer,
-        () = io => return Err(Trouble::said("the server closed the connection")),
+        () = io => return Err(Trouble::not_now("the server closed the connection")),
     };
     let values = answer.map_err(|error| Trouble::NotNow(Arc::new(error)))?;
     count(values.first(), needed)
@@ -108,12 +109,14 @@ fn wait(pipeline: &mut Pipeline, needed: usize, time: Duration) {
 /// Reads the answers to a [`question`].
 fn enough(values: &[Value], needed: usize) -> Result<(), Trouble> {
     let [set, expire, waited] = values else {
-        return Err(Trouble::said("the answer of the replicas does not match"));
+        return Err(Trouble::not_now(
+            "the answer of the replicas does not match",
+        ));
     };
     refused(expire)?;
     if *expire != Value::Int(1) {
         refused(set)?;
-        return Err(Trouble::said(
+        return Err(Trouble::not_now(
             "the key that replicas are to have was evicted",
         ));
     }
@@ -126,11 +129,13 @@ fn count(waited: Option<&Value>, needed: usize) -> Result<(), Trouble> {
     refused(waited)?;
     match number(waited).and_then(|it| usize::try_from(it).ok()) {
         Some(count) if count >= needed => Ok(()),
-        Some(count) => Err(Trouble::said(&format!(
+        Some(count) => Err(Trouble::not_now(&format!(
             "{count} of its replicas have the latest writes, and `replicas` asks for {needed}: see whether they run \
              and keep up, or ask for fewer"
         ))),
-        None => Err(Trouble::said("the answer of the replicas does not match")),
+        None => Err(Trouble::not_now(
+            "the answer of the replicas does not match",
+        )),
     }
 }
 
@@ -138,7 +143,9 @@ fn refused(value: &Value) -> Result<(), Trouble> {
     match value {
         Value::ServerError(error) => Err(match Trouble::from_server(error) {
             // That is where the key is, and not the lock.
-            redirected @ Trouble::Elsewhere(_) => Trouble::NotNow(redirected.cause()),
+            trouble if trouble.redirect().is_some() => {
+                Trouble::not_now(&trouble.cause().to_string())
+            }
             trouble => trouble,
         }),
         _ => Ok(()),

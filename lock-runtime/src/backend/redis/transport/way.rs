@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::redis::protocol::reply::Trouble;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::sentinel::{Master, Sentinels};
 use crate::backend::transport::endpoint::Route;
 
@@ -34,7 +34,7 @@ impl Way {
         }
     }
 
-    /// Whether another server may take the place of the one that it leads to.
+    /// Whether another server may replace the one that it leads to.
     pub(super) fn may_change(&self) -> bool {
         matches!(self, Self::Sentinels(_))
     }

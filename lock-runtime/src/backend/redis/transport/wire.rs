@@ -77,7 +77,7 @@ impl Wire {
     }
 }
 
-/// Passes on wake-ups of the socket, but not those of our own sending: after that the
+/// Forwards wake-ups of the socket, but not those of our own sending: after that the
 /// wire is polled anyway.
 #[derive(Default)]
 struct Ear {

@@ -10,15 +10,15 @@ use crate::backend::token::Token;
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 
-/// A node in the line of a lock: `{kind}-{token}-{number}`, and `-rest` after it if its
-/// holder has let go and the lock rests.
+/// A node in the queue of a lock: `{kind}-{token}-{number}`, and `-rest` after it if its
+/// holder has released the lock and the lock cools down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) token: Token,
     /// The server's, in the order of arrival. It may pass the largest number.
     number: i32,
-    pub(crate) rests: bool,
+    pub(crate) is_cooldown: bool,
 }
 
 impl Entry {
@@ -33,7 +33,7 @@ impl Entry {
 
     /// `None` if somebody else has made the node.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        let (name, rests) = match name.strip_suffix("-rest") {
+        let (name, is_cooldown) = match name.strip_suffix("-rest") {
             Some(name) => (name, true),
             None => (name, false),
         };
@@ -49,30 +49,30 @@ impl Entry {
             kind,
             token: Token::parse(token)?,
             number: number.parse().ok()?,
-            rests,
+            is_cooldown,
         })
     }
 
     /// The same when its holder has let go.
-    pub(crate) fn resting(self) -> Self {
+    pub(crate) fn cooldown(self) -> Self {
         Self {
-            rests: true,
+            is_cooldown: true,
             ..self
         }
     }
 
     /// Whether nobody can be between the two.
     pub(crate) fn is_right_before(self, other: Self) -> bool {
-        !self.rests && self.number.wrapping_add(1) == other.number
+        !self.is_cooldown && self.number.wrapping_add(1) == other.number
     }
 
     /// All entries among the names of nodes, in their order.
-    pub(crate) fn line(names: &[String]) -> Vec<Self> {
-        let mut line: Vec<_> = names.iter().filter_map(|it| Self::parse(it)).collect();
-        if let Some(first) = line.first().map(|it| it.number) {
-            line.sort_unstable_by_key(|it| it.number.wrapping_sub(first));
+    pub(crate) fn queue(names: &[String]) -> Vec<Self> {
+        let mut queue: Vec<_> = names.iter().filter_map(|it| Self::parse(it)).collect();
+        if let Some(first) = queue.first().map(|it| it.number) {
+            queue.sort_unstable_by_key(|it| it.number.wrapping_sub(first));
         }
-        line
+        queue
     }
 }
 
@@ -80,14 +80,14 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Self::stem(self.kind, self.token))?;
         write!(f, "{:010}", self.number)?;
-        f.write_str(if self.rests { "-rest" } else { "" })
+        f.write_str(if self.is_cooldown { "-rest" } else { "" })
     }
 }
 
-/// The data of a node: who holds or waits, and in a second line for how many
-/// milliseconds: its lease without a renewal, or how long the lock rests.
-pub(crate) fn data(name: &str, time: Duration, rests: bool) -> Vec<u8> {
-    let mark = if rests { "-" } else { "" };
+/// The data of a node: who holds or waits, and in a second line how many
+/// milliseconds its lease lasts without a renewal, or the cooldown.
+pub(crate) fn data(name: &str, time: Duration, is_cooldown: bool) -> Vec<u8> {
+    let mark = if is_cooldown { "-" } else { "" };
     format!("{mark}{name}\n{}", time.as_millis()).into_bytes()
 }
 
@@ -99,19 +99,19 @@ pub(crate) fn holder(data: &[u8]) -> Holder {
     name::holder(name, time)
 }
 
-/// How many at the head of a line hold the lock.
-pub(crate) fn holders(line: &[Entry]) -> usize {
-    let kinds: Vec<_> = line.iter().map(|it| it.kind).collect();
+/// How many at the head of a queue hold the lock.
+pub(crate) fn holders(queue: &[Entry]) -> usize {
+    let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
     let holds = |at: &usize| Position::of(&kinds[..*at], kinds[*at]) == Position::Enter;
     (0..kinds.len()).take_while(holds).count()
 }
 
-/// How much longer a lock rests whose node was created at a time of the server's clock.
-pub(crate) fn left(rest: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
+/// What is left of a cooldown whose node was created at a time of the server's clock.
+pub(crate) fn left(cooldown: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
     let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
-    let rest = rest.unwrap_or_default();
+    let cooldown = cooldown.unwrap_or_default();
     // A clock that counts milliseconds is up to one behind.
-    (rest + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
+    (cooldown + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
 }
 
 #[cfg(test)]
@@ -130,14 +130,14 @@ mod tests {
                 let name = format!("{code}-{token}-{text}");
                 let entry = Entry::parse(&name).expect("an entry");
                 assert_eq!(
-                    (entry.kind, entry.number, entry.rests),
+                    (entry.kind, entry.number, entry.is_cooldown),
                     (kind, number, false)
                 );
                 assert_eq!(entry.to_string(), name);
                 assert!(name.starts_with(&Entry::stem(kind, token)));
-                let resting = entry.resting().to_string();
-                assert_eq!(resting, format!("{name}-rest"));
-                assert_eq!(Entry::parse(&resting), Some(entry.resting()));
+                let cooldown = entry.cooldown().to_string();
+                assert_eq!(cooldown, format!("{name}-rest"));
+                assert_eq!(Entry::parse(&cooldown), Some(entry.cooldown()));
             }
         }
         for foreign in ["", "x", "x-1-2", "q-1-2", "_c_7-lock-0000000001"] {
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_in_order_also_where_its_numbers_begin_again() {
+    fn a_queue_is_in_order_also_where_its_numbers_begin_again() {
         let token = Token::new().expect("random numbers");
         let name = |number: i32| format!("x-{token}-{number:010}");
         let order = [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1];
         for shuffled in [[2, 0, 3, 1], [1, 3, 2, 0], [3, 2, 1, 0]] {
             let mut names: Vec<_> = shuffled.iter().map(|at| name(order[*at])).collect();
             names.push("somebody else's".into());
-            let line: Vec<_> = Entry::line(&names).iter().map(|it| it.number).collect();
-            assert_eq!(line, order);
+            let queue: Vec<_> = Entry::queue(&names).iter().map(|it| it.number).collect();
+            assert_eq!(queue, order);
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum Mode {
     /// Until its session ends.
     Ephemeral = 1,
     /// Until its session ends; the server adds a number to its name.
-    InLine = 3,
+    Sequential = 3,
     /// Until its last child has gone.
     Container = 4,
 }

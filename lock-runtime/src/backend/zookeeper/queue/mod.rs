@@ -85,7 +85,7 @@ impl Queue {
         }
     }
 
-    /// Answers from the last heartbeat if it is news, and else from the next one.
+    /// Answers from the last heartbeat if it is recent, and else from the next one.
     pub(super) fn renew(&mut self, id: LeaseId) {
         let held = |it: &&mut Claim| it.stage == Stage::Held;
         let claim = self.claims.get_mut(&id).filter(held);
@@ -107,7 +107,7 @@ impl Queue {
     /// Lets go of the lock, which cools down if its terms say so.
     pub(super) fn release(&mut self, now: Moment, id: LeaseId) {
         let cooldown = self.claims.get(&id).map(|claim| match claim.stage {
-            Stage::Held => claim.terms.rest(claim.granted, now),
+            Stage::Held => claim.terms.cooldown(claim.granted, now),
             _ => Duration::ZERO,
         });
         self.end(id, cooldown.filter(|it| !it.is_zero()));
@@ -205,7 +205,7 @@ impl Queue {
         let op = Op::Create {
             path: format!("{}/{stem}", self.requests.paths.lock(key)),
             data: claim.data(session.timeout),
-            mode: Mode::InLine,
+            mode: Mode::Sequential,
         };
         self.requests.send(op, Recipient::Claim(turn, Step::Create));
         if self.comes(id) {
@@ -235,7 +235,7 @@ impl Queue {
 
     /// Reads a node of the queue.
     fn ask_entry(&mut self, id: LeaseId, entry: Entry, watch: bool, step: Step) {
-        if entry.rests {
+        if entry.is_cooldown {
             self.ask_time();
         }
         let turn = self.claims.turn(id);
@@ -250,7 +250,7 @@ impl Queue {
         }
     }
 
-    /// Deletes its node, and leaves another one in its place while the lock cools down.
+    /// Deletes its node, and leaves another one while the lock cools down.
     fn leave(&mut self, id: LeaseId, cooldown: Option<Duration>) {
         let turn = self.claims.next_turn(id);
         let Some(claim) = self.claims.get_mut(&id) else {
@@ -270,7 +270,7 @@ impl Queue {
             None => Op::Delete { path },
             Some(cooldown) => Op::Replace {
                 old: path,
-                new: self.requests.path(claim, node.entry.resting()),
+                new: self.requests.path(claim, node.entry.cooldown()),
                 data: claim.cooldown_data(cooldown),
             },
         };

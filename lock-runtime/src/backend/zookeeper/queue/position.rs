@@ -125,7 +125,7 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let ours = |it: &&Entry| it.token == claim.token && !it.rests;
+        let ours = |it: &&Entry| it.token == claim.token && !it.is_cooldown;
         match queue.iter().find(ours) {
             Some(entry) => self.ask_entry(id, *entry, false, Step::Found(*entry)),
             None if claim.unwanted => self.released(id, Ok(false)),
@@ -206,7 +206,7 @@ impl Queue {
     /// Messages come of everybody who leaves; but nobody leaves when a cooldown ends.
     fn wait_for_anybody(&mut self, id: LeaseId, ahead: &[Entry]) {
         self.waits(id);
-        for cooling in ahead.iter().filter(|it| it.rests) {
+        for cooling in ahead.iter().filter(|it| it.is_cooldown) {
             self.ask_entry(id, *cooling, false, Step::Ahead(*cooling));
         }
         self.ask_entry(id, ahead[0], false, Step::Front(ahead[0]));
@@ -298,7 +298,7 @@ impl Queue {
             let path = self.requests.path(claim, entry);
             self.watches.node(path, id);
         }
-        if entry.rests {
+        if entry.is_cooldown {
             return self.cools_down(now, id, entry, holder, stat);
         }
         if is_ahead && is_permit && stat.version > 0 {

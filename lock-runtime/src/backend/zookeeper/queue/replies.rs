@@ -45,7 +45,7 @@ impl Queue {
             (Step::Leave, reply) => self.left(id, reply.err()),
             (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
             (Step::Try, Ok(Reply::Children { names, .. })) => {
-                self.tried(id, &Entry::line(&names));
+                self.tried(id, &Entry::queue(&names));
             }
             (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
             (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
@@ -54,7 +54,7 @@ impl Queue {
                     self.watches.children(path, id);
                 }
                 let queue = Snapshot {
-                    entries: &Entry::line(&names),
+                    entries: &Entry::queue(&names),
                     changed,
                 };
                 self.looked(now, id, queue, watched);

@@ -71,14 +71,14 @@ impl Scene {
     }
 
     /// The node is created with a number, behind these; says what was asked then.
-    fn stands_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
+    fn waits_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
         let mut calls = self.queue.calls().into_iter();
         let (create, look) = (calls.next().unwrap(), calls.next().unwrap());
         assert!(calls.next().is_none());
         let Op::Create { path, mode, .. } = &create.op else {
             panic!("{create:?}");
         };
-        assert_eq!(*mode, Mode::InLine);
+        assert_eq!(*mode, Mode::Sequential);
         let path = format!("{path}{number:010}");
         let mine = path.rsplit('/').next().unwrap().to_owned();
         let stat = owned_by(7);
@@ -130,9 +130,9 @@ fn watched(calls: &[Call]) -> Vec<&str> {
 fn a_free_lock_is_taken_with_one_write() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.stands_behind(&[], 0);
+    let calls = scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
-    assert_eq!(watched(&calls).len(), 1, "its own, which may be taken away");
+    assert_eq!(watched(&calls).len(), 1, "its own, which may be deleted");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_waiter_watches_one_node_and_no_more() {
         let mut scene = Scene::new();
         scene.acquire(kind);
         let ahead = [0, 1, 2].map(|at| others(ahead[at as usize], at));
-        let calls = scene.stands_behind(&ahead, 3);
+        let calls = scene.waits_behind(&ahead, 3);
         assert!(!scene.is_granted());
         assert_eq!(watched(&calls), [format!("/lock/k/{}", ahead[one])]);
     }
@@ -157,7 +157,7 @@ fn it_looks_again_when_the_node_changes() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let ahead = [others("x", 0)];
-    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let read = scene.waits_behind(&ahead, 1).remove(0);
     let data = entry::data("somebody", TIMEOUT, false);
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
@@ -219,7 +219,7 @@ fn nobody_enters_after_the_deadline_of_the_session() {
     scene.acquire(Kind::Exclusive);
     // A server that is behind shows the node that has ended with its session.
     scene.now = scene.queue.session().unwrap().deadline();
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     assert!(!scene.is_granted());
 }
 
@@ -227,7 +227,7 @@ fn nobody_enters_after_the_deadline_of_the_session() {
 fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
     let waiter = Terms::of(LeaseId(2), "k", TIMEOUT);
     scene.queue.acquire(scene.now, Arc::new(waiter));
@@ -245,7 +245,7 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
         matches!(
             &it.op,
             Op::Create {
-                mode: Mode::InLine,
+                mode: Mode::Sequential,
                 ..
             }
         )
@@ -258,7 +258,7 @@ fn watches_go_on_over_another_connection() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let ahead = [others("x", 0)];
-    let read = scene.stands_behind(&ahead, 1).remove(0);
+    let read = scene.waits_behind(&ahead, 1).remove(0);
     let data = entry::data("somebody", TIMEOUT, false);
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
@@ -278,7 +278,7 @@ fn watches_go_on_over_another_connection() {
 fn a_release_whose_answer_was_lost_is_sent_again() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
     scene.queue.release(scene.now, ID);
     let calls = scene.queue.calls();
@@ -309,7 +309,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
 fn renewals_are_answered_from_one_heartbeat() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
     scene.queue.renew(ID);
     let start = scene.now;
@@ -334,7 +334,7 @@ fn to_connect_again_prolongs_no_lease() {
     let mut scene = Scene::new();
     let start = scene.now;
     scene.acquire(Kind::Exclusive);
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
     let deadline = scene.queue.session().unwrap().deadline();
     scene.now = start.after(TIMEOUT / 2);
@@ -353,7 +353,7 @@ fn to_connect_again_prolongs_no_lease() {
     assert_eq!(since, scene.now);
 }
 
-/// What is written to a node of the line.
+/// What is written to a node of the queue.
 fn announcement(calls: Vec<Call>) -> Option<Call> {
     let mut calls = calls.into_iter();
     calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
@@ -364,7 +364,7 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Permits(1));
     let ahead = [others("p1", 0)];
-    scene.stands_behind(&ahead, 1);
+    scene.waits_behind(&ahead, 1);
     let (path, change) = ("/lock/k".to_owned(), Change::Children);
     let mine = scene.claim(ID).node.unwrap().entry.to_string();
     // It is next, and watches everybody.
@@ -384,7 +384,7 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     );
     assert!(scene.is_granted());
 
-    let lost = announcement(scene.queue.calls()).expect("those behind are told");
+    let lost = announcement(scene.queue.calls()).expect("those behind are notified");
     scene.connect_again(vec![lost], 0);
     let refused = announcement(scene.queue.calls()).expect("again");
     scene.reply(refused, Err(Refusal::Other(-127)));
@@ -401,13 +401,13 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
 fn a_permit_that_never_waited_announces_itself_to_those_behind() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Permits(2));
-    let calls = scene.stands_behind(&[], 0);
+    let calls = scene.waits_behind(&[], 0);
     assert!(scene.is_granted() && announcement(calls).is_none());
 
     let mut scene = Scene::new();
     scene.acquire(Kind::Permits(2));
     // Somebody came before it looked, and may have seen more ahead of it.
-    let calls = scene.stands_behind(&[others("p2", 9)], 0);
+    let calls = scene.waits_behind(&[others("p2", 9)], 0);
     assert!(scene.is_granted() && announcement(calls).is_some());
 }
 
@@ -416,7 +416,7 @@ fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     scene.queue.abandon(ID);
-    let calls = scene.stands_behind(&[], 0);
+    let calls = scene.waits_behind(&[], 0);
     let ops: Vec<_> = calls.iter().map(|call| &call.op).collect();
     assert!(matches!(ops[..], [Op::Delete { .. }]), "{ops:?}");
     assert!(!scene.is_granted());
@@ -426,7 +426,7 @@ fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
 fn a_node_that_cannot_be_deleted_is_deleted_later() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    scene.stands_behind(&[], 0);
+    scene.waits_behind(&[], 0);
     scene.queue.release(scene.now, ID);
     let delete = scene.queue.calls().pop().unwrap();
     let op = delete.op.clone();
@@ -442,7 +442,7 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
     }
 }
 
-/// Two wait behind somebody else: the first looks at the line, the second follows it.
+/// Two wait behind somebody else: the first reads the queue, the second follows it.
 fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
     scene.acquire(Kind::Exclusive);
     let second = Terms::of(LeaseId(2), "k", TIMEOUT);
@@ -453,7 +453,7 @@ fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
         calls.next().unwrap(),
         calls.next().unwrap(),
     );
-    assert!(calls.next().is_none(), "the line is looked at once");
+    assert!(calls.next().is_none(), "the queue is read once");
     let path = |call: &Call, number: u32| match &call.op {
         Op::Create { path, .. } => format!("{path}{number:010}"),
         other => panic!("{other:?}"),
@@ -507,13 +507,16 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         let change = Change::Deleted;
         scene.queue.heard(&Message { change, path });
         let mut calls = scene.queue.calls();
-        let (own, line) = (calls.pop().unwrap(), calls.pop().unwrap());
-        assert!(matches!(line.op, Op::Read { watch: false, .. }), "{line:?}");
+        let (own, queue) = (calls.pop().unwrap(), calls.pop().unwrap());
+        assert!(
+            matches!(queue.op, Op::Read { watch: false, .. }),
+            "{queue:?}"
+        );
         assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
         let changed = Stat { pzxid: 99, ..stat };
         let data = Vec::new();
         scene.reply(
-            line,
+            queue,
             Ok(Reply::Data {
                 data: data.clone(),
                 stat: changed,
@@ -537,9 +540,9 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
     }
 }
 
-/// Answers everything that is asked, for some time, about a line whose first node rests
-/// and may not be deleted; says how often its deletion was asked for.
-fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
+/// Answers everything that is asked, for some time, about a queue whose first node is a
+/// cooldown and may not be deleted; says how often its deletion was asked for.
+fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {
     let mut deletions = 0;
     for _ in 0..20 {
         for call in scene.queue.calls() {
@@ -556,7 +559,7 @@ fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
                     data: entry::data("-somebody", Duration::from_secs(1), true),
                     stat: Stat::default(),
                 }),
-                Op::Children { .. } => Ok(children(line.to_vec(), 77)),
+                Op::Children { .. } => Ok(children(queue.to_vec(), 77)),
                 other => panic!("{other:?}"),
             };
             scene.reply(call, reply);
@@ -566,21 +569,21 @@ fn deletions_of_a_rest(scene: &mut Scene, line: &[String]) -> usize {
 }
 
 #[test]
-fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
-    let rest = format!("{}-rest", others("x", 0));
+fn a_cooldown_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
+    let cooldown = format!("{}-rest", others("x", 0));
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.stands_behind(std::slice::from_ref(&rest), 1);
+    let calls = scene.waits_behind(std::slice::from_ref(&cooldown), 1);
     for call in calls {
         scene.queue.requests.send(call.op, call.to);
     }
     let path = scene.claim(ID).node.unwrap().entry.to_string();
-    let line = [rest.clone(), path.clone()];
-    assert_eq!(deletions_of_a_rest(&mut scene, &line), 1);
-    // It looks once the rest is gone, whoever has deleted it.
+    let queue = [cooldown.clone(), path.clone()];
+    assert_eq!(deletions_of_a_cooldown(&mut scene, &queue), 1);
+    // It looks once the cooldown is gone, whoever has deleted it.
     scene.queue.heard(&Message {
         change: Change::Deleted,
-        path: format!("/lock/k/{rest}"),
+        path: format!("/lock/k/{cooldown}"),
     });
     let look = scene.queue.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![path], 78)));
@@ -592,7 +595,7 @@ fn a_rest_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
         ..Terms::of(ID, "k", TIMEOUT)
     };
     scene.queue.acquire(scene.now, Arc::new(terms));
-    assert_eq!(deletions_of_a_rest(&mut scene, &[rest]), 1);
+    assert_eq!(deletions_of_a_cooldown(&mut scene, &[cooldown]), 1);
     let outcomes = scene.outcomes();
     assert!(
         matches!(outcomes[..], [Outcome::Busy { .. }]),

@@ -31,7 +31,7 @@ pub(crate) struct Link {
     established: Moment,
     /// Whether the server has answered a request over it.
     is_of_use: bool,
-    /// The last change that a server has told of.
+    /// The last change that a server has reported.
     seen: i64,
     number: i32,
     in_flight: VecDeque<InFlight>,
@@ -95,7 +95,7 @@ impl Link {
     }
 
     /// Connects if there is no connection, asking for `session` to go on; writes what was
-    /// sent, and reads what has come in. To be called until there are no news.
+    /// sent, and reads what has come in. To be called until nothing is new.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Releases, rests, and locks that are taken away.
+//! Releases, cooldowns, and locks that are revoked.
 
 use super::*;
 
@@ -24,15 +24,15 @@ fn a_release_of_an_entry_that_was_gone_says_so() {
 }
 
 #[test]
-fn the_driver_is_told_in_time_and_the_entry_is_deleted_all_the_same() {
+fn the_driver_is_notified_in_time_and_the_entry_is_deleted_all_the_same() {
     let mut story = Story::with_session(1);
     story.queue.disconnected(story.now, &unknown());
     story.submit(Request::Release(LeaseId(0)));
     story.pass(TTL);
-    let told = story.outcome();
+    let outcome = story.outcome();
     assert!(
-        matches!(told, Some(Outcome::Released { result: Err(_), .. })),
-        "{told:?}"
+        matches!(outcome, Some(Outcome::Released { result: Err(_), .. })),
+        "{outcome:?}"
     );
     story.queue.connected(story.now);
     let delete = story.claim_call(Step::Delete);
@@ -52,7 +52,7 @@ fn an_entry_that_is_deleted_by_others_is_a_lost_lock() {
 }
 
 #[test]
-fn a_lock_rests_on_a_lease_of_its_own_until_its_time_is_over() {
+fn a_cooldown_has_a_lease_of_its_own_until_it_ends() {
     let mut story = Story::new(1);
     story.acquire(0, |terms| {
         terms.ttl = Duration::from_secs(2);
@@ -63,14 +63,17 @@ fn a_lock_rests_on_a_lease_of_its_own_until_its_time_is_over() {
     story.granted(0);
     story.pass(Duration::from_secs(1));
     story.submit(Request::Release(LeaseId(0)));
-    let rest = story.claim_call(Step::Lease);
-    assert!(matches!(&rest.call, Call::Grant(asks) if asks.ttl == 4));
-    story.answer(&rest, Ok(lease(1, 78, 4)));
+    let cooldown = story.claim_call(Step::Lease);
+    assert!(matches!(&cooldown.call, Call::Grant(asks) if asks.ttl == 4));
+    story.answer(&cooldown, Ok(lease(1, 78, 4)));
     let moves = story.claim_call(Step::Move);
     let text = format!("{:?}", moves.call);
     assert!(text.contains("lease: 78"), "{text}");
     story.answer(&moves, Ok(txn(3, true, vec![])));
-    assert!(story.released(0), "the driver does not wait for the rest");
+    assert!(
+        story.released(0),
+        "the driver does not wait for the cooldown"
+    );
     // Its release would be late by now.
     story.pass(Duration::from_secs(2));
     story.pass(Duration::from_millis(1_400));

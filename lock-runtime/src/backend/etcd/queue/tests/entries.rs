@@ -1,4 +1,4 @@
-//! From the entry to the lock: places, watches, and entries that may have been made.
+//! From the entry to the lock: positions, watches, and entries that may have been made.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
         key,
         ..kv(Kind::Exclusive, 4)
     };
-    // It was made in a line of its own name.
+    // It was made in the queue of its own name.
     let found = txn(6, false, vec![read(6, vec![there.clone()])]);
     story.answer(&again, Ok(found));
     let look = story.claim_call(Step::Look);
@@ -58,8 +58,8 @@ fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
 
     story.queue.seen(story.now, watch.id, &Seen::Changed);
     let list = story.claim_call(Step::Look);
-    let line = vec![entry_of(key.clone(), 4), first.clone()];
-    story.answer(&list, Ok(range(7, line)));
+    let queue = vec![entry_of(key.clone(), 4), first.clone()];
+    story.answer(&list, Ok(range(7, queue)));
     story.waits(1);
     let watch = story.watch(2);
     assert_eq!((&watch.span.key, watch.from), (&first.key, 8));
@@ -76,7 +76,7 @@ fn a_waiter_watches_the_one_ahead_alone_from_where_it_has_read() {
 }
 
 #[test]
-fn who_is_next_to_a_permit_watches_the_line_and_the_others_each_other() {
+fn who_is_next_to_a_permit_watches_the_queue_and_the_others_each_other() {
     let mut story = Story::with_session(1);
     let permits = Kind::Permits(1);
     story.acquire(1, |terms| terms.kind = permits);
@@ -219,27 +219,27 @@ fn reads_little(call: &Call, before: i64) {
 }
 
 #[test]
-fn what_an_entry_reads_does_not_grow_with_the_line() {
+fn what_an_entry_reads_does_not_grow_with_the_queue() {
     for mine in [Kind::Exclusive, Kind::Read, Kind::Permits(3)] {
         let mut story = Story::with_session(1);
         story.acquire(1, |terms| terms.kind = mine);
         let enter = story.claim_call(Step::Enter);
         reads_little(&enter.call, 0);
-        let line: Vec<_> = (2..100).map(|at| kv(Kind::Exclusive, at)).collect();
+        let queue: Vec<_> = (2..100).map(|at| kv(Kind::Exclusive, at)).collect();
         let key = put(&enter.call);
-        story.answer(&enter, Ok(entered(100, line.clone())));
+        story.answer(&enter, Ok(entered(100, queue.clone())));
         story.waits(1);
         let watch = story.watch(2);
-        assert_eq!(watch.span.key, line[97].key, "the last one");
+        assert_eq!(watch.span.key, queue[97].key, "the last one");
         story.queue.seen(story.now, watch.id, &Seen::Changed);
         let look = story.claim_call(Step::Look);
         reads_little(&look.call, 99);
         let behind = (101..200).map(|at| kv(mine, at));
-        let there = line[..50].iter().cloned();
+        let there = queue[..50].iter().cloned();
         let there = there.chain([entry_of(key, 100)]).chain(behind).collect();
         story.answer(&look, Ok(range(300, there)));
         story.waits(1);
-        assert_eq!(story.watch(2).span.key, line[49].key, "the last one ahead");
+        assert_eq!(story.watch(2).span.key, queue[49].key, "the last one ahead");
     }
 }
 
@@ -350,17 +350,17 @@ fn foreign(created: i64) -> KeyValue {
 }
 
 #[test]
-fn keys_of_others_in_a_line_hide_nobody() {
+fn keys_of_others_in_a_queue_hide_nobody() {
     for mine in [Kind::Exclusive, Kind::Read, Kind::Permits(2)] {
         let mut story = Story::with_session(1);
         story.acquire(1, |terms| terms.kind = mine);
         let holder = kv(Kind::Exclusive, 5);
         let early = (2..5).map(foreign);
-        let line: Vec<_> = early.chain([holder.clone(), foreign(6)]).collect();
-        let key = story.enter(Ok(entered(7, line.clone())));
+        let queue: Vec<_> = early.chain([holder.clone(), foreign(6)]).collect();
+        let key = story.enter(Ok(entered(7, queue.clone())));
         assert!(story.outcome().is_none(), "{mine:?}");
         let look = story.claim_call(Step::Look);
-        let there = line.iter().cloned().chain([entry_of(key.clone(), 7)]);
+        let there = queue.iter().cloned().chain([entry_of(key.clone(), 7)]);
         story.answer(&look, Ok(range(7, there.collect())));
         story.waits(1);
         let watch = story.watch(2);
@@ -368,7 +368,7 @@ fn keys_of_others_in_a_line_hide_nobody() {
 
         story.queue.seen(story.now, watch.id, &Seen::Changed);
         let look = story.claim_call(Step::Look);
-        let left = line.iter().filter(|it| it.key != holder.key).cloned();
+        let left = queue.iter().filter(|it| it.key != holder.key).cloned();
         let there = left.chain([entry_of(key, 7)]).collect();
         story.answer(&look, Ok(range(8, there)));
         assert_eq!(story.granted(1).0, 8);

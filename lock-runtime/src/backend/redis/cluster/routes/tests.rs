@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::inspection::Inspect;
 
 const A: Duration = Duration::from_millis(100);
 
@@ -24,7 +25,7 @@ fn range(first: u16, last: u16, port: u16) -> Range {
 }
 
 fn sent() -> Sent {
-    Sent::new(Call::Topology, at(0))
+    Sent::new(Call::Step(Inspect::Topology), at(0))
 }
 
 fn redirect(slot: u16, name: &str, port: u16, asking: bool) -> Redirect {
@@ -65,7 +66,7 @@ fn a_moved_slot_is_known_at_once_and_asked_about_once() {
         let mut sent = sent();
         let to = routes.follow(at(150), first, &moved, &mut sent);
         let to = to.expect("a node");
-        assert_eq!((to, sent.hops, sent.asking), (second, 1, false));
+        assert_eq!((to, sent.route.hops, sent.route.asking), (second, 1, false));
     }
     assert_eq!(routes.of(7), Some(second));
     assert_eq!(routes.of(8), Some(first));
@@ -92,7 +93,7 @@ fn the_topology_is_asked_for_at_most_every_100_ms() {
     assert!(routes.begins_to_ask(at(100)));
     routes.doubt(at(150));
     assert!(!routes.begins_to_ask(at(200)), "an answer is awaited");
-    routes.not_told(at(160));
+    routes.not_learned(at(160));
     assert!(!routes.begins_to_ask(at(199)));
     assert!(routes.begins_to_ask(at(200)));
     routes.learned(at(201), first, vec![range(0, 16383, 1)]);
@@ -105,7 +106,7 @@ fn asking_changes_no_route() {
     let ask = redirect(7, "a", 2, true);
     let mut sent = sent();
     let to = routes.follow(at(150), first, &ask, &mut sent);
-    assert_eq!((to, sent.asking), (Some(second), true));
+    assert_eq!((to, sent.route.asking), (Some(second), true));
     assert_eq!(routes.of(7), Some(first));
     assert_eq!(routes.next_wakeup(), None);
 }

@@ -1,4 +1,4 @@
--- Takes the lock from whoever holds it; a holder of ours is told.
+-- Revokes the lock; a holder of ours is notified.
 --
 -- ARGV[1] the channel that every connection listens to
 -- reply   how many held it

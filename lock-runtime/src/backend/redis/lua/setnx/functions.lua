@@ -75,12 +75,12 @@ local function hold(name, ttl, taken)
 end
 
 -- Takes the lock if it is free. Returns the fence of a grant, or nothing, how many ms
--- are left of the holder, and who that is; where the value is odd, only that. Who takes
--- over an expired lock and is `patient` has it once that is confirmed.
-local function enter(name, ttl, patient)
+-- are left of the holder, and who that is; where the value is odd, only that. An acquisition
+-- that `waits` and takes over an expired lock has it once that is confirmed.
+local function enter(name, ttl, waits)
   local value, note = look()
   if is_held_by(name, value, note) then
-    local wait = note.taken and patient and note.taken + CONFIRM - time() or 0
+    local wait = note.taken and waits and note.taken + CONFIRM - time() or 0
     if wait > 0 then return nil, wait, '' end
     hold(name, ttl)
     return fence()
@@ -95,6 +95,6 @@ local function enter(name, ttl, patient)
   local left = over - time()
   if left >= 0 then return nil, left, value end
   hold(name, ttl, true)
-  if patient then return nil, CONFIRM, '' end
+  if waits then return nil, CONFIRM, '' end
   return fence()
 end

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::{ID, TTL, at};
 use crate::backend::Outcome;
-use crate::backend::redis::protocol::call::{Call, Sent};
-use crate::backend::redis::protocol::line::Line;
-use crate::backend::redis::protocol::names::Layout;
-use crate::backend::redis::protocol::reply::{Reply, ServerSaid, Standing, Trouble};
-use crate::backend::redis::queue::Queue;
-use crate::backend::redis::queue::order::Order;
+use crate::backend::queue::Rules;
+use crate::backend::queue::order::Order;
+use crate::backend::queue::protocol::ahead::Ahead;
+use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
+use crate::backend::redis::protocol::call::{Call, Queue, Sent};
+use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::{Token, Tokens};
 use crate::types::crowd::Crowd;
 use crate::types::terms::Terms;
@@ -18,7 +19,7 @@ const POSITION: u64 = 7;
 
 /// A server that has granted its part under this token.
 fn granted() -> (Queue, Token) {
-    let mut queue = Queue::new(false, Layout::Shared);
+    let mut queue = Queue::new(Rules::default());
     queue.connected(at(0));
     let token = Tokens::default().next().expect("a token");
     let order = Order::Acquire {
@@ -62,7 +63,7 @@ fn what_cannot_be_yielded_now_is_asked_for_later() {
     let ask = queue.calls().pop().expect("a call");
     assert!(concerns(&ask, token), "{ask:?}");
     let answer = Reply::Asked {
-        line: Line {
+        ahead: Ahead {
             owner: "another".into(),
             left: Some(TTL),
             crowd: Crowd::default(),
@@ -71,11 +72,11 @@ fn what_cannot_be_yielded_now_is_asked_for_later() {
     };
     queue.replied(at(4), ask, Ok(answer));
     let again = queue.calls().pop().expect("a call");
-    let place = match again.call {
-        Call::Acquire { place, .. } => place,
+    let position = match again.call {
+        Call::Acquire { position, .. } => position,
         other => panic!("{other:?}"),
     };
-    assert_eq!(place, Some(POSITION));
+    assert_eq!(position, Some(POSITION));
 }
 
 #[test]

@@ -6,12 +6,12 @@ use redis::{RedisResult, Value};
 
 use super::Link;
 use super::doubts::Doubts;
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::opening::closed;
 use crate::backend::redis::protocol::batch;
 use crate::backend::redis::protocol::call::Sent;
-use crate::backend::redis::protocol::message::Message;
 use crate::backend::redis::protocol::names::Together;
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
 use crate::backend::redis::transport::call_source::CallSource;
 use crate::backend::redis::transport::connect::PushEvent;
 use crate::backend::redis::transport::wire::Wire;
@@ -69,7 +69,7 @@ impl<D: CallSource> Link<D> {
             let calls = batch::next(sent.as_slice(), together);
             let value = match calls {
                 // That was the answer to `ASKING`.
-                [one] if one.asking => values.next().unwrap_or(value),
+                [one] if one.route.asking => values.next().unwrap_or(value),
                 _ => value,
             };
             self.apart |= batch::is_refused(calls, &value);

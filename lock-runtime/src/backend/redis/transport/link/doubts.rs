@@ -2,9 +2,9 @@
 
 use redis::{Pipeline, Value};
 
+use crate::backend::queue::protocol::trouble::ServerSaid;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::Inspect;
-use crate::backend::redis::protocol::reply::ServerSaid;
 use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::prepare::is_master;
 use crate::backend::redis::transport::quarantine::Standing;
@@ -86,7 +86,7 @@ impl Doubts {
 fn is_read(call: &Call) -> bool {
     matches!(
         call,
-        Call::Inspect(
+        Call::Step(
             Inspect::Status(_) | Inspect::Scan { .. } | Inspect::Overview(_) | Inspect::Echo
         )
     )

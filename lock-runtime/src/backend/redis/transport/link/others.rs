@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Link;
-use crate::backend::redis::protocol::reply::{ServerSaid, Trouble};
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::sentinel::Master;
 use crate::backend::redis::transport::call_source::CallSource;
 use crate::backend::redis::transport::replicas::Replicas;
@@ -41,8 +41,8 @@ impl<D: CallSource> Link<D> {
     /// Sentinels name a master, perhaps the same as before. A connection to another server
     /// is dropped at once: that one may go on granting.
     pub(crate) fn named(&mut self, now: Moment, master: &Master) {
-        let is_news = self.named.as_ref() != Some(&master.host);
-        if is_news {
+        let has_changed = self.named.as_ref() != Some(&master.host);
+        if has_changed {
             self.named = Some(master.host.clone());
         }
         if self.is_up() {
@@ -51,7 +51,7 @@ impl<D: CallSource> Link<D> {
             {
                 self.broken(now, Arc::new(replaced_by(&master.host)));
             }
-        } else if is_news {
+        } else if has_changed {
             // What is being tried was found before.
             self.connection.dial_at(now);
         }

@@ -1,0 +1,120 @@
+//! A claim: one acquisition and its stage.
+
+use std::time::Duration;
+
+use super::protocol::call::Ticket;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) ticket: Ticket,
+    pub(super) stage: Stage,
+    /// Before the sending of the last command that may have found the token waiting:
+    /// the server cannot have granted it earlier.
+    pub(super) since: Moment,
+    pub(super) position: Option<u64>,
+    /// The number that was set aside for it in a chain, which it keeps.
+    pub(super) fence: Option<u64>,
+    /// Since when and for how long the lock is surely ours, while it is held.
+    pub(super) lease: (Moment, Duration),
+    /// How many renewals are on the way.
+    pub(super) renewals: u32,
+    /// Whether it is one server's part of an acquisition on several.
+    pub(super) is_part: bool,
+    /// Whether others waited for the lock at the same time.
+    pub(super) crowded: bool,
+    /// If the server forbids the release, until when it is tried again.
+    pub(super) forbidden: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// To be sent as soon as there is a connection.
+    Unsent,
+    /// Its acquire is on the way.
+    Acquiring,
+    /// In the queue.
+    Waiting,
+    /// Out of the queue: it gets the lock from the one before it in the chain with that
+    /// token, and the server knows nothing of it.
+    Chained {
+        chain: Token,
+    },
+    /// The last answer about it is lost: only the server knows its position.
+    Unsure,
+    /// Granted a while ago; a renewal is to show that it is still held.
+    Confirming {
+        fence: u64,
+    },
+    /// Granted; replicas are to confirm that they have it.
+    Replicating {
+        fence: u64,
+    },
+    Held {
+        fence: u64,
+        granted: Moment,
+    },
+    /// Nobody wants it any more; until the server says so. The driver waits until
+    /// a lease would have ended by itself.
+    Leaving {
+        until: Moment,
+    },
+    /// Until the server says so, or its lease has ended by itself.
+    Releasing {
+        until: Moment,
+        /// Until when the lock cools down.
+        cools_until: Moment,
+    },
+}
+
+impl Claim {
+    /// Before its first call is sent.
+    pub(super) fn new(ticket: Ticket, now: Moment) -> Self {
+        Self {
+            ticket,
+            stage: Stage::Unsent,
+            since: now,
+            position: None,
+            fence: None,
+            lease: (now, Duration::ZERO),
+            renewals: 0,
+            is_part: false,
+            crowded: false,
+            forbidden: None,
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// Whether it may be in the queue, and be handed the lock there.
+    pub(super) fn is_in_queue(&self) -> bool {
+        let stage = self.stage;
+        matches!(stage, Stage::Acquiring | Stage::Waiting | Stage::Unsure)
+    }
+
+    /// Whether it gets the lock in this chain.
+    pub(super) fn follows(&self, chain: Token) -> bool {
+        self.stage == Stage::Chained { chain }
+    }
+
+    /// Gives it up.
+    pub(super) fn leave(&mut self, now: Moment) {
+        let until = now.after(self.ticket.terms.ttl);
+        self.stage = Stage::Leaving { until };
+    }
+
+    /// The stage of a release that begins now.
+    pub(super) fn releasing(&self, now: Moment) -> Stage {
+        let cooldown = match self.stage {
+            Stage::Held { granted, .. } => self.ticket.terms.cooldown(granted, now),
+            _ => Duration::ZERO,
+        };
+        Stage::Releasing {
+            until: now.after(self.ticket.terms.ttl),
+            cools_until: now.after(cooldown),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What happens to a connection, and what that means for its claims.
+
+use std::time::{Duration, SystemTime};
+
+use super::Queue;
+use super::claim::{Claim, Stage};
+use super::protocol::step::Step;
+use super::protocol::trouble::Trouble;
+use super::quarantine::{Part, Quarantines};
+use crate::base::clock::Moment;
+use crate::types::key::LockKey;
+
+impl<S: Step> Queue<S> {
+    /// The connection is open and subscribed: unsure claims ask at once.
+    pub(crate) fn connected(&mut self, now: Moment) {
+        self.down = None;
+        self.claims.tokens.forget();
+        self.resume(now, |_| true);
+        self.tell_of_quarantine();
+    }
+
+    /// The server of these locks can be reached again, or another one has them now.
+    pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
+        self.waiters.ask_all(now, &concerns);
+        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
+            self.retry(now, id);
+        }
+    }
+
+    /// The connection is gone, or could not be made. The calls in flight have
+    /// been [`replied`](Self::replied) before.
+    pub(crate) fn disconnected(&mut self, trouble: Trouble) {
+        self.replicas_gone(&trouble);
+        self.interrupt(&trouble, |_| true);
+        self.listeners.end(&trouble);
+        self.down = Some(trouble);
+    }
+
+    /// The server of these locks cannot be reached.
+    pub(crate) fn interrupt(&mut self, trouble: &Trouble, concerns: impl Fn(&LockKey) -> bool) {
+        // Nobody enters a lock of which the server may not have heard for long. They are sent
+        // when it can be reached again.
+        for chain in self.chains.of(&concerns) {
+            let at = self.ids.get(&chain).and_then(|id| self.claims.get(id));
+            if let Some(at) = at.map(|claim| claim.since) {
+                self.break_up(at, chain);
+            }
+        }
+        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
+            let Some(claim) = self.claims.get_mut(&id) else {
+                continue;
+            };
+            // Others may be granted the lock before it is found again.
+            claim.fence = None;
+            if claim.stage == Stage::Waiting {
+                claim.stage = Stage::Unsure;
+            }
+            if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
+                self.trouble(id, trouble);
+            }
+        }
+    }
+
+    /// The connection that is open now is to a server that grants nothing for this time.
+    pub(crate) fn quarantined(&mut self, now: Moment, left: Option<Duration>) {
+        self.quarantines = Quarantines::of_server(now, left);
+    }
+
+    /// The server of this part grants nothing until then, even if the part moves to another
+    /// server.
+    pub(crate) fn close(&mut self, now: Moment, part: Part, ends: Moment) {
+        if self.quarantines.close(now, part, ends) {
+            // What is held ends without being handed over.
+            for chain in self.chains.of(|key| self.quarantines.of(key).is_some()) {
+                self.break_up(now, chain);
+            }
+            self.tell_of_quarantine();
+        }
+    }
+
+    /// Why this lock cannot be acquired.
+    pub(super) fn obstacle(&self, key: &LockKey) -> Option<&Trouble> {
+        let quarantine = || self.quarantines.of(key).map(|it| &it.trouble);
+        self.down.as_ref().or_else(quarantine)
+    }
+
+    /// Tells those who want a lock that they have to wait.
+    pub(super) fn tell_of_quarantine(&mut self) {
+        let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
+        for id in self.claims.ids(wants) {
+            let claim = self.claims.get(&id);
+            let quarantine = claim.and_then(|it| self.quarantines.of(&it.ticket.terms.key));
+            if let Some(trouble) = quarantine.map(|it| it.trouble.clone()) {
+                self.trouble(id, &trouble);
+            }
+        }
+    }
+
+    /// Until when nothing is granted, by the clock of this machine.
+    pub(crate) fn quarantined_until(&self) -> Option<SystemTime> {
+        self.quarantines.last().map(|it| it.until)
+    }
+
+    /// Grants again once its time has come.
+    pub(super) fn end_quarantine(&mut self, now: Moment) {
+        if self.quarantines.has_ended(now) {
+            self.waiters.ask_all(now, |_| true);
+            for id in self.claims.ids(|claim| claim.stage == Stage::Unsent) {
+                self.retry(now, id);
+            }
+        }
+    }
+}

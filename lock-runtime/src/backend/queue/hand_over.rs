@@ -1,0 +1,213 @@
+//! How a chain begins, hands its lock over, and ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::Stage;
+use super::protocol::call::{Call, Company, Ticket};
+use super::protocol::step::Step;
+use super::{CLAIM_TTL, Queue};
+use crate::backend::Outcome;
+use crate::backend::name;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::types::deadline::deadline;
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
+
+impl<S: Step> Queue<S> {
+    /// Puts those who wait behind `first`, under the numbers behind its own, and returns
+    /// the latest moment before which one of them joined: nobody is taken out of the queue
+    /// before all have joined it.
+    pub(super) fn form_chain(
+        &mut self,
+        first: LeaseId,
+        fence: u64,
+        followers: &[Token],
+    ) -> Option<Moment> {
+        let claim = self.claims.get_mut(&first)?;
+        claim.fence = Some(fence);
+        let (chain, name) = (claim.ticket.token, Arc::clone(&claim.ticket.name));
+        let key = claim.ticket.terms.key.clone();
+        let mut ids = VecDeque::with_capacity(followers.len());
+        let mut latest = None;
+        for (token, fence) in followers.iter().zip(fence + 1..) {
+            let Some(&id) = self.ids.get(token) else {
+                continue;
+            };
+            let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_in_queue()) else {
+                continue;
+            };
+            let stage = std::mem::replace(&mut claim.stage, Stage::Chained { chain });
+            claim.fence = Some(fence);
+            claim.crowded = true;
+            latest = latest.max(Some(claim.since));
+            // It waits, whatever the driver has heard of it before.
+            if stage != Stage::Waiting {
+                let holder = Some(Box::new(name::holder(&name, None)));
+                self.claims.report(Outcome::Waiting { id, holder });
+            }
+            self.waiters.leave(&key, id);
+            ids.push_back(id);
+        }
+        if !ids.is_empty() {
+            self.chains.insert(chain, key, ids);
+        }
+        latest
+    }
+
+    /// Queues those again who are handed a lock with another one that cannot hand it over.
+    pub(super) fn queue_again(&mut self, now: Moment, followers: &[Token]) {
+        for token in followers {
+            let id = self.ids.get(token).copied();
+            let claim = id.and_then(|id| self.claims.get(&id));
+            if let (Some(id), Some(claim)) = (id, claim)
+                && claim.is_in_queue()
+            {
+                self.start_over(now, id);
+                self.claims.schedule(now, id);
+            }
+        }
+    }
+
+    /// Hands the lock over from `id`, which does not want it any more, to the next in its
+    /// chain; `false` if nobody follows.
+    pub(super) fn hand_over(&mut self, now: Moment, id: LeaseId) -> bool {
+        let Some(claim) = self.claims.get(&id) else {
+            return false;
+        };
+        let (held, renewals) = (claim.is_held(), claim.renewals);
+        let (since, ttl) = claim.lease;
+        let Ticket { token, name, .. } = claim.ticket.clone();
+        let claims = &self.claims;
+        let follows = |id| claims.get(&id).is_some_and(|it| it.follows(token));
+        let Some(next) = self.chains.next(token, follows) else {
+            return false;
+        };
+        let left = deadline(since, ttl).since(now);
+        self.released(id, Ok(held && !left.is_zero()));
+        let Some(claim) = self.claims.get_mut(&next) else {
+            return false;
+        };
+        self.ids.remove(&claim.ticket.token);
+        self.ids.insert(token, next);
+        let terms = Arc::clone(&claim.ticket.terms);
+        let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
+        claim.ticket = Ticket { terms, token, name };
+        claim.renewals = renewals;
+        let fence = claim.fence.unwrap_or_default();
+        let short = ttl.min(CLAIM_TTL);
+        if !held || left < short / 2 {
+            self.confirm(now, next, fence);
+            return true;
+        }
+        // A fixed lease lasts for all of its ttl: a renewal restores it.
+        let ttl = fixed.map_or(ttl, |most| ttl.min(most));
+        self.hold(now, next, fence, since, ttl);
+        let renewed = self.is_being_renewed(renewals, token);
+        if left < short / 4 * 3 && !renewed && self.chains.goes_on(token) {
+            // In good time, so that nobody has to wait for it.
+            self.renew_for_now(now, next);
+        }
+        true
+    }
+
+    /// Renews a lock that is to be handed over for no longer than a grant lasts, which is what
+    /// the others lose if this process stops. Behind a longer renewal on its way it would
+    /// cut the lease that this one gives.
+    pub(super) fn renew_for_now(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let token = claim.ticket.token;
+        let renewed = self.is_being_renewed(claim.renewals, token);
+        let ticket = if !renewed && self.chains.goes_on(token) {
+            claim.ticket.at_most(CLAIM_TTL)
+        } else {
+            claim.ticket.clone()
+        };
+        self.send_renewal(now, ticket);
+    }
+
+    /// Whether a renewal under this token is on its way, or has yet to be confirmed: it may
+    /// count later on, from when it was sent.
+    fn is_being_renewed(&self, renewals: u32, token: Token) -> bool {
+        renewals > 0 || self.replicas.as_ref().is_some_and(|it| it.has(token))
+    }
+
+    /// Ends a chain, and returns those who have not entered; they have fresh tokens.
+    pub(super) fn break_up(&mut self, now: Moment, chain: Token) -> Vec<LeaseId> {
+        let mut ids = self.chains.remove(chain);
+        ids.retain(|id| {
+            let claim = self.claims.get(id);
+            claim.is_some_and(|it| it.follows(chain))
+        });
+        for id in &ids {
+            self.start_over(now, *id);
+        }
+        ids
+    }
+
+    /// The lock is not the chain's any more: those who have not entered queue again,
+    /// behind what is sent before.
+    pub(super) fn lose_chain(&mut self, now: Moment, chain: Token) {
+        let ids = self.break_up(now, chain);
+        for id in ids {
+            self.claims.schedule(now, id);
+        }
+    }
+
+    /// How many follow the one that has this token.
+    pub(super) fn followers(&self, chain: Token) -> usize {
+        let claims = self.chains.followers(chain).map(|id| self.claims.get(id));
+        claims.flatten().filter(|it| it.follows(chain)).count()
+    }
+
+    /// What an acquire says of others here that want the same lock.
+    pub(super) fn company(&self, id: LeaseId) -> Company {
+        let claim = self.claims.get(&id);
+        let Some(claim) = claim.filter(|it| it.stage == Stage::Unsent) else {
+            return Company::Unsaid;
+        };
+        let terms = &claim.ticket.terms;
+        let never = terms.wait.is_try() || claim.is_part || self.waiters.are_polled();
+        if terms.kind != Kind::Exclusive || never {
+            return Company::Unsaid;
+        }
+        if terms.is_alone() {
+            return Company::Alone;
+        }
+        let key = &terms.key;
+        let joins = |id| {
+            let other = self.claims.get(id);
+            other.is_some_and(|it| it.stage == Stage::Acquiring && it.ticket.terms.key == *key)
+        };
+        if self.waiters.has(key) || self.last_joined.iter().any(joins) || self.chains.has(key) {
+            Company::More
+        } else {
+            Company::Unsaid
+        }
+    }
+
+    /// Marks of the keys whose locks are handed over here.
+    pub(crate) fn chained_keys(&self) -> u64 {
+        self.chains.marks()
+    }
+
+    /// Whether all that is to be sent queues behind a chain of our own, and may as well be
+    /// sent together with more of it.
+    pub(crate) fn can_wait(&self) -> bool {
+        let behind = |call: &Call<S>| match call {
+            Call::Acquire { ticket, .. } => self.chains.has(&ticket.terms.key),
+            _ => false,
+        };
+        !self.chains.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))
+    }
+
+    /// The lock of the first of those calls, if there are any.
+    pub(crate) fn waits_behind(&self) -> Option<&LockKey> {
+        self.calls.first().filter(|_| self.can_wait())?.call.key()
+    }
+}

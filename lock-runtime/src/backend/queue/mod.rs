@@ -1,0 +1,169 @@
+//! Our side of the queues on a server: what the acquisitions of one connection wait for,
+//! and what to send next. A state machine without I/O, for every store whose server grants
+//! locks in the order in which they were asked for.
+
+mod chains;
+mod claim;
+mod connection;
+mod hand_over;
+mod messages;
+pub(crate) mod order;
+mod pace;
+pub(crate) mod protocol;
+pub(crate) mod quarantine;
+mod replicas;
+mod replies;
+pub(crate) mod reports;
+mod requests;
+mod stages;
+#[cfg(test)]
+mod tests;
+mod waiters;
+
+use std::time::Duration;
+
+use crate::backend::Outcome;
+use crate::backend::claims::Claims;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::base::numbers::Numbered;
+use crate::types::terms::LeaseId;
+
+use chains::Chains;
+use claim::{Claim, Stage};
+use protocol::call::{Call, Sent, Ticket};
+use protocol::step::Step;
+use protocol::trouble::Trouble;
+use quarantine::Quarantines;
+use replicas::Replicas;
+use reports::Listeners;
+use waiters::Waiters;
+
+/// The longest lease of a pushed grant, as the servers know it too.
+const CLAIM_TTL: Duration = Duration::from_secs(3);
+/// The pause before a refused call is sent again.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before a forbidden release is sent again.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is to be known of a store whose claims a queue keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// Whether grants and renewals count only once [replicas](Queue::ask_replicas) have them.
+    pub(crate) replicated: bool,
+    /// Whether nobody ever notifies waiters.
+    pub(crate) polled: bool,
+    /// Whether a pushed grant counts only once a reply confirms it.
+    pub(crate) pushes_are_hints: bool,
+}
+
+/// Everything that goes over one connection of the pool.
+#[derive(Debug)]
+pub(crate) struct Queue<S: Step> {
+    claims: Claims<Claim>,
+    /// Which claim has a token: by that replies and messages find it, since in a chain the
+    /// token passes to another claim with the lock.
+    ids: Numbered<Token, LeaseId>,
+    waiters: Waiters,
+    chains: Chains,
+    /// Whose acquire was sent last.
+    last_joined: Option<LeaseId>,
+    /// Queries that await the reports of holders.
+    listeners: Listeners,
+    calls: Vec<Sent<S>>,
+    /// Why there is no connection, while there is none.
+    down: Option<Trouble>,
+    /// What replicas have to confirm, where they have to.
+    replicas: Option<Replicas>,
+    pushes_are_hints: bool,
+    quarantines: Quarantines,
+}
+
+impl<S: Step> Queue<S> {
+    /// Not connected yet.
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            claims: Claims::default(),
+            ids: Numbered::default(),
+            waiters: Waiters::new(rules.polled),
+            chains: Chains::default(),
+            last_joined: None,
+            listeners: Listeners::default(),
+            calls: Vec::new(),
+            down: Some(Trouble::not_now("not connected yet")),
+            replicas: rules.replicated.then(Replicas::default),
+            pushes_are_hints: rules.pushes_are_hints,
+            quarantines: Quarantines::default(),
+        }
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.is_some()
+    }
+
+    /// What to send now.
+    pub(crate) fn calls(&mut self) -> Vec<Sent<S>> {
+        std::mem::take(&mut self.calls)
+    }
+
+    pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
+        self.claims.next_outcome()
+    }
+
+    /// When [`tick`](Self::tick) will next have something to do.
+    pub(crate) fn next_wakeup(&self) -> Option<Moment> {
+        let retry = self.claims.next_wakeup();
+        let ask = self.waiters.next_ask().filter(|_| self.down.is_none());
+        let quarantine = self.quarantines.next_end();
+        [retry, ask, quarantine].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Moment) {
+        self.end_quarantine(now);
+        while let Some(id) = self.claims.due(now) {
+            self.retry(now, id);
+        }
+        if self.down.is_none() {
+            while let Some(tickets) = self.waiters.due(now) {
+                self.ask(now, tickets);
+            }
+        }
+    }
+
+    /// Asks for their positions, unless nothing may come of that yet.
+    fn ask(&mut self, now: Moment, tickets: Vec<Ticket>) {
+        match self.quarantines.of(&tickets[0].terms.key) {
+            Some(quarantine) => self.waiters.answered(&tickets, quarantine.ends),
+            None => self.send(now, Call::Ask(tickets)),
+        }
+    }
+
+    fn send_renewal(&mut self, at: Moment, ticket: Ticket) {
+        if let Some(claim) = self.claim(&ticket) {
+            claim.renewals += 1;
+        }
+        self.send(at, Call::Renew(ticket));
+    }
+
+    fn send(&mut self, at: Moment, call: Call<S>) {
+        self.calls.push(Sent::new(call, at));
+    }
+
+    /// The claim that has the token of a ticket.
+    fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
+        let id = self.ids.get(&ticket.token)?;
+        self.claims.get_mut(id)
+    }
+
+    /// The claim, if it still wants to know its position.
+    fn asks(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
+        let claim = self.claim(ticket);
+        claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
+    }
+
+    fn forget_token(&mut self, ticket: &Ticket) {
+        self.waiters.leave(&ticket.terms.key, ticket.terms.id);
+        self.ids.remove(&ticket.token);
+    }
+}

@@ -1,0 +1,302 @@
+//! What each reply of the server means for its claim.
+
+use std::time::Duration;
+
+use super::claim::Stage;
+use super::protocol::call::{Call, Sent, Ticket};
+use super::protocol::reply::{Reply, Standing};
+use super::protocol::step::{AskedBy, Step};
+use super::protocol::trouble::Trouble;
+use super::replicas::{Replicas, Unconfirmed};
+use super::{LONG_PAUSE, PAUSE, Queue};
+use crate::backend::Outcome;
+use crate::base::clock::Moment;
+use crate::types::deadline::deadline;
+use crate::types::key::LockKey;
+
+impl<S: Step> Queue<S> {
+    /// The answer to a call.
+    pub(crate) fn replied(
+        &mut self,
+        now: Moment,
+        sent: Sent<S>,
+        result: Result<Reply<S>, Trouble>,
+    ) {
+        let Sent { call, at, by, .. } = sent;
+        if let Call::Release { ticket, .. } = &call
+            && let Err(Trouble::Unknown(_) | Trouble::NotRun) = result
+            && self.has_yet_to_give_way(now, at, ticket)
+        {
+            return self.send(at, call);
+        }
+        match call {
+            Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
+            Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
+            Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
+            Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
+                self.release_replied(now, &ticket, result);
+            }
+            Call::Step(_) => step_replied(by, result),
+            // A grant that stays on the server ends with its ttl, and whoever asked
+            // about a lock does not wait for long.
+            Call::Disown(_) | Call::Report { .. } => {}
+        }
+    }
+
+    fn acquire_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply<S>, Trouble>,
+    ) {
+        // It may have another token by now, and its token may be another one's.
+        if let Ok(Reply::Waiting { position, .. }) = &result
+            && let Some(claim) = self.claims.get_mut(&ticket.terms.id)
+        {
+            claim.position.get_or_insert(*position);
+        }
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if claim.stage != Stage::Acquiring {
+            return;
+        }
+        let id = ticket.terms.id;
+        match result {
+            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
+            Ok(Reply::Waiting { ahead, .. }) => {
+                claim.stage = Stage::Waiting;
+                self.waiters.join(ticket, now, &ahead);
+                self.waits(id, &ahead);
+            }
+            Ok(Reply::Busy { ahead }) => {
+                let holder = Some(Box::new(ahead.holder()));
+                self.retire(Outcome::Busy { id, holder });
+            }
+            Ok(Reply::Differs { permits }) => {
+                self.retire(Outcome::other_permits(id, ticket.terms.kind, permits));
+            }
+            Ok(_) => {
+                self.start_over(now, id);
+                self.claims.schedule(now.after(PAUSE), id);
+            }
+            Err(Trouble::NotRun) => {
+                claim.stage = Stage::Unsent;
+                self.retry(now, id);
+            }
+            Err(trouble) => {
+                self.unsure(ticket, now.after(PAUSE));
+                self.trouble(id, &trouble);
+            }
+        }
+    }
+
+    fn ask_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        tickets: Vec<Ticket>,
+        result: Result<Reply<S>, Trouble>,
+    ) {
+        let (ahead, standings) = match result {
+            Ok(Reply::Asked { ahead, standings }) => (ahead, standings),
+            Ok(_) | Err(Trouble::NotRun) => {
+                self.waiters.answered(&tickets, now);
+                return;
+            }
+            Err(trouble) => {
+                self.waiters.answered(&tickets, now.after(PAUSE));
+                for ticket in tickets {
+                    if let Some(claim) = self.asks(&ticket) {
+                        claim.stage = Stage::Unsure;
+                        let id = claim.ticket.terms.id;
+                        self.trouble(id, &trouble);
+                    }
+                }
+                return;
+            }
+        };
+        if let Some(first) = tickets.first() {
+            let at = self.waiters.next(&first.terms.key, now, &ahead);
+            self.waiters.answered(&tickets, at);
+        }
+        for (ticket, standing) in tickets.into_iter().zip(standings) {
+            let Some(claim) = self.asks(&ticket) else {
+                continue;
+            };
+            let id = claim.ticket.terms.id;
+            match standing {
+                Standing::Granted { fence } => {
+                    let fence = claim.fence.unwrap_or(fence);
+                    self.enter(now, id, fence, at, ticket.terms.ttl);
+                }
+                Standing::Waiting => {
+                    claim.stage = Stage::Waiting;
+                    claim.since = at;
+                    self.waits(id, &ahead);
+                }
+                Standing::Gone => {
+                    self.start_over(now, id);
+                    self.retry(now, id);
+                }
+            }
+        }
+    }
+
+    fn renew_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: &Ticket,
+        result: Result<Reply<S>, Trouble>,
+    ) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        claim.renewals = claim.renewals.saturating_sub(1);
+        let id = claim.ticket.terms.id;
+        let ttl = ticket.terms.ttl;
+        match (claim.stage, result) {
+            (Stage::Held { .. } | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
+                self.send_renewal(now, ticket.clone());
+            }
+            (Stage::Held { .. }, Ok(Reply::Ours(true))) => match &mut self.replicas {
+                Some(replicas) => replicas.add(ticket.clone(), at, ttl),
+                None => self.renewed(id, at, ttl),
+            },
+            (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
+            (Stage::Held { .. }, Err(trouble)) => self.claims.report(Outcome::RenewFailed {
+                id,
+                cause: trouble.cause(),
+            }),
+            (Stage::Confirming { fence }, Ok(Reply::Ours(true))) if now < deadline(at, ttl) => {
+                self.granted(now, id, fence, at, ttl);
+            }
+            (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
+                self.start_over(now, id);
+                self.retry(now, id);
+            }
+            (Stage::Confirming { .. }, result) => {
+                self.unsure(ticket, now);
+                if let Err(trouble) = result {
+                    self.trouble(id, &trouble);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn raise_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        ticket: Ticket,
+        fence: u64,
+        result: Result<Reply<S>, Trouble>,
+    ) {
+        if let Err(Trouble::NotRun) = result {
+            return self.send(now, Call::Raise { ticket, fence });
+        }
+        self.renew_replied(now, at, &ticket, result);
+    }
+
+    fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply<S>, Trouble>) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        if !matches!(claim.stage, Stage::Leaving { .. } | Stage::Releasing { .. }) {
+            return;
+        }
+        let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
+        match result {
+            Ok(reply) => self.released(id, Ok(matches!(reply, Reply::Ours(true)))),
+            Err(Trouble::Never(cause)) => {
+                // The driver need not wait until somebody gives the right back.
+                let forbidden = match claim.stage {
+                    Stage::Releasing { until, .. } => until,
+                    _ => now.after(ttl),
+                };
+                claim.forbidden.get_or_insert(forbidden);
+                let result = Err(cause);
+                self.claims.report(Outcome::Released { id, result });
+                let pause = LONG_PAUSE.min(ttl / 10);
+                self.claims.schedule(now.after(pause), id);
+            }
+            Err(Trouble::NotRun) => self.retry(now, id),
+            Err(_) => {
+                self.claims.schedule(now.after(PAUSE), id);
+            }
+        }
+    }
+    /// How long the replicas have to confirm everything that has been said so far, if they
+    /// are to be asked now, and a lock that it was about.
+    pub(crate) fn ask_replicas(&mut self) -> Option<(Duration, LockKey)> {
+        self.replicas.as_mut()?.ask()
+    }
+
+    /// The replicas have what they were asked about, or too few of them do.
+    pub(crate) fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>) {
+        let asked = self.replicas.as_mut().map(Replicas::answered);
+        for said in asked.into_iter().flatten() {
+            match answer {
+                Ok(()) => self.confirmed(now, said),
+                Err(trouble) => self.unconfirmed(now, &said, trouble),
+            }
+        }
+    }
+
+    /// The connection has ended: nobody will confirm anything.
+    pub(super) fn replicas_gone(&mut self, trouble: &Trouble) {
+        let all = self.replicas.as_mut().map(Replicas::give_up);
+        for said in all.into_iter().flatten() {
+            self.unconfirmed(said.since, &said, trouble);
+        }
+    }
+
+    fn confirmed(&mut self, now: Moment, said: Unconfirmed) {
+        let Unconfirmed { ticket, since, ttl } = said;
+        let Some(claim) = self.claim(&ticket) else {
+            return;
+        };
+        let id = claim.ticket.terms.id;
+        match claim.stage {
+            Stage::Held { .. } => self.renewed(id, since, ttl),
+            Stage::Replicating { fence } if now < deadline(since, ttl) => {
+                self.hold(now, id, fence, since, ttl);
+            }
+            Stage::Replicating { .. } => self.unsure(&ticket, now),
+            _ => {}
+        }
+    }
+
+    fn unconfirmed(&mut self, now: Moment, said: &Unconfirmed, trouble: &Trouble) {
+        let Some(claim) = self.claim(&said.ticket) else {
+            return;
+        };
+        let id = claim.ticket.terms.id;
+        match claim.stage {
+            Stage::Held { .. } => {
+                let cause = trouble.cause();
+                self.claims.report(Outcome::RenewFailed { id, cause });
+            }
+            Stage::Replicating { .. } => {
+                self.unsure(&said.ticket, now.after(PAUSE));
+                self.trouble(id, trouble);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Passes the reply to a step on to its query.
+fn step_replied<S: Step>(by: Option<AskedBy<S>>, result: Result<Reply<S>, Trouble>) {
+    let answer = match result {
+        Ok(Reply::Step(answer)) => Ok(answer),
+        // A step has no other reply.
+        Ok(_) => return,
+        Err(trouble) => Err(trouble),
+    };
+    let _ = by.map(|by| by.send(answer));
+}

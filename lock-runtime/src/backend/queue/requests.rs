@@ -1,0 +1,104 @@
+//! What each request of the driver begins.
+
+use std::sync::Arc;
+
+use super::Queue;
+use super::claim::{Claim, Stage};
+use super::protocol::call::{Sent, Ticket};
+use super::protocol::step::{AskedBy, Step};
+use super::reports::Reports;
+use crate::backend::{Outcome, Request};
+use crate::base::clock::Moment;
+use crate::types::terms::{LeaseId, Terms};
+
+impl<S: Step> Queue<S> {
+    pub(crate) fn submit(&mut self, now: Moment, request: Request) {
+        match request {
+            Request::Acquire(terms) => self.acquire(now, terms),
+            Request::Abandon(id) => self.abandon(now, id),
+            Request::Renew(id) => self.renew(now, id),
+            Request::Release(id) => self.release(now, id),
+            // The backend answers it by steps, which go through `inspect`.
+            Request::Query(_) => {}
+        }
+    }
+
+    fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
+        let id = terms.id;
+        if let Some(token) = self.claims.fresh_token(id) {
+            self.begin(now, Claim::new(Ticket::new(token, terms), now));
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: Moment, claim: Claim) {
+        let id = claim.ticket.terms.id;
+        self.ids.insert(claim.ticket.token, id);
+        let obstacle = self.obstacle(&claim.ticket.terms.key).cloned();
+        self.claims.insert(id, claim);
+        match obstacle {
+            None => self.retry(now, id),
+            Some(trouble) => self.trouble(id, &trouble),
+        }
+    }
+
+    fn abandon(&mut self, now: Moment, id: LeaseId) {
+        if self.hand_over(now, id) {
+            return;
+        }
+        match self.claims.get_mut(&id) {
+            Some(claim) if matches!(claim.stage, Stage::Chained { .. }) => {
+                self.released(id, Ok(false));
+            }
+            Some(claim) if claim.stage != Stage::Unsent => {
+                claim.leave(now);
+                self.waiters.leave(&claim.ticket.terms.key, id);
+                self.retry(now, id);
+            }
+            _ => self.released(id, Ok(false)),
+        }
+    }
+
+    fn renew(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+            return;
+        };
+        let ticket = claim.ticket.clone();
+        match &self.down {
+            None => self.send_renewal(now, ticket),
+            Some(trouble) => {
+                let cause = trouble.cause();
+                self.claims.report(Outcome::RenewFailed { id, cause });
+            }
+        }
+    }
+
+    fn release(&mut self, now: Moment, id: LeaseId) {
+        if self.hand_over(now, id) {
+            return;
+        }
+        match self.claims.get_mut(&id) {
+            Some(claim) => {
+                claim.stage = claim.releasing(now);
+                self.retry(now, id);
+            }
+            None => self.released(id, Ok(false)),
+        }
+    }
+
+    /// What holders report from now on.
+    pub(crate) fn listen(&mut self) -> Reports {
+        self.listeners.listen()
+    }
+
+    /// Sends a step of a query.
+    pub(crate) fn inspect(&mut self, now: Moment, step: S, by: AskedBy<S>) {
+        let obstacle = match step.may_grant() {
+            Some(key) => self.obstacle(key),
+            None => self.down.as_ref(),
+        };
+        match obstacle {
+            None => self.calls.push(Sent::step(step, by, now)),
+            Some(trouble) => drop(by.send(Err(trouble.clone()))),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A chain ends in the middle: those who have not had the lock queue again.
+
+use std::time::Duration;
+
+use super::super::{Call, Reply, ahead, token};
+use super::{Crowd, FENCE};
+use crate::backend::Request;
+use crate::backend::queue::protocol::message::Message;
+
+#[test]
+fn a_loss_is_reported_to_all_followers() {
+    let mut crowd = Crowd::chained(3);
+    crowd.submit(Request::Renew, 1);
+    let renew = crowd.peer.call();
+    crowd.peer.reply(renew, Reply::Ours(false));
+    crowd.release(1);
+    let mut calls = crowd.calls();
+    let last = calls.remove(0);
+    assert!(matches!(last.call, Call::Release { .. }), "{last:?}");
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(crowd.granted().is_empty());
+}
+
+#[test]
+fn a_revoked_lock_is_not_handed_over() {
+    let mut crowd = Crowd::chained(3);
+    let now = crowd.peer.now;
+    let revoked = Message::Revoked(crowd.tokens[&1]);
+    crowd.peer.queue.heard(now, revoked);
+    crowd.peer.after(0);
+    assert_eq!(crowd.again(), [2, 3]);
+    crowd.release(1);
+    assert!(crowd.granted().is_empty());
+}
+
+#[test]
+fn a_connection_that_breaks_ends_the_chain() {
+    let mut crowd = Crowd::chained(3);
+    crowd.peer.lose_connection(Vec::new());
+    crowd.release(1);
+    assert!(crowd.granted().is_empty());
+    let now = crowd.peer.now;
+    crowd.peer.queue.connected(now);
+    let calls = crowd.calls();
+    let acquires = calls.iter().filter(|it| {
+        matches!(
+            it.call,
+            Call::Acquire {
+                position: Some(_),
+                ..
+            }
+        )
+    });
+    assert_eq!((acquires.count(), calls.len()), (2, 3), "{calls:?}");
+}
+
+#[test]
+fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
+    let mut crowd = Crowd::waiting(3);
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.hand_over(FENCE, [1]);
+    let confirm = crowd.calls().remove(0);
+    assert!(matches!(confirm.call, Call::Renew(_)), "{confirm:?}");
+    let (now, revoked) = (crowd.peer.now, Message::Revoked(crowd.tokens[&1]));
+    crowd.peer.queue.heard(now, revoked);
+    let again = crowd.peer.call();
+    crowd.peer.reply(confirm, Reply::Ours(false));
+    crowd.tokens.insert(1, token(&again));
+    let (position, ahead) = (1, ahead(8_000));
+    crowd.peer.reply(again, Reply::Waiting { position, ahead });
+
+    crowd.hand_over(FENCE + 2, 1..=3);
+    assert_eq!(crowd.granted(), [(1, FENCE + 2)]);
+    crowd.calls();
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.submit(Request::Abandon, 1);
+    let renew = crowd.peer.call();
+    assert!(matches!(&renew.call, Call::Renew(it) if it.terms.ttl == Duration::from_secs(3)));
+}

@@ -1,0 +1,78 @@
+//! Releases and leaves that the server forbids.
+
+use super::{Call, ID, Peer, Reply, forbidden, holding};
+use crate::backend::{Outcome, Request};
+
+/// Answers everything as forbidden for 20 s; how often something was sent.
+fn forbid(peer: &mut Peer) -> usize {
+    let mut sent_again = 0;
+    for _ in 0..200 {
+        peer.after(100);
+        for sent in peer.queue.calls() {
+            assert!(matches!(sent.call, Call::Release { .. } | Call::Leave(_)));
+            peer.fail(sent, forbidden());
+            sent_again += 1;
+        }
+        assert!(peer.outcome().is_none(), "it was reported before");
+    }
+    sent_again
+}
+
+fn is_reported(peer: &mut Peer) {
+    let outcome = peer.end();
+    assert!(matches!(
+        outcome,
+        Some(Outcome::Released { result: Err(_), .. })
+    ));
+}
+
+#[test]
+fn a_release_that_is_forbidden_is_reported_at_once_and_sent_until_the_lease_has_ended() {
+    let (mut peer, _) = holding();
+    peer.queue.submit(peer.now, Request::Release(ID));
+    let release = peer.call();
+    peer.fail(release, forbidden());
+    is_reported(&mut peer);
+    assert!((5..=10).contains(&forbid(&mut peer)));
+    assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
+}
+
+#[test]
+fn a_leave_that_is_forbidden_is_sent_for_as_long() {
+    let (mut peer, _) = Peer::waiting();
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    peer.fail(leave, forbidden());
+    is_reported(&mut peer);
+    assert!((5..=10).contains(&forbid(&mut peer)));
+    assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
+}
+
+#[test]
+fn a_release_that_was_forbidden_is_answered_once() {
+    let (mut peer, _) = holding();
+    peer.queue.submit(peer.now, Request::Release(ID));
+    let release = peer.call();
+    peer.fail(release, forbidden());
+    is_reported(&mut peer);
+    peer.lose_connection(Vec::new());
+    peer.after(5_000);
+    peer.silent();
+    peer.queue.connected(peer.now);
+    let again = peer.call();
+    peer.reply(again, Reply::Ours(true));
+    assert!(peer.outcome().is_none());
+    peer.after(20_000);
+    peer.silent();
+
+    // Nor is it kept where no connection comes back.
+    let (mut peer, _) = Peer::waiting();
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    peer.fail(leave, forbidden());
+    is_reported(&mut peer);
+    peer.lose_connection(Vec::new());
+    peer.after(20_000);
+    peer.queue.connected(peer.now);
+    peer.silent();
+}

@@ -1,0 +1,139 @@
+//! Pushed grants: in time, late, twice, and for a token that is gone.
+
+use std::time::Duration;
+
+use super::{Call, Peer, Reply, TTL, ahead, asked, token};
+use crate::backend::Outcome;
+use crate::backend::queue::protocol::message::{Grant, Message};
+use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::token::Token;
+use crate::types::terms::Wait;
+
+#[test]
+fn a_push_before_the_reply_grants_and_the_reply_changes_nothing() {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    let (start, who) = (peer.now, token(&sent));
+    peer.after(20);
+    peer.push(who, 41);
+    assert_eq!(peer.granted(), (41, start), "it counts from the send");
+    peer.reply(
+        sent,
+        Reply::Waiting {
+            position: 5,
+            ahead: ahead(8_000),
+        },
+    );
+    peer.push(who, 41);
+    assert!(peer.outcome().is_none());
+    peer.silent();
+}
+
+#[test]
+fn a_push_counts_from_the_last_command_that_showed_it_waiting() {
+    let (mut peer, who) = Peer::waiting();
+    peer.after(1_000);
+    let ask = peer.call();
+    let asked_at = peer.now;
+    peer.after(30);
+    peer.reply(ask, asked(Standing::Waiting));
+    peer.after(200);
+    peer.push(who, 9);
+    assert!(matches!(peer.outcome(), Some(Outcome::Waiting { .. })));
+    assert_eq!(peer.granted(), (9, asked_at));
+}
+
+#[test]
+fn a_late_push_is_confirmed_before_the_body_starts() {
+    let (mut peer, who) = Peer::waiting();
+    // A question is due, but nothing is sent while the process is stopped.
+    peer.now = peer.now.after(Duration::from_secs(2));
+    peer.push(who, 9);
+    assert!(peer.outcome().is_none());
+    let renew = peer.call();
+    assert!(matches!(renew.call, Call::Renew(_)));
+    let sent_at = peer.now;
+    peer.after(5);
+    peer.reply(renew, Reply::Ours(true));
+    assert_eq!(peer.granted(), (9, sent_at));
+}
+
+#[test]
+fn a_confirmation_that_comes_too_late_confirms_nothing() {
+    let (mut peer, who) = Peer::waiting();
+    peer.now = peer.now.after(Duration::from_secs(2));
+    peer.push(who, 9);
+    let renew = peer.call();
+    peer.now = peer.now.after(TTL);
+    peer.reply(renew, Reply::Ours(true));
+    assert!(peer.outcome().is_none());
+    peer.after(0);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn a_push_that_came_too_late_leads_to_a_fresh_token_in_the_old_position() {
+    let (mut peer, old) = Peer::waiting();
+    peer.now = peer.now.after(Duration::from_secs(60));
+    peer.push(old, 9);
+    let renew = peer.call();
+    peer.reply(renew, Reply::Ours(false));
+    let again = peer.call();
+    assert!(matches!(
+        again.call,
+        Call::Acquire {
+            position: Some(5),
+            ..
+        }
+    ));
+    assert_ne!(token(&again), old);
+}
+
+#[test]
+fn a_grant_after_gone_is_given_back() {
+    let (mut peer, old) = Peer::waiting();
+    peer.after(1_000);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Gone));
+    let again = peer.call();
+    assert!(matches!(
+        again.call,
+        Call::Acquire {
+            position: Some(5),
+            ..
+        }
+    ));
+    assert_ne!(token(&again), old, "a token is queued once");
+    peer.push(old, 9);
+    let disown = peer.call();
+    assert!(matches!(&disown.call, Call::Disown(grant) if &*grant.owner == "lock:{k}"));
+    assert_eq!(token(&disown), old);
+
+    // Also when the fresh token has been granted meanwhile.
+    let fresh = token(&again);
+    peer.reply(again, Reply::Granted { fence: 12 });
+    assert_eq!(peer.granted().0, 12);
+    peer.push(old, 9);
+    assert_eq!(token(&peer.call()), old);
+    peer.push(fresh, 12);
+    peer.silent();
+}
+
+#[test]
+fn a_push_in_quarantine_is_not_believed_whatever_the_key_looks_like() {
+    for owner in ["lock:{k}", "k", "a\nb", "{"] {
+        let (mut peer, who) = Peer::waiting();
+        peer.queue.quarantined(peer.now, Some(TTL));
+        for token in [who, Token::new().expect("random numbers")] {
+            let grant = Grant {
+                token,
+                fence: 9,
+                owner: owner.into(),
+                name: token.to_string().into(),
+                followers: Vec::new(),
+            };
+            peer.queue.heard(peer.now, Message::Granted(grant));
+            assert!(peer.outcome().is_none(), "{owner}");
+            peer.silent();
+        }
+    }
+}

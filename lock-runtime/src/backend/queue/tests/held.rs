@@ -1,0 +1,68 @@
+//! Renewals of a lock that is held, and a lock that is taken away.
+
+use super::{Call, ID, Peer, Reply, holding, token};
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::{Outcome, Request};
+use crate::types::terms::Wait;
+
+#[test]
+fn a_renewal_is_sent_and_its_answer_reported() {
+    let (mut peer, who) = holding();
+    peer.after(3_000);
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    assert!(matches!(renew.call, Call::Renew(_)));
+    assert_eq!(token(&renew), who);
+    let sent_at = peer.now;
+    peer.after(50);
+    peer.reply(renew, Reply::Ours(true));
+    let renewed = peer.outcome();
+    assert!(matches!(renewed, Some(Outcome::Renewed { id: ID, since, .. }) if since == sent_at));
+
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    peer.reply(renew, Reply::Ours(false));
+    assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}
+
+#[test]
+fn a_renewal_that_fails_is_reported_and_one_that_was_not_run_is_sent_again() {
+    let (mut peer, _) = holding();
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    peer.fail(renew, Trouble::NotRun);
+    let again = peer.call();
+    assert!(matches!(again.call, Call::Renew(_)));
+    peer.fail(again, Trouble::not_now("READONLY"));
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::RenewFailed { id: ID, .. })
+    ));
+
+    peer.lose_connection(Vec::new());
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    peer.silent();
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::RenewFailed { id: ID, .. })
+    ));
+}
+
+#[test]
+fn a_lock_that_is_revoked_before_its_grant_is_known_is_asked_for_anew() {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    let who = token(&sent);
+    peer.queue.heard(peer.now, Message::Revoked(who));
+    peer.reply(sent, Reply::Granted { fence: 3 });
+    assert!(peer.outcome().is_none(), "it is somebody else's");
+    let again = peer.call();
+    assert_ne!(token(&again), who);
+}
+
+#[test]
+fn a_revoked_lock_is_lost() {
+    let (mut peer, who) = holding();
+    peer.queue.heard(peer.now, Message::Revoked(who));
+    assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}

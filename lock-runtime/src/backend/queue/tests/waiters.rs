@@ -1,0 +1,76 @@
+//! When waiters ask about their position, and a try that does not wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Call, ID, Peer, Reply, TTL, ahead};
+use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::{Outcome, Request};
+use crate::types::terms::{LeaseId, Terms, Wait};
+
+#[test]
+fn waiters_ask_when_the_holders_lease_ends_and_every_second() {
+    let (mut peer, _) = Peer::waiting();
+    peer.after(990);
+    peer.silent();
+    peer.after(10);
+    let ask = peer.call();
+    let soon = Reply::Asked {
+        ahead: ahead(200),
+        standings: vec![Standing::Waiting],
+    };
+    peer.reply(ask, soon);
+    peer.after(200);
+    peer.silent();
+    peer.after(50);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
+    let (mut peer, _) = Peer::waiting();
+    let other = LeaseId(8);
+    let terms = Terms::of(other, "k", TTL);
+    peer.queue
+        .submit(peer.now, Request::Acquire(Arc::new(terms)));
+    let sent = peer.call();
+    peer.reply(
+        sent,
+        Reply::Waiting {
+            position: 6,
+            ahead: ahead(200),
+        },
+    );
+    peer.after(250);
+    let ask = peer.call();
+    let Call::Ask(tickets) = &ask.call else {
+        panic!("{ask:?}")
+    };
+    assert_eq!(tickets.len(), 2, "one question for both");
+    peer.reply(
+        ask,
+        Reply::Asked {
+            ahead: ahead(8_000),
+            standings: vec![Standing::Waiting, Standing::Waiting],
+        },
+    );
+    // A question that is asked later anyway is not put off.
+    peer.after(999);
+    peer.silent();
+    peer.after(1);
+    assert!(matches!(peer.call().call, Call::Ask(_)));
+}
+
+#[test]
+fn a_try_that_found_the_lock_held_is_over() {
+    let (mut peer, sent) = Peer::acquiring(Wait::AtMost(Duration::ZERO));
+    peer.reply(
+        sent,
+        Reply::Busy {
+            ahead: ahead(8_000),
+        },
+    );
+    assert!(matches!(peer.outcome(), Some(Outcome::Busy { id: ID, .. })));
+    peer.after(5_000);
+    peer.silent();
+}

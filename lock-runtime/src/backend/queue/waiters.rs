@@ -1,0 +1,159 @@
+//! The waiters for each key, and when to ask the server about them again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::protocol::ahead::Ahead;
+use super::protocol::call::Ticket;
+use crate::base::agenda::Agenda;
+use crate::base::clock::Moment;
+use crate::types::key::LockKey;
+use crate::types::terms::LeaseId;
+
+/// Grants are pushed. Asking finds those that were lost, and shows the server that we
+/// live: it skips waiters that have been silent for three times as long.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The end of a lease is noticed within this time.
+const JITTER_MS: u64 = 50;
+/// How many waiters one call asks about.
+const MOST: usize = 200;
+
+/// The waiters of one connection, by key.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    /// Whether nobody ever notifies us that a lock is free.
+    polled: bool,
+    by_key: BTreeMap<LockKey, KeyWaiters>,
+    agenda: Agenda<LockKey>,
+    /// The waiters for the last due key that have not been asked about yet.
+    unasked: Vec<Ticket>,
+}
+
+#[derive(Debug)]
+struct KeyWaiters {
+    waiters: BTreeMap<LeaseId, Ticket>,
+    /// Its position in the agenda; `None` while a question is in flight.
+    ask_at: Option<Moment>,
+    pace: Pace,
+}
+
+impl Waiters {
+    pub(crate) fn new(polled: bool) -> Self {
+        Self {
+            polled,
+            by_key: BTreeMap::new(),
+            agenda: Agenda::default(),
+            unasked: Vec::new(),
+        }
+    }
+
+    /// When to ask about a key next, given the current holder. A foreign one notifies nobody
+    /// when it lets go, and others like it are quick to take the lock.
+    pub(crate) fn next(&mut self, key: &LockKey, now: Moment, ahead: &Ahead) -> Moment {
+        let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
+        let ends = ahead.left.map_or(ASK_EVERY, |left| left + jitter);
+        let usual = if self.polled || ahead.is_foreign() {
+            let mut first = Pace::default();
+            let waiting = self.by_key.get_mut(key);
+            let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
+            pace.next(now, &ahead.owner)
+        } else {
+            ASK_EVERY
+        };
+        now.after(ends.min(usual))
+    }
+
+    /// Whether nobody notifies those who wait.
+    pub(crate) fn are_polled(&self) -> bool {
+        self.polled
+    }
+
+    /// Whether somebody waits for it.
+    pub(crate) fn has(&self, key: &LockKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// A waiter knows that it is in the queue.
+    pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, ahead: &Ahead) {
+        let at = self.next(&ticket.terms.key, now, ahead);
+        self.join_later(ticket, at);
+    }
+
+    /// A waiter wants to know its position, at `at` or before.
+    pub(crate) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
+        let key = &ticket.terms.key;
+        if let Some(waiting) = self.by_key.get_mut(key) {
+            waiting.waiters.insert(ticket.terms.id, ticket.clone());
+            if waiting.ask_at.is_some_and(|known| at < known) {
+                self.schedule(key, at);
+            }
+        } else {
+            let waiting = KeyWaiters {
+                waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
+                ask_at: None,
+                pace: Pace::default(),
+            };
+            self.by_key.insert(key.clone(), waiting);
+            self.schedule(key, at);
+        }
+    }
+
+    pub(crate) fn leave(&mut self, key: &LockKey, id: LeaseId) {
+        let Some(waiting) = self.by_key.get_mut(key) else {
+            return;
+        };
+        waiting.waiters.remove(&id);
+        if waiting.waiters.is_empty()
+            && let Some(KeyWaiters {
+                ask_at: Some(at), ..
+            }) = self.by_key.remove(key)
+        {
+            self.agenda.remove(at, key.clone());
+        }
+    }
+
+    /// The next question that is due, all of it about one key.
+    pub(crate) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
+        if self.unasked.is_empty() {
+            let key = self.agenda.due(now)?;
+            let waiting = self.by_key.get_mut(&key)?;
+            waiting.ask_at = None;
+            self.unasked = waiting.waiters.values().cloned().collect();
+        }
+        let most = self.unasked.len().min(MOST);
+        Some(self.unasked.drain(..most).collect())
+    }
+
+    /// A question was answered, or failed: the next one about it is due `at`.
+    pub(crate) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
+        if let Some(ticket) = tickets.first() {
+            let key = &ticket.terms.key;
+            let waiting = self.by_key.get(key);
+            if waiting.is_some_and(|waiting| waiting.ask_at.is_none()) {
+                self.schedule(key, at);
+            }
+        }
+    }
+
+    /// Ask about everybody who waits for these locks now.
+    pub(crate) fn ask_all(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
+        let keys: Vec<_> = self.by_key.keys().cloned().collect();
+        for key in keys.into_iter().filter(concerns) {
+            self.schedule(&key, now);
+        }
+    }
+
+    pub(crate) fn next_ask(&self) -> Option<Moment> {
+        self.agenda.next()
+    }
+
+    fn schedule(&mut self, key: &LockKey, at: Moment) {
+        if let Some(waiting) = self.by_key.get_mut(key) {
+            if let Some(known) = waiting.ask_at.replace(at) {
+                self.agenda.remove(known, key.clone());
+            }
+            self.agenda.insert(at, key.clone());
+        }
+    }
+}
