@@ -70,7 +70,7 @@ impl Backoff {
     fn next(&mut self, passed: Duration, longest: Duration, attempts: usize) -> Duration {
         self.server = (self.server + 1) % self.servers;
         // Varied, so that clients do not all come back at once.
-        let pause = self.pause.mul_f64(0.5 + fastrand::f64());
+        let pause = self.pause.min(longest).mul_f64(0.5 + fastrand::f64());
         let left = pause.saturating_sub(passed);
         if left.is_zero() {
             return left;
@@ -146,7 +146,7 @@ mod tests {
         for _ in 0..10 {
             backoff.failed();
         }
-        backoff.refused();
+        about(backoff.refused(), 100);
         about(backoff.refused(), 100);
         about(backoff.failed(), 100);
         about(backoff.failed(), 200);
