@@ -268,7 +268,7 @@ fn a_try_that_too_few_answer_finds_the_lock_not_held() {
         }
         coordinator.next_wakeup()
     } {
-        answer_by = due.since(at(0)).as_millis() as u64 + 1;
+        answer_by = u64::try_from(due.since(at(0)).as_millis()).unwrap() + 1;
         if answer_by > 2_000 {
             break;
         }
