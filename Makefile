@@ -26,7 +26,7 @@ test: setup build lint features run deny ## Runs every check and every test
 	@$(MAKE) --no-print-directory torture QUICK=1
 
 .PHONY: setup
-setup: zookeeper ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
+setup: zookeeper postgres ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -67,6 +67,25 @@ zookeeper: ## Fetches a ZooKeeper server for the tests, where Debian's packages 
 	else echo 'NOTICE: locks on ZooKeeper cannot be tested: its packages cannot be had' >&2; fi
 	@command -v java >/dev/null || echo 'NOTICE: locks on ZooKeeper cannot be tested: there is no Java' >&2
 
+# Of what a server needs, the packages that the machine lacks; translations and compilers of queries are left out.
+.PHONY: postgres
+postgres: ## Fetches a PostgreSQL server and PgBouncer for the tests, where Debian's packages can be had
+	@[ -n "$${POSTGRES_BIN:-}" ] || ls target/postgres/usr/lib/postgresql/*/bin/initdb /usr/lib/postgresql/*/bin/initdb \
+	    >/dev/null 2>&1 || command -v initdb >/dev/null || $(call fetched,postgresql) || \
+	    echo 'NOTICE: locks on PostgreSQL cannot be tested: its packages cannot be had' >&2
+	@[ -x target/postgres/usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || $(call fetched,pgbouncer) || \
+	    echo 'NOTICE: locks behind PgBouncer cannot be tested: its packages cannot be had' >&2
+
+# $(call fetched,PACKAGE): unpacks a package below target/postgres, and libraries that it needs and the machine lacks.
+missing = apt-get install -qq --print-uris --no-install-recommends $(1) 2>/dev/null | sed 's/^[^ ]* \([^_]*\)_.*/\1/' | \
+    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(c6|c-.*|llvm.*|clang.*|.*perl.*)$$'
+define fetched
+{ command -v apt-get && command -v dpkg && mkdir -p target/postgres && \
+    { names=$$($(call missing,$(1))) || { $(ROOT) apt-get update -q && names=$$($(call missing,$(1))); }; } && \
+    (cd target/postgres && rm -f ./*.deb && $(call limited,120) apt-get download -q $$names && \
+        for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done); } >/dev/null 2>&1
+endef
+
 .PHONY: build
 build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)
@@ -79,6 +98,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation < lib.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs < mod.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
@@ -93,6 +113,7 @@ features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --features tls $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features zookeeper,tls $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features postgres $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
@@ -100,7 +121,7 @@ run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on ano
 	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
-OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_redlock:: on_setnx::
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_pgbouncer:: on_redlock:: on_setnx::
 # All failures are seen at once.
 CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --no-fail-fast
 .PHONY: stores
@@ -160,7 +181,7 @@ crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
-TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd all,$(STORE)),--features stores)
+TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd postgres all,$(STORE)),--features stores)
 .PHONY: torture
 torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=redis, …, all; PROFILE=cutoff …) and checks
 	cargo build $(TORTURE)
@@ -181,10 +202,12 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
 
+# Ten minutes at most.
+MODEL = -q -p tests --bin model $(if $(filter postgres,$(STORE)),--features stores)
 .PHONY: model
-model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO), for ten minutes at most
-	cargo build -q -p tests --bin model
-	$(call limited,600) cargo run -q -p tests --bin model -- $(SEED)
+model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO, STORE=postgres)
+	cargo build $(MODEL)
+	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)

@@ -84,6 +84,7 @@
 //! | `redis` | yes | Redis and Valkey; `memory:` is always there |
 //! | `etcd` | no | locks in a cluster of etcd |
 //! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
+//! | `postgres` | no | locks in a PostgreSQL database, `postgres://` |
 //! | `serde` | no | [`LockConfig`] as a part of a program's configuration; the answers of [`inspect`] for others to read |
 //! | `testing` | no | locks, and errors made by hand, for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
@@ -95,6 +96,7 @@
 #![cfg_attr(
     not(all(
         feature = "etcd",
+        feature = "postgres",
         feature = "redis",
         feature = "tls",
         feature = "zookeeper"

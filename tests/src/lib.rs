@@ -26,12 +26,18 @@ mod namespace;
 mod net;
 mod node;
 mod peer;
+mod postgres;
+/// The script as the library joins it.
+#[allow(dead_code, reason = "tests need its text alone")]
+#[path = "../../lock-runtime/src/backend/postgres/sql/mod.rs"]
+mod postgres_sql;
 mod process;
 mod protocol;
 mod proxy;
 mod python;
 mod register;
 mod server;
+mod startup;
 mod steps;
 mod stores;
 pub mod torture;
@@ -48,6 +54,10 @@ pub use fixtures::{LONG, TIME_LIMIT, aside, eventually, poll_once, timed, unique
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
+pub use postgres::{
+    Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
+    PostgresServerBuilder, Rows, SCHEMA, SqlError, postgres_script,
+};
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy, Verdict};
 pub use register::{Register, Section};

@@ -59,6 +59,11 @@ impl Process {
         kill_process(self.pid, Signal::CONT).expect("the process is running");
     }
 
+    /// Sends a signal to the process, which may have ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process(self.pid, signal);
+    }
+
     /// Ends the process at once, stopped or not, and waits until it is gone.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.expect("the process can be killed");

@@ -46,6 +46,16 @@ macro_rules! on_every_store {
             $($tests)*
         }
         $crate::tests_of_store! {
+            ($) on_postgres, starts: $crate::PostgresHome::start(),
+            can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
+        $crate::tests_of_store! {
+            ($) on_pgbouncer, starts: $crate::PostgresHome::start_pooled(),
+            can: [read permits several_keys min_hold list force_release fencing fair],
+            $($tests)*
+        }
+        $crate::tests_of_store! {
             ($) on_redlock, starts: async { Some($crate::RedlockFleet::start().await) },
             can: [read several_keys min_hold list force_release fencing],
             $($tests)*

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tests::model::{Report, run};
+use tests::{
+    PostgresServer,
+    model::{Report, Store, run},
+};
 use tokio::join;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_model");
@@ -11,9 +14,20 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_model");
 #[tokio::test]
 async fn three_thousand_operations() {
     const OPERATIONS: usize = 1500;
-    let runs = join!(run(1, OPERATIONS, PROGRAM), run(2, OPERATIONS, PROGRAM));
+    let run = |seed| run(Store::Redis, seed, OPERATIONS, PROGRAM);
+    let runs = join!(run(1), run(2));
     pass(1, OPERATIONS, &runs.0);
     pass(2, OPERATIONS, &runs.1);
+}
+
+#[tokio::test]
+async fn a_thousand_operations_on_postgres() {
+    const OPERATIONS: usize = 1000;
+    if PostgresServer::start("the model").await.is_none() {
+        return;
+    }
+    let report = run(Store::Postgres, 1, OPERATIONS, PROGRAM).await;
+    pass(1, OPERATIONS, &report);
 }
 
 /// What only a few of the faults bring to light.
@@ -22,7 +36,11 @@ async fn three_thousand_operations() {
 async fn ten_thousand_operations_a_few_times() {
     const OPERATIONS: usize = 10_000;
     for seed in 1..=5 {
-        pass(seed, OPERATIONS, &run(seed, OPERATIONS, PROGRAM).await);
+        pass(
+            seed,
+            OPERATIONS,
+            &run(Store::Redis, seed, OPERATIONS, PROGRAM).await,
+        );
     }
 }
 

@@ -187,6 +187,17 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
     );
 }
 
+#[tokio::test]
+async fn a_try_is_unavailable_while_three_of_five_hang() {
+    let fleet = RedlockFleet::start().await;
+    let locks = manager(&fleet.url()).await;
+    fleet.servers[..3].iter().for_each(RedisServer::stop);
+    let refused = within(TIME_LIMIT, locks.lock("key").try_once().acquire()).await;
+    fleet.servers[..3].iter().for_each(RedisServer::resume);
+    let error = refused.expect_err("two of five are no majority");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+}
+
 /// Two of five servers have granted a part, which is to be let go of while they cannot be reached.
 #[tokio::test]
 async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {

@@ -36,6 +36,7 @@ use crate::types::tls::Tls;
 /// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
 /// | `etcd://[user:password@]host[:port],…` | a cluster of etcd, 3.4 or newer; needs the feature `etcd` |
 /// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
+/// | `postgres://[user[:password]@]host[:port],…[/database]` | a PostgreSQL server, 14 or newer; needs the feature `postgres` |
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |

@@ -10,9 +10,16 @@ pub(crate) mod etcd;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod name;
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(any(
+    feature = "etcd",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
 pub(crate) mod queries;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod queue;
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]

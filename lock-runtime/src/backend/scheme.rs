@@ -45,3 +45,10 @@ impl Scheme {
             .map_or(self.start, |(name, _)| name)
     }
 }
+
+/// For a URL that needs a feature of the crate.
+pub(crate) fn without(feature: &str) -> String {
+    format!(
+        "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"
+    )
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::Target;
-use crate::backend::scheme::Scheme;
+use crate::backend::scheme::{Scheme, without};
 #[cfg(feature = "tls")]
 use crate::backend::transport;
 use crate::types::error::LockError;
@@ -18,6 +18,8 @@ const STORES: &[&[Scheme]] = &[
     super::redis::target::SCHEMES,
     #[cfg(feature = "etcd")]
     super::etcd::SCHEMES,
+    #[cfg(feature = "postgres")]
+    super::postgres::target::SCHEMES,
     #[cfg(feature = "zookeeper")]
     super::zookeeper::SCHEMES,
     #[cfg(test)]
@@ -29,6 +31,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("redis", "redis"),
     ("valkey", "redis"),
     ("etcd", "etcd"),
+    ("postgres", "postgres"),
     ("zookeeper", "zookeeper"),
 ];
 
@@ -86,19 +89,15 @@ fn unknown(scheme: &str) -> String {
     format!("it must begin with one of {}", listed(|_| true))
 }
 
-fn without(feature: &str) -> String {
-    format!(
-        "lock-runtime was built without its feature `{feature}`: add it to the `features` of the dependency"
-    )
-}
-
 /// Checks how connections to a store are to be encrypted; reads the files that it names.
 #[cfg(feature = "tls")]
 pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), LockError> {
     let hosts = target.encrypted_hosts();
     if hosts.is_empty() && tls.is_some() {
         let encrypted = listed(|scheme| scheme.encrypted);
-        let reason = format_args!("the URL's scheme does not encrypt: write {encrypted}");
+        let reason = format_args!(
+            "the URL does not ask for encryption: write {encrypted}, or `sslmode=verify-full` for PostgreSQL"
+        );
         return Err(LockError::invalid("tls", reason));
     }
     transport::tls::check(&tls.cloned().unwrap_or_default(), &hosts)?;

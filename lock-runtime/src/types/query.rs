@@ -50,7 +50,6 @@ impl Pattern {
     }
 
     /// The pattern, escaped like a name.
-    #[cfg(feature = "redis")]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

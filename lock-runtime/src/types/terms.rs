@@ -82,7 +82,6 @@ impl Terms {
 
     /// Whether it must be granted outside a chain: the lock cools down after it, or a key
     /// that is taken later decides its fencing token.
-    #[cfg(feature = "redis")]
     pub(crate) fn is_alone(&self) -> bool {
         self.min_hold.is_some() || self.more_keys
     }

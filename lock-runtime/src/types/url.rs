@@ -64,6 +64,15 @@ impl Url {
         Ok(value)
     }
 
+    /// Another name for a parameter, by which other libraries know it.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        for (name, _) in &mut self.parameters {
+            if name == from {
+                to.clone_into(name);
+            }
+        }
+    }
+
     /// Whether there are some that nobody has taken.
     pub(crate) fn has_parameters(&self) -> bool {
         !self.parameters.is_empty()

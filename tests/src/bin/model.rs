@@ -1,8 +1,8 @@
-//! `model [--operations N] [SEED | FROM..TO]`: compares random operations with a model of locks, and prints a table.
+//! `model [--store STORE] [--operations N] [SEED | FROM..TO]`: compares random operations with a model of locks, and prints a table.
 
 use std::{env, ops::Range, path::Path, process::ExitCode, time::Duration};
 
-use tests::model::{Report, Share, run, work};
+use tests::model::{Report, Share, Store, run, work};
 use tokio::task::{JoinSet, LocalSet};
 
 /// How many seeds run side by side: they wait more than they compute.
@@ -23,15 +23,24 @@ async fn main() -> ExitCode {
             work(share, locks, Path::new(directory)).await;
             ExitCode::SUCCESS
         }
-        ["--operations", operations, seeds @ ..] => {
-            let operations = operations.parse().expect("a number");
-            LocalSet::new().run_until(model(operations, seeds)).await
+        ["--store", store, words @ ..] => {
+            let store = Store::named(store).expect("redis or postgres");
+            run_model(store, words).await
         }
-        seeds => LocalSet::new().run_until(model(10_000, seeds)).await,
+        words => run_model(Store::Redis, words).await,
     }
 }
 
-async fn model(operations: usize, seeds: &[&str]) -> ExitCode {
+async fn run_model(store: Store, words: &[&str]) -> ExitCode {
+    let (operations, seeds) = match words {
+        ["--operations", operations, seeds @ ..] => (operations.parse().expect("a number"), seeds),
+        seeds => (10_000, seeds),
+    };
+    let model = model(store, operations, seeds);
+    LocalSet::new().run_until(model).await
+}
+
+async fn model(store: Store, operations: usize, seeds: &[&str]) -> ExitCode {
     let seeds = match seeds {
         [] => 1..21,
         [seeds] => range(seeds).expect("SEED or FROM..TO"),
@@ -44,7 +53,7 @@ async fn model(operations: usize, seeds: &[&str]) -> ExitCode {
         let mut runs = JoinSet::new();
         for seed in seeds.iter().copied() {
             let program = program.to_string_lossy().into_owned();
-            runs.spawn_local(async move { (seed, run(seed, operations, &program).await) });
+            runs.spawn_local(async move { (seed, run(store, seed, operations, &program).await) });
         }
         let mut runs = runs.join_all().await;
         runs.sort_by_key(|(seed, _)| *seed);

@@ -4,22 +4,22 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use lock_runtime::LockManager;
 
-use super::event::What;
+use super::{event::What, store::Server};
 use crate::{
-    RedisServer, connect,
+    connect,
     log::{Log, monotonic},
 };
 
 /// Revokes locks, and closes connections.
 #[derive(Debug)]
 pub(super) struct Meddler {
-    server: Arc<RedisServer>,
+    server: Arc<Server>,
     locks: LockManager,
     log: Log,
 }
 
 impl Meddler {
-    pub(super) async fn new(server: Arc<RedisServer>, directory: &Path) -> Self {
+    pub(super) async fn new(server: Arc<Server>, directory: &Path) -> Self {
         Self {
             locks: connect(server.url()).await,
             server,
@@ -35,18 +35,16 @@ impl Meddler {
         self.note(operation, from, key).await;
     }
 
-    /// The server forgets who has a lock, and notifies nobody.
+    /// The server loses the holders of a lock, and notifies nobody.
     pub(super) async fn forget(&self, operation: &str, key: &str) {
         let from = monotonic();
-        self.server
-            .cmd(&["DEL", &RedisServer::owner_key(key)])
-            .await;
+        self.server.forget(key).await;
         self.note(operation, from, key).await;
     }
 
     /// Notes that what was granted before is worth nothing any more.
     async fn note(&self, operation: &str, from: Duration, key: &str) {
-        let fence = self.server.read(&["GET", RedisServer::FENCE_KEY]).await;
+        let fence = self.server.fence(key).await;
         let what = What::Revoked(key.to_owned(), from, fence);
         self.log
             .note(monotonic(), format_args!("{operation} {what}"));
@@ -54,13 +52,6 @@ impl Meddler {
 
     /// Closes the connections of a process.
     pub(super) async fn cut(&self, process: u32) {
-        let clients: String = self.server.read(&["CLIENT", "LIST"]).await;
-        let name = format!(" name=lock-runtime:{process}@");
-        for client in clients.lines().filter(|client| client.contains(&name)) {
-            let number = client.split([' ', '=']).nth(1).expect("a number");
-            // It may be gone.
-            let kill = ["CLIENT", "KILL", "ID", number];
-            let _gone = self.server.try_cmd(&kill).await;
-        }
+        self.server.cut(process).await;
     }
 }

@@ -6,6 +6,7 @@ mod event;
 mod meddle;
 mod plan;
 mod report;
+mod store;
 mod work;
 
 use std::{
@@ -16,11 +17,13 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 pub use report::Report;
+pub use store::Store;
 pub use work::work;
 
-use crate::{ChainWatch, RedisServer, Worker, connect, eventually, log, take};
+use crate::{Worker, connect, log, take};
 use event::{Event, What};
 use meddle::Meddler;
+use store::Server;
 
 /// How many processes take locks.
 pub const PROCESSES: usize = 4;
@@ -50,10 +53,9 @@ pub struct Share {
 
 /// Does and checks so many operations with the choices of a seed; `program work URL DIRECTORY SEED OPERATIONS PROCESS`
 /// is a process. Also says how long that took.
-pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Duration) {
+pub async fn run(store: Store, seed: u64, operations: usize, program: &str) -> (Report, Duration) {
     let started = Instant::now();
-    let server = Arc::new(RedisServer::start().await);
-    let watch = ChainWatch::start([&*server]).await;
+    let server = Arc::new(Server::start(store).await);
     let directory = tempfile::tempdir().expect("a directory");
     let meddler = Arc::new(Meddler::new(Arc::clone(&server), directory.path()).await);
     let mut crew = JoinSet::new();
@@ -77,8 +79,7 @@ pub async fn run(seed: u64, operations: usize, program: &str) -> (Report, Durati
     let took = started.elapsed();
     let events = log::read(directory.path(), Event::parse).expect("the histories can be read");
     let mut report = check::check(&events);
-    watch.catch_up([&*server]).await;
-    report.chains = watch.chains(grants(&events));
+    report.chains = server.chains(grants(&events)).await;
     check_end(&server, &mut report).await;
     (report, took)
 }
@@ -139,15 +140,12 @@ async fn tend(
     }
 }
 
-/// Every key of a lock has a ttl, and every lock can be taken and leaves nothing.
-async fn check_end(server: &RedisServer, report: &mut Report) {
-    for key in server.without_ttl("lock:{*").await {
-        let last = report.operations;
-        report.complain(
-            log::monotonic(),
-            last,
-            format_args!("left {key} without a ttl"),
-        );
+/// Every entry of a lock has an end, and every lock can be taken and leaves nothing.
+async fn check_end(server: &Server, report: &mut Report) {
+    let lasting = server.lasting().await.into_iter();
+    let lasting = lasting.map(|key| format!("left {key} without a ttl"));
+    for what in lasting.chain(server.trouble().await) {
+        report.complain(log::monotonic(), report.operations, what);
     }
     let locks = connect(server.url()).await;
     for number in 0..KEYS {
@@ -155,5 +153,5 @@ async fn check_end(server: &RedisServer, report: &mut Report) {
         take(&locks, &key, RECOVERY).await.release();
     }
     locks.shutdown().await;
-    eventually(RECOVERY, async || server.keys("lock:{*").await.is_empty()).await;
+    server.is_empty().await;
 }

@@ -34,8 +34,8 @@ pub struct Report {
     pub cuts: usize,
     /// How often a lock was revoked.
     pub revoked: usize,
-    /// What came of those to whom a lock was handed together with another one.
-    pub chains: Chains,
+    /// What came of those to whom a lock was handed together with another one, if the store shows that.
+    pub chains: Option<Chains>,
     /// What must not be.
     pub violations: Vec<Violation>,
 }
@@ -84,6 +84,13 @@ impl Report {
     pub fn complaints(&self, operations: usize) -> Vec<String> {
         let violations = self.violations.iter().take(10);
         let mut complaints: Vec<_> = violations.map(ToString::to_string).collect();
+        let chains = self.chains.as_ref().map(|chains| {
+            [
+                ("chains", chains.formed, 2),
+                ("hand-overs in chains", chains.entered, 2),
+            ]
+        });
+        let chains = chains.into_iter().flatten();
         // So many in every thousand operations: half of what is usual at the most.
         for (what, count, least) in [
             ("operations", self.operations, 1000),
@@ -98,9 +105,10 @@ impl Report {
             ("stops", self.stops, 1),
             ("cuts", self.cuts, 1),
             ("locks revoked", self.revoked, 1),
-            ("chains", self.chains.formed, 2),
-            ("hand-overs in chains", self.chains.entered, 2),
-        ] {
+        ]
+        .into_iter()
+        .chain(chains)
+        {
             if count < least * operations / 1000 {
                 complaints.push(format!("only {count} {what}: the run shows nothing"));
             }
@@ -131,6 +139,8 @@ impl fmt::Display for Violation {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failed = |error| self.errors.get(error).copied().unwrap_or(0);
+        let none = Chains::default();
+        let chains = self.chains.as_ref().unwrap_or(&none);
         write!(
             f,
             "{:>10} {:>9} {:>6} {:>7} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11} {:>7} {:>5} {:>5} {:>5} {:>7} {:>6} {:>7} {:>8} {:>5} {:>4}",
@@ -149,11 +159,11 @@ impl fmt::Display for Report {
             self.stops,
             self.cuts,
             self.revoked,
-            self.chains.formed,
-            self.chains.longest,
-            self.chains.entered,
-            self.chains.started_over,
-            self.chains.gone(),
+            chains.formed,
+            chains.longest,
+            chains.entered,
+            chains.started_over,
+            chains.gone(),
         )
     }
 }

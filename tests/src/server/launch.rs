@@ -10,22 +10,12 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::ChildStdout,
-    sync::oneshot,
-};
 
 use super::{
     Authority, Identity, RedisServer, SOCKET,
     clock::{Clock, Clocks},
 };
-use crate::{
-    TIME_LIMIT,
-    fixtures::within,
-    net::{free_port, runtime},
-    process::Process,
-};
+use crate::{net::free_port, process::Process, startup};
 
 /// How often another port is tried when somebody took the one that was free.
 pub(super) const ATTEMPTS: u32 = 10;
@@ -34,7 +24,7 @@ pub(super) const ATTEMPTS: u32 = 10;
 const CONFIG: &str = "redis.conf";
 
 /// What a server, or a sentinel, logs when it listens.
-const READY: [&str; 2] = ["ready to accept", "sentinel id is"];
+const READY: &[&str] = &["ready to accept", "sentinel id is"];
 
 /// What is to be started: see [`RedisServer::builder`].
 #[derive(Debug, Default)]
@@ -237,35 +227,8 @@ pub(super) async fn start(environment: &[OsString], args: &[OsString]) -> Result
         .await
         .unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
 
-    let (ready, started) = oneshot::channel();
-    runtime().spawn(follow_log(stdout, ready));
-    let started = within(TIME_LIMIT, started).await;
-    started.expect("the log is followed to its end")?;
+    startup::ready(stdout, READY).await?;
     Ok(process)
-}
-
-/// Tells when the server is ready, or its log if it ends before; then keeps reading, so that it never blocks on a
-/// full pipe.
-///
-/// Asking the port instead would be answered by whichever server has it.
-async fn follow_log(stdout: ChildStdout, ready: oneshot::Sender<Result<(), String>>) {
-    let mut lines = BufReader::new(stdout).lines();
-    let mut log = String::new();
-    let outcome = loop {
-        match lines.next_line().await {
-            Ok(Some(line)) if is_ready(&line) => break Ok(()),
-            Ok(Some(line)) => log = log + &line + "\n",
-            _ => break Err(log),
-        }
-    };
-    // The test may have given up meanwhile.
-    let _ = ready.send(outcome);
-    while let Ok(Some(_)) = lines.next_line().await {}
-}
-
-fn is_ready(line: &str) -> bool {
-    let line = line.to_lowercase();
-    READY.iter().any(|ready| line.contains(ready))
 }
 
 /// The server's binary.

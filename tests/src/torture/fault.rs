@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{
     HOT_KEY, LONG, Profile, SHORT, TTL, clock, crew::Crew, cut_off, limits, lock_name, majority,
-    messages, stale,
+    messages, postgres, stale, store::Store,
 };
 use crate::RedisServer;
 
@@ -17,9 +17,15 @@ impl Profile {
             Self::Clients => clients(crew).await,
             Self::Server => server(crew).await,
             Self::Network => network(crew).await,
-            Self::Connections => connections(crew).await,
+            Self::Connections => match &mut crew.store {
+                Store::Postgres(pair) => postgres::connections(pair).await,
+                _ => connections(crew).await,
+            },
             Self::Keys => keys(crew).await,
-            Self::Failover(_) => crew.store.redis().fail_over().await,
+            Self::Failover(_) => match &mut crew.store {
+                Store::Postgres(pair) => postgres::fail_over(pair).await,
+                store => store.redis().fail_over().await,
+            },
             Self::Minority => majority::minority(crew).await,
             Self::Clocks => majority::clocks(crew).await,
             Self::Majority => majority::majority(crew).await,

@@ -76,8 +76,8 @@ fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
         (Bodies::Short, SHORT),
         (Bodies::Reading, if_it(can.read, SHARED)),
         (Bodies::Permitted, if_it(can.permits, SHARED)),
-        // Without chains there is nothing to see.
-        (Bodies::Hot, if_it(servers.chain(), HOT)),
+        // Without quick hand-overs there is nothing to see.
+        (Bodies::Hot, if_it(servers.hot(), HOT)),
     ]
 }
 

@@ -59,10 +59,12 @@ fn messages(servers: Servers) -> &'static [Message] {
     static SETNX: LazyLock<Vec<Message>> = LazyLock::new(setnx);
     static ZOOKEEPER: LazyLock<Vec<Message>> = LazyLock::new(zookeeper);
     static ETCD: LazyLock<Vec<Message>> = LazyLock::new(etcd);
+    static POSTGRES: LazyLock<Vec<Message>> = LazyLock::new(postgres);
     match servers {
         Servers::Setnx => &SETNX,
         Servers::ZooKeeper => &ZOOKEEPER,
         Servers::Etcd => &ETCD,
+        Servers::Postgres => &POSTGRES,
         _ => &REDIS,
     }
 }
@@ -154,6 +156,21 @@ fn etcd() -> Vec<Message> {
         })
         .into();
     messages.push(said(true, "event of a key", b"lock/torture-"));
+    messages
+}
+
+/// Statements are prepared under the names of the functions that they call, behind which a zero stands.
+fn postgres() -> Vec<Message> {
+    let called: [(_, &[u8]); 5] = [
+        ("call of acquire", b"\0acquire\0"),
+        ("call of ask", b"\0ask\0"),
+        ("call of release", b"\0release\0"),
+        ("call of renew", b"\0renew\0"),
+        ("call of many", b"\0many\0"),
+    ];
+    let mut messages: Vec<_> = called.map(|(name, bytes)| said(false, name, bytes)).into();
+    messages.push(said(false, "subscription", b"LISTEN "));
+    messages.push(said(true, "pushed grant", b"lock_runtime_"));
     messages
 }
 

@@ -15,6 +15,7 @@ mod majority;
 mod messages;
 mod network;
 mod polls;
+mod postgres;
 mod probe;
 mod profile;
 mod proxies;

@@ -124,14 +124,18 @@ impl Profile {
         match self {
             Self::Clients | Self::Messages => true,
             Self::Minority | Self::Clocks | Self::Majority => servers == Servers::Redlock,
-            Self::Failover(_) => matches!(servers, Servers::Sentinel | Servers::Cluster),
+            Self::Failover(_) => matches!(
+                servers,
+                Servers::Sentinel | Servers::Cluster | Servers::Postgres
+            ),
             Self::Network => !matches!(
                 servers,
                 Servers::Sentinel | Servers::Cluster | Servers::Redlock
             ),
             Self::Server => servers != Servers::Redlock,
-            Self::Connections | Self::Keys => servers.chain(),
-            Self::CutOff(Protection::Replicas) => servers.replicas() > 0,
+            Self::Connections => servers.hot(),
+            Self::Keys => servers.chain(),
+            Self::CutOff(Protection::Replicas) => servers.fails_over() && servers.replicas() > 0,
             Self::CutOff(_) | Self::Stale => servers.fails_over() || servers == Servers::Redlock,
             Self::Clock => servers.chain() || servers == Servers::Redlock,
             Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),

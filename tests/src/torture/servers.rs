@@ -29,11 +29,13 @@ pub enum Servers {
     ZooKeeper,
     /// Three members that elect a leader.
     Etcd,
+    /// A primary with a standby, which takes its place when it is told to.
+    Postgres,
 }
 
 impl Servers {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 7] = [
+    pub const ALL: [(&str, Self); 8] = [
         ("redis", Self::Redis),
         ("setnx", Self::Setnx),
         ("sentinel", Self::Sentinel),
@@ -41,6 +43,7 @@ impl Servers {
         ("redlock", Self::Redlock),
         ("zookeeper", Self::ZooKeeper),
         ("etcd", Self::Etcd),
+        ("postgres", Self::Postgres),
     ];
 
     /// Those of this name.
@@ -58,6 +61,11 @@ impl Servers {
     /// Whether a lock is handed to several of one connection at once.
     pub fn chain(self) -> bool {
         matches!(self, Self::Redis | Self::Sentinel | Self::Cluster)
+    }
+
+    /// Whether neighbours in a queue are handed the lock quickly enough that many tasks of a process want one lock.
+    pub(super) fn hot(self) -> bool {
+        self.chain() || self == Self::Postgres
     }
 
     /// Whether later holders have larger fences.
@@ -79,7 +87,7 @@ impl Servers {
     pub fn replicas(self) -> usize {
         match self {
             Self::Sentinel => 2,
-            Self::Cluster => 1,
+            Self::Cluster | Self::Postgres => 1,
             _ => 0,
         }
     }
@@ -108,26 +116,27 @@ impl Servers {
     pub(super) fn grants(self) -> f64 {
         match self {
             Self::Redis | Self::Sentinel | Self::Cluster | Self::Redlock => 10_000.0,
-            Self::Setnx => 2_000.0,
+            Self::Setnx | Self::Postgres => 2_000.0,
             Self::ZooKeeper | Self::Etcd => 500.0,
         }
     }
 
     /// The URL of servers that are reached at these addresses.
     pub(super) fn url(self, addresses: &[SocketAddr]) -> String {
-        let (scheme, named, path) = match self {
-            Self::Redis => ("redis", addresses, ""),
-            Self::Setnx => ("redis+setnx", addresses, ""),
+        let (start, named, path) = match self {
+            Self::Redis => ("redis://", addresses, ""),
+            Self::Setnx => ("redis+setnx://", addresses, ""),
             Self::Sentinel => {
                 let (_, sentinels) = addresses.split_at(SentinelFleet::NODES);
-                ("redis+sentinel", sentinels, SentinelFleet::PATH)
+                ("redis+sentinel://", sentinels, SentinelFleet::PATH)
             }
-            Self::Cluster => ("redis+cluster", addresses, ""),
-            Self::Redlock => ("redis+redlock", addresses, ""),
-            Self::ZooKeeper => ("zookeeper", addresses, ""),
-            Self::Etcd => ("etcd", addresses, ""),
+            Self::Cluster => ("redis+cluster://", addresses, ""),
+            Self::Redlock => ("redis+redlock://", addresses, ""),
+            Self::ZooKeeper => ("zookeeper://", addresses, ""),
+            Self::Etcd => ("etcd://", addresses, ""),
+            Self::Postgres => ("postgres://postgres@", addresses, "/postgres"),
         };
         let hosts: Vec<_> = named.iter().map(ToString::to_string).collect();
-        format!("{scheme}://{}{path}", hosts.join(","))
+        format!("{start}{}{path}", hosts.join(","))
     }
 }

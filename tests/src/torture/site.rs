@@ -99,7 +99,9 @@ impl Site {
             } else {
                 RedlockFleet::start().await
             }),
-            Servers::ZooKeeper | Servers::Etcd => panic!("these are no servers of Redis"),
+            Servers::ZooKeeper | Servers::Etcd | Servers::Postgres => {
+                panic!("these are no servers of Redis")
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt::Debug, net::SocketAddr, pin::Pin};
 
 use super::{Profile, Servers, site::Site};
-use crate::{EtcdCluster, ZooKeeperEnsemble};
+use crate::{EtcdCluster, PostgresPair, ZooKeeperEnsemble};
 
 /// What is done to servers, in its own time.
 pub(super) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -59,6 +59,7 @@ pub(super) enum Store {
     Redis(Site),
     ZooKeeper(ZooKeeperEnsemble),
     Etcd(EtcdCluster),
+    Postgres(Box<PostgresPair>),
 }
 
 impl Store {
@@ -71,6 +72,10 @@ impl Store {
                 Self::ZooKeeper(super::zookeeper::start(test, profile).await.expect(HAVE))
             }
             Servers::Etcd => Self::Etcd(super::etcd::start(test, profile).await.expect(HAVE)),
+            Servers::Postgres => {
+                let pair = super::postgres::start(test, profile).await.expect(HAVE);
+                Self::Postgres(Box::new(pair))
+            }
             _ => Self::Redis(super::redis::start(servers, profile).await),
         }
     }
@@ -80,6 +85,7 @@ impl Store {
             Self::Redis(site) => site,
             Self::ZooKeeper(ensemble) => ensemble,
             Self::Etcd(cluster) => cluster,
+            Self::Postgres(pair) => pair.as_mut(),
         }
     }
 

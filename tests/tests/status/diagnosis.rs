@@ -45,7 +45,14 @@ async fn a_store_that_is_fine_is_found_so(store: Store) {
     for finding in &findings {
         // Tests keep nothing on disk, run single servers, other work on the machine delays answers, and what fails
         // over may forget.
-        let expected = ["persistence", "latency", "replicas", "members", "servers"];
+        let expected = [
+            "persistence",
+            "latency",
+            "replicas",
+            "members",
+            "servers",
+            "pooler",
+        ];
         let expected = expected.contains(&finding.check);
         assert!(
             finding.severity == Severity::Fine || expected,

@@ -20,6 +20,7 @@ mod stages;
 mod tests;
 mod waiters;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use crate::backend::Outcome;
@@ -27,6 +28,7 @@ use crate::backend::claims::Claims;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
+use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
 use chains::Chains;
@@ -46,6 +48,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause before a forbidden release is sent again.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
+/// Which of several connections the calls about a key go over.
+pub(crate) fn connection_of(key: &LockKey, count: usize) -> usize {
+    if count == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
+}
+
 /// What is to be known of a store whose claims a queue keeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
@@ -55,6 +67,8 @@ pub(crate) struct Rules {
     pub(crate) polled: bool,
     /// Whether a pushed grant counts only once a reply confirms it.
     pub(crate) pushes_are_hints: bool,
+    /// Whether the server has to know who of a chain holds the lock.
+    pub(crate) passes: bool,
 }
 
 /// Everything that goes over one connection of the pool.
@@ -76,6 +90,7 @@ pub(crate) struct Queue<S: Step> {
     /// What replicas have to confirm, where they have to.
     replicas: Option<Replicas>,
     pushes_are_hints: bool,
+    passes: bool,
     quarantines: Quarantines,
 }
 
@@ -93,12 +108,42 @@ impl<S: Step> Queue<S> {
             down: Some(Trouble::not_now("not connected yet")),
             replicas: rules.replicated.then(Replicas::default),
             pushes_are_hints: rules.pushes_are_hints,
+            passes: rules.passes,
             quarantines: Quarantines::default(),
         }
     }
 
     pub(crate) fn is_down(&self) -> bool {
         self.down.is_some()
+    }
+
+    /// Whether somebody here waits for a lock.
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The locks that were granted before this moment and are still held.
+    pub(crate) fn held_since(&self, before: Moment) -> Vec<Ticket> {
+        let held =
+            |claim: &Claim| matches!(claim.stage, Stage::Held { granted, .. } if granted <= before);
+        let ids = self.claims.ids(held).into_iter();
+        let claims = ids.filter_map(|id| self.claims.get(&id));
+        claims.map(|claim| claim.ticket.clone()).collect()
+    }
+
+    /// Whether there is anything to do or to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.claims.len() == 0
+    }
+
+    /// Asks for the positions of all waiters at once.
+    pub(crate) fn ask_waiters(&mut self, now: Moment) {
+        self.waiters.ask_all(now, |_| true);
+    }
+
+    /// From now on, whether nobody notifies waiters.
+    pub(crate) fn poll_waiters(&mut self, polled: bool) {
+        self.waiters.polled = polled;
     }
 
     /// What to send now.

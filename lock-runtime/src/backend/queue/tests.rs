@@ -179,6 +179,7 @@ fn token(sent: &Sent) -> Token {
     match &sent.call {
         Call::Acquire { ticket, .. }
         | Call::Renew(ticket)
+        | Call::Pass { ticket, .. }
         | Call::Raise { ticket, .. }
         | Call::Release { ticket, .. }
         | Call::Shorten { ticket, .. }
@@ -196,6 +197,7 @@ fn ahead(left_ms: u64) -> Ahead {
         owner: "token 7@host".into(),
         left: Some(Duration::from_millis(left_ms)),
         crowd: Crowd::default(),
+        by_far: false,
     }
 }
 

@@ -23,7 +23,7 @@ const MOST: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Waiters {
     /// Whether nobody ever notifies us that a lock is free.
-    polled: bool,
+    pub(crate) polled: bool,
     by_key: BTreeMap<LockKey, KeyWaiters>,
     agenda: Agenda<LockKey>,
     /// The waiters for the last due key that have not been asked about yet.
@@ -57,16 +57,15 @@ impl Waiters {
             let mut first = Pace::default();
             let waiting = self.by_key.get_mut(key);
             let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
-            pace.next(now, &ahead.owner)
+            pace.next(now, ahead)
         } else {
             ASK_EVERY
         };
         now.after(ends.min(usual))
     }
 
-    /// Whether nobody notifies those who wait.
-    pub(crate) fn are_polled(&self) -> bool {
-        self.polled
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
     }
 
     /// Whether somebody waits for it.

@@ -16,7 +16,6 @@ pub(crate) mod target;
 mod transport;
 
 use std::future::poll_fn;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -34,9 +33,9 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-use crate::backend::queue::Rules;
 use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::queue::{Rules, connection_of};
 use connected::connect_failed;
 use inspect::Asked;
 use protocol::call::Queue;
@@ -45,16 +44,6 @@ use sentinel::Watch;
 use transport::connect::{Dialer, Push};
 use transport::link::Link;
 use transport::way::Way;
-
-/// Which of several connections the calls about a key go over.
-fn index_of(key: &LockKey, count: usize) -> usize {
-    if count == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    usize::try_from(hasher.finish() % count as u64).unwrap_or(0)
-}
 
 /// The backend for one server, or for the one that is the master at the time.
 #[derive(Debug)]
@@ -189,7 +178,7 @@ impl Redis {
 
     /// Commands about one key stay in order, since they share a connection.
     fn link_of(&self, key: &LockKey) -> usize {
-        index_of(key, self.links.len())
+        connection_of(key, self.links.len())
     }
 
     /// Compares each connection with what the sentinels say, whenever one has said something.

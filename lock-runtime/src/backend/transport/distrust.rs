@@ -6,15 +6,25 @@ use std::io;
 use tokio_rustls::rustls::{CertificateError, Error};
 
 /// It does not go away by itself.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Distrust(String);
 
 impl Distrust {
+    /// For a server that does not begin to encrypt.
+    #[cfg(feature = "tls")]
+    pub(super) fn because(why: &str) -> Self {
+        Self(why.to_owned())
+    }
+
     /// Whether this is why a connection could not be opened.
     #[cfg(feature = "tls")]
     pub(crate) fn find(error: &io::Error) -> Option<Self> {
-        let error = error.get_ref()?.downcast_ref()?;
+        let error = error.get_ref()?;
+        if let Some(this) = error.downcast_ref::<Self>() {
+            return Some(this.clone());
+        }
+        let error = error.downcast_ref()?;
         Some(Self(match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
                 "the server's certificate is from an unknown authority: name the right one with `ca`".into()

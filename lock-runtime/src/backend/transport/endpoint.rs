@@ -4,7 +4,12 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use tokio::net::TcpStream;
+
 use super::backoff::first_attempt;
+#[cfg(feature = "tls")]
+use super::distrust::Distrust;
 use super::stream::{Stream, tcp};
 #[cfg(feature = "tls")]
 use super::tls::Encryption;
@@ -62,6 +67,47 @@ pub(crate) struct StreamOptions {
     /// Whether a dropped stream discards unsent bytes. It must not if they may be a farewell
     /// that ends a session.
     pub(crate) discards_unsent: bool,
+    /// How encryption is asked for, where a server speaks its protocol in the clear at first.
+    pub(crate) upgrade: Option<&'static Upgrade>,
+}
+
+/// What asks a server to encrypt, and the byte with which it agrees.
+pub(crate) struct Upgrade {
+    pub(crate) request: &'static [u8],
+    pub(crate) consent: u8,
+    /// The error text for any other byte.
+    pub(crate) refused: &'static str,
+}
+
+#[cfg(feature = "tls")]
+impl Upgrade {
+    async fn ask(&self, socket: &TcpStream) -> io::Result<()> {
+        let mut unwritten = self.request;
+        while !unwritten.is_empty() {
+            socket.writable().await?;
+            unwritten = &unwritten[at_once(socket.try_write(unwritten))?.unwrap_or(0)..];
+        }
+        // Not a byte more: what follows is encrypted.
+        let mut answer = [0];
+        loop {
+            socket.readable().await?;
+            match at_once(socket.try_read(&mut answer))? {
+                Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Some(_) if answer == [self.consent] => return Ok(()),
+                Some(_) => return Err(io::Error::other(Distrust::because(self.refused))),
+                None => {}
+            }
+        }
+    }
+}
+
+/// `None` if it would have to wait after all.
+#[cfg(feature = "tls")]
+fn at_once(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 impl Route {
@@ -111,6 +157,9 @@ impl Route {
         }
         #[cfg(feature = "tls")]
         if self.is_encrypted() {
+            if let Some(upgrade) = options.upgrade {
+                upgrade.ask(&socket).await?;
+            }
             let encryption = Encryption::read(&self.tls, &host.name, options.alpn).await?;
             return Ok(Box::new(encryption.over(socket).await?));
         }

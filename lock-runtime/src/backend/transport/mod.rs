@@ -3,6 +3,7 @@
 #![cfg_attr(
     not(all(
         feature = "etcd",
+        feature = "postgres",
         feature = "redis",
         feature = "zookeeper",
         feature = "tls"

@@ -14,6 +14,9 @@ pub(crate) struct Ahead {
     /// `None` if it has no ttl.
     pub(crate) left: Option<Duration>,
     pub(crate) crowd: Crowd,
+    /// Whether others of the queue come before all that have asked, so that they gain nothing
+    /// by asking often.
+    pub(crate) by_far: bool,
 }
 
 impl Ahead {

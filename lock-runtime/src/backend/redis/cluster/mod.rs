@@ -20,6 +20,7 @@ use self::sharded_connection::ShardedConnection;
 use super::inspect::Asked;
 use super::transport::connect::Push;
 use crate::backend::queries::Queries;
+use crate::backend::queue::connection_of;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Outcome, Request};
@@ -71,7 +72,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Commands about one key stay in order, since they share a sharded connection.
     fn sharded_of(&self, key: &LockKey) -> usize {
-        super::index_of(key, self.sharded.len())
+        connection_of(key, self.sharded.len())
     }
 
     /// Everything that can be done now; whether there may be more.

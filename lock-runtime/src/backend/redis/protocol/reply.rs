@@ -36,6 +36,7 @@ impl Call {
             (
                 Self::Leave(ticket)
                 | Self::Renew(ticket)
+                | Self::Pass { ticket, .. }
                 | Self::Raise { ticket, .. }
                 | Self::Release { ticket, .. }
                 | Self::Shorten { ticket, .. },
@@ -149,6 +150,7 @@ fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
         owner: owner.into(),
         left,
         crowd: self::crowd(crowd),
+        by_far: false,
     })
 }
 

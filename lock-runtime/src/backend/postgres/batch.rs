@@ -1,0 +1,130 @@
+//! Which calls of a turn go to the server together: each call of a function is a transaction
+//! of its own, and most of what it costs.
+
+use std::collections::{HashMap, HashSet};
+
+use super::steps::{Call, Sent};
+use crate::backend::queue::protocol::call::{Company, Ticket};
+use crate::types::key::LockKey;
+use crate::types::kind::Kind;
+
+/// The largest batch of acquires and releases: their locks are closed to others meanwhile.
+const MOST: usize = 64;
+/// The most leases that one call renews.
+const MOST_RENEWALS: usize = 100;
+
+/// The claims' part of one call of a function.
+#[derive(Debug)]
+pub(super) enum Batch {
+    One(Sent),
+    Renewals(Vec<Sent>),
+    /// Acquires and releases of the common form.
+    Many(Vec<Sent>),
+}
+
+impl Batch {
+    pub(super) fn into_calls(self) -> Vec<Sent> {
+        match self {
+            Self::One(sent) => vec![sent],
+            Self::Renewals(all) | Self::Many(all) => all,
+        }
+    }
+
+    pub(super) fn calls(&self) -> &[Sent] {
+        match self {
+            Self::One(sent) => std::slice::from_ref(sent),
+            Self::Renewals(all) | Self::Many(all) => all,
+        }
+    }
+}
+
+/// Puts the calls of a turn together, unless they are to go `apart`. Calls about the same lock
+/// keep their order, except that renewals come first.
+pub(super) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
+    if apart || calls.len() == 1 {
+        return calls.into_iter().map(Batch::One).collect();
+    }
+    let (renewals, others): (Vec<_>, Vec<_>) = calls
+        .into_iter()
+        .partition(|it| matches!(it.call, Call::Renew(_)));
+    // Locks with a queue wait for other transactions, and would let the others wait too.
+    let apart: HashMap<LockKey, bool> = crowded(&others);
+    let (common, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|it| common(&it.call).is_some_and(|it| !apart.contains_key(&it.terms.key)));
+    let mut batches = Vec::new();
+    cut(renewals, MOST_RENEWALS, Batch::Renewals, &mut batches);
+    cut(common, MOST, Batch::Many, &mut batches);
+    let (alike, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| {
+        it.call
+            .key()
+            .is_some_and(|key| apart.get(key) == Some(&true))
+    });
+    for_each_lock(alike, |calls| cut(calls, MOST, Batch::Many, &mut batches));
+    batches.extend(others.into_iter().map(Batch::One));
+    batches
+}
+
+/// The locks whose calls go behind those of all others: of which one is likely to meet others at
+/// the server, or does not have the common form; and whether all about a lock have it.
+fn crowded(calls: &[Sent]) -> HashMap<LockKey, bool> {
+    let mut locks: HashMap<LockKey, bool> = HashMap::new();
+    let mut crowded = HashSet::new();
+    for Sent { call, .. } in calls {
+        let Some(key) = call.key() else { continue };
+        let is_common = common(call).is_some();
+        *locks.entry(key.clone()).or_insert(true) &= is_common;
+        let meets_others = match call {
+            Call::Release { crowded, .. } => *crowded,
+            Call::Acquire { company, .. } => *company == Company::More,
+            _ => false,
+        };
+        if meets_others || !is_common {
+            crowded.insert(key);
+        }
+    }
+    locks.retain(|key, _| crowded.contains(key));
+    locks
+}
+
+/// Hands out the calls of each lock, in their order.
+fn for_each_lock(calls: Vec<Sent>, mut take: impl FnMut(Vec<Sent>)) {
+    let mut locks: Vec<(LockKey, Vec<Sent>)> = Vec::new();
+    for sent in calls {
+        let Some(key) = sent.call.key().cloned() else {
+            continue;
+        };
+        match locks.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, calls)) => calls.push(sent),
+            None => locks.push((key, vec![sent])),
+        }
+    }
+    locks.into_iter().for_each(|(_, calls)| take(calls));
+}
+
+fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches: &mut Vec<Batch>) {
+    while !calls.is_empty() {
+        let rest = calls.split_off(calls.len().min(most));
+        batches.push(match <[Sent; 1]>::try_from(calls) {
+            Ok([one]) => Batch::One(one),
+            Err(several) => batch(several),
+        });
+        calls = rest;
+    }
+}
+
+/// The ticket of a call that may be in a batch with others.
+pub(super) fn common(call: &Call) -> Option<&Ticket> {
+    let ticket = match call {
+        Call::Acquire {
+            ticket,
+            position: None,
+            ..
+        } if !ticket.terms.wait.is_try() => ticket,
+        Call::Release {
+            ticket, cooldown, ..
+        } if cooldown.is_zero() => ticket,
+        _ => return None,
+    };
+    (ticket.terms.kind == Kind::Exclusive).then_some(ticket)
+}

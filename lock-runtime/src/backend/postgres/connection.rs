@@ -1,0 +1,323 @@
+//! One connection of the pool: its queue, what goes over its link, and whether it listens.
+
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use super::batch::{Batch, batches};
+use super::functions::Functions;
+use super::protocol::answer::Answer;
+use super::protocol::arg::Arg;
+use super::protocol::call::Call as SqlCall;
+use super::protocol::statement::Statement;
+use super::replies::{Replies, truths};
+use super::steps::Queue;
+use super::transport::link::{Link, LinkEvent};
+use super::transport::server::Server;
+use super::transport::trouble::Trouble as ConnectTrouble;
+use super::upkeep::{self, Upkeep};
+use crate::backend::queue::Rules;
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::types::error::Cause;
+use crate::types::health::LastError;
+
+/// A connection without waiters listens for so long: others need not be notified for it.
+const LISTEN_FOR: Duration = Duration::from_secs(10);
+/// How often the locks that are held for longer are looked at.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long the server may take for a call that is about no claim.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) queue: Queue,
+    link: Link<Task>,
+    functions: Arc<Functions>,
+    server: Option<Server>,
+    /// Why the last attempt has failed.
+    pub(super) failed: Option<ConnectTrouble>,
+    listening: Listening,
+    /// Whether the next calls go one by one.
+    apart: bool,
+    /// When to look next whether locks were taken by force.
+    check_at: Moment,
+    /// Only one connection of the pool has it.
+    upkeep: Option<Upkeep>,
+}
+
+/// What a call on the link is for.
+#[derive(Debug)]
+pub(super) enum Task {
+    Claims(Batch),
+    Quarantine,
+    Listen,
+    Unlisten,
+    Sweep,
+    /// Whether locks are still held.
+    Check(Vec<Token>),
+}
+
+/// Whether notifications arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Listening {
+    No,
+    Yes {
+        /// Since when nobody waits.
+        idle: Option<Moment>,
+    },
+}
+
+impl Connection {
+    pub(super) fn new(
+        link: Link<Task>,
+        functions: Arc<Functions>,
+        upkeep: Option<Upkeep>,
+        now: Moment,
+    ) -> Self {
+        // A notification counts once a renewal has waited for the disk.
+        let rules = Rules {
+            pushes_are_hints: true,
+            // Whoever asserts a fence asks the server for it.
+            passes: true,
+            ..Rules::default()
+        };
+        Self {
+            queue: Queue::new(rules),
+            link,
+            functions,
+            server: None,
+            failed: None,
+            listening: Listening::No,
+            apart: false,
+            check_at: now.after(CHECK_EVERY),
+            upkeep,
+        }
+    }
+
+    /// Whether it takes calls.
+    pub(super) fn is_up(&self) -> bool {
+        !self.queue.is_down()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.link.is_quiet()
+    }
+
+    /// Whether a pooler stands in front of the server.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.server.is_some_and(|it| it.is_pooled)
+    }
+
+    /// What went wrong last.
+    pub(super) fn last_error(&self) -> Option<LastError> {
+        self.link.last_error()
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        let listening = match self.listening {
+            Listening::Yes { idle: Some(since) } => Some(since.after(LISTEN_FOR)),
+            _ => None,
+        };
+        let upkeep = self.upkeep.as_ref().filter(|_| self.is_up());
+        let all = [
+            self.link.next_wakeup(),
+            self.queue.next_wakeup(),
+            listening,
+            upkeep.map(|it| it.due),
+            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Takes in everything that has arrived; whether there was anything.
+    pub(super) fn receive(&mut self, cx: &mut Context<'_>, now: impl Fn() -> Moment) -> bool {
+        let mut any = false;
+        while let Some(event) = self.link.poll(cx, now()) {
+            self.take(now(), event);
+            any = true;
+        }
+        any
+    }
+
+    fn take(&mut self, now: Moment, event: LinkEvent<Task>) {
+        match event {
+            LinkEvent::Opened(server) => self.opened(now, server),
+            LinkEvent::Failed(trouble) => {
+                self.queue.disconnected(match &trouble {
+                    ConnectTrouble::NotNow(cause) => Trouble::NotNow(Arc::clone(cause)),
+                    lasting => Trouble::Never(lasting.cause()),
+                });
+                self.failed = Some(trouble);
+            }
+            LinkEvent::Broken(cause, unanswered) => self.broken(now, &cause, unanswered),
+            LinkEvent::Answer(task, answer) => self.answered(now, task, answer),
+            LinkEvent::Notification(notification) => {
+                if let Some(message) = Message::parse(notification.payload.as_bytes()) {
+                    self.queue.heard(now, message);
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, now: Moment, server: Server) {
+        self.server = Some(server);
+        self.listening = Listening::No;
+        self.queue.poll_waiters(!server.listens);
+        if self.functions.have_quarantine() {
+            self.send(now, self.functions.quarantined(), Task::Quarantine);
+        } else {
+            self.queue.connected(now);
+        }
+    }
+
+    fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
+        let claims = unanswered.into_iter().filter_map(|task| match task {
+            Task::Claims(batch) => Some(batch.into_calls()),
+            _ => None,
+        });
+        let unknown = || Trouble::Unknown(Arc::clone(cause));
+        // Calls that were not sent yet are decided anew.
+        let unsent = self.queue.calls();
+        for sent in claims.flatten().chain(unsent) {
+            self.queue.replied(now, sent, Err(unknown()));
+        }
+        self.queue.disconnected(unknown());
+    }
+
+    fn answered(&mut self, now: Moment, task: Task, answer: Answer) {
+        match task {
+            Task::Claims(batch) => self.replied(now, Replies::read(batch, answer)),
+            Task::Quarantine => match answer.result {
+                Ok(rows) => {
+                    let left = rows.first().and_then(|row| row.number(0));
+                    let left = left.filter(|ms| *ms > 0).map(Duration::from_millis);
+                    self.queue.quarantined(now, left);
+                    self.queue.connected(now);
+                }
+                // The functions know it, and say so.
+                Err(_) => self.queue.connected(now),
+            },
+            Task::Listen if answer.result.is_err() => {
+                // They ask more often instead.
+                self.listening = Listening::No;
+                let listens = false;
+                self.server = self.server.map(|it| Server { listens, ..it });
+                self.queue.poll_waiters(true);
+            }
+            Task::Sweep => {
+                if let (Some(upkeep), Ok(rows)) = (&mut self.upkeep, answer.result) {
+                    upkeep.go_on(rows.first().and_then(|row| row.text(0)));
+                }
+            }
+            Task::Check(tokens) => {
+                let held = answer.result.map(|rows| truths(&rows)).unwrap_or_default();
+                for (token, _) in tokens.into_iter().zip(held).filter(|(_, held)| !held) {
+                    self.queue.heard(now, Message::Revoked(token));
+                }
+            }
+            Task::Listen | Task::Unlisten => {}
+        }
+    }
+
+    fn replied(&mut self, now: Moment, replies: Replies) {
+        if replies.quarantine.is_some() {
+            self.queue.quarantined(now, replies.quarantine);
+        }
+        self.apart |= replies.apart;
+        for (sent, reply) in replies.all {
+            self.queue.replied(now, sent, reply);
+        }
+    }
+
+    /// Sends what there is to send; whether there was anything.
+    pub(super) fn flush(&mut self, now: Moment) -> bool {
+        let up = self.server.filter(|_| self.is_up());
+        let mut any = up.is_some_and(|server| self.listen(now, &server));
+        self.queue.tick(now);
+        let Some(server) = up else {
+            return false;
+        };
+        any |= self.check(now);
+        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
+            let sweep = self.functions.sweep(after, upkeep::MOST);
+            self.send(now, sweep, Task::Sweep);
+            any = true;
+        }
+        // The answer that is due brings us here again.
+        if self.link.awaits_answer() && self.queue.can_wait() {
+            return any;
+        }
+        let calls = self.queue.calls();
+        for batch in batches(calls, std::mem::take(&mut self.apart)) {
+            if let Some(call) = self.functions.call(&batch, &server) {
+                any |= self.link.send(now, [(call, Task::Claims(batch))]);
+            }
+        }
+        any
+    }
+
+    /// Listens while something waits: before PostgreSQL 19 each notification wakes every
+    /// connection that listens.
+    fn listen(&mut self, now: Moment, server: &Server) -> bool {
+        if !server.listens {
+            return false;
+        }
+        let channel = server.session.channel();
+        match (&mut self.listening, self.queue.has_waiters()) {
+            (Listening::No, false) => false,
+            (Listening::No, true) => {
+                self.listening = Listening::Yes { idle: None };
+                self.once(now, format!("LISTEN {channel}"), Task::Listen);
+                // A grant may have been pushed before.
+                self.queue.ask_waiters(now);
+                true
+            }
+            (Listening::Yes { idle }, true) => {
+                *idle = None;
+                false
+            }
+            (Listening::Yes { idle }, false) => {
+                let is_over = now >= idle.get_or_insert(now).after(LISTEN_FOR);
+                if is_over {
+                    self.listening = Listening::No;
+                    self.once(now, format!("UNLISTEN {channel}"), Task::Unlisten);
+                }
+                is_over
+            }
+        }
+    }
+
+    /// Asks now and then whether the locks that are held for longer were taken by force: a
+    /// notification would find a listener only where every holder listens.
+    fn check(&mut self, now: Moment) -> bool {
+        if now < self.check_at || self.queue.is_empty() {
+            return false;
+        }
+        let last = self.check_at;
+        self.check_at = now.after(CHECK_EVERY);
+        let held = self.queue.held_since(last);
+        if held.is_empty() {
+            return false;
+        }
+        let tokens = held.iter().map(|it| it.token).collect();
+        self.send(now, self.functions.held(&held), Task::Check(tokens));
+        true
+    }
+
+    fn once(&mut self, now: Moment, text: String, task: Task) {
+        let statement = Arc::new(Statement::once(text, &[]));
+        self.send(now, (statement, Vec::new()), task);
+    }
+
+    fn send(&mut self, now: Moment, (statement, args): (Arc<Statement>, Vec<Arg>), task: Task) {
+        let call = SqlCall {
+            statement,
+            args,
+            timeout: TIMEOUT,
+        };
+        self.link.send(now, [(call, task)]);
+    }
+}

@@ -1,0 +1,353 @@
+//! The functions of the schema, and the calls of claims as calls of these.
+
+use std::sync::Arc;
+
+use super::batch::{Batch, common};
+use super::protocol::arg::Arg;
+use super::protocol::call::Call as SqlCall;
+use super::protocol::statement::{Statement, Type};
+use super::steps::{Call, Inspect, Page};
+use super::transport::server::Server;
+use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
+use crate::backend::queue::protocol::kind::KindCode;
+use crate::backend::token::Token;
+use crate::types::key::LockKey;
+use crate::types::overview::MOST_HOLDERS;
+
+use Type::{Bool, Int4, Int4Array, Int8, Text, TextArray, Uuid, UuidArray};
+
+/// How many locks one page has.
+pub(super) const PAGE: usize = 500;
+
+/// The statements that call the functions of one schema for the locks of one prefix.
+#[derive(Debug)]
+pub(super) struct Functions {
+    /// The schema, quoted.
+    schema: Box<str>,
+    prefix: Box<str>,
+    /// The quarantine in milliseconds; zero for none.
+    longest: i64,
+    /// Whether grants wait for the disk.
+    pub(super) durable: bool,
+    acquire: Arc<Statement>,
+    ask: Arc<Statement>,
+    release: Arc<Statement>,
+    renew: Arc<Statement>,
+    held: Arc<Statement>,
+    pass: Arc<Statement>,
+    many: Arc<Statement>,
+    status: Arc<Statement>,
+    list: Arc<Statement>,
+    overview: Arc<Statement>,
+    force: Arc<Statement>,
+    sweep: Arc<Statement>,
+    quarantined: Arc<Statement>,
+}
+
+impl Functions {
+    /// Of a schema whose name is quoted.
+    pub(super) fn new(schema: &str, prefix: &str, longest: i64, durable: bool) -> Self {
+        let function = |name: &'static str, types: &'static [Type]| {
+            let args: Vec<_> = (1..=types.len()).map(|it| format!("${it}")).collect();
+            let text = format!("SELECT * FROM {schema}.{name}({})", args.join(", "));
+            Arc::new(Statement::prepared(name, text, types))
+        };
+        Self {
+            schema: schema.into(),
+            prefix: prefix.into(),
+            longest,
+            durable,
+            acquire: function(
+                "acquire",
+                &[
+                    Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool,
+                ],
+            ),
+            ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
+            release: function("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
+            renew: function("renew", &[TextArray, UuidArray, Int4Array, Bool]),
+            held: function("held", &[TextArray, UuidArray]),
+            pass: function("pass", &[Text, Uuid, Int8]),
+            many: function(
+                "many",
+                &[
+                    TextArray, TextArray, UuidArray, TextArray, Int4Array, Uuid, Bool, Int4, Bool,
+                ],
+            ),
+            status: function("status", &[Text, Uuid]),
+            list: function("list", &[Text, Text, Int4]),
+            overview: function("overview", &[Text, Text, Int4, Int4]),
+            force: function("force", &[Text, Uuid, Int4]),
+            sweep: function("sweep", &[Text, Int4]),
+            quarantined: function("quarantined", &[Int4]),
+        }
+    }
+
+    /// The name of the schema, as statements write it.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether grants wait for the disk.
+    pub(super) fn are_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Whether a server may have to grant nothing for a while.
+    pub(super) fn have_quarantine(&self) -> bool {
+        self.longest > 0
+    }
+
+    /// The full name of a lock.
+    pub(super) fn name(&self, key: &LockKey) -> Box<str> {
+        format!("{}:{{{key}}}", self.prefix).into()
+    }
+
+    /// The lock with this full name.
+    pub(super) fn key(&self, name: &str) -> Option<LockKey> {
+        let key = name.strip_prefix(&*self.prefix)?.strip_prefix(":{")?;
+        key.strip_suffix('}').map(LockKey::unchecked)
+    }
+
+    /// For how long nothing is granted.
+    pub(super) fn quarantined(&self) -> (Arc<Statement>, Vec<Arg>) {
+        (Arc::clone(&self.quarantined), vec![self.longest.into()])
+    }
+
+    /// Whether these locks are still held.
+    pub(super) fn held(&self, tickets: &[Ticket]) -> (Arc<Statement>, Vec<Arg>) {
+        let names: Vec<_> = tickets.iter().map(|it| self.name(&it.terms.key)).collect();
+        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
+        (Arc::clone(&self.held), vec![names.into(), tokens.into()])
+    }
+
+    /// Deletes what nobody has used for long among the names behind this one.
+    pub(super) fn sweep(&self, after: &str, most: i64) -> (Arc<Statement>, Vec<Arg>) {
+        (Arc::clone(&self.sweep), vec![after.into(), most.into()])
+    }
+
+    /// The call that carries out a batch; `None` if nothing is to be done.
+    pub(super) fn call(&self, batch: &Batch, server: &Server) -> Option<SqlCall> {
+        let timeouts = batch.calls().iter().map(|it| it.call.timeout());
+        let timeout = timeouts.min()?;
+        let (statement, args) = match batch {
+            Batch::One(sent) => self.one(&sent.call, server)?,
+            Batch::Renewals(all) => {
+                let tickets = all.iter().filter_map(|it| match &it.call {
+                    Call::Renew(ticket) => Some((ticket, ttl(ticket))),
+                    _ => None,
+                });
+                self.renewal(tickets)
+            }
+            Batch::Many(all) => self.many(all.iter().map(|it| &it.call), server),
+        };
+        Some(SqlCall {
+            statement: Arc::clone(statement),
+            args,
+            timeout,
+        })
+    }
+
+    fn one<'a>(
+        &'a self,
+        call: &'a Call,
+        server: &Server,
+    ) -> Option<(&'a Arc<Statement>, Vec<Arg>)> {
+        Some(match call {
+            Call::Acquire {
+                ticket,
+                position,
+                company,
+            } => (
+                &self.acquire,
+                self.acquire_args(ticket, *position, *company, server),
+            ),
+            Call::Ask(tickets) => (&self.ask, self.ask_args(tickets, server)),
+            Call::Leave(ticket) => {
+                let name = self.name(&ticket.terms.key);
+                (
+                    &self.release,
+                    self.release_args(name, ticket.token, 0, true, server),
+                )
+            }
+            Call::Release {
+                ticket, cooldown, ..
+            } => {
+                let (name, rest) = (self.name(&ticket.terms.key), signed(millis(*cooldown)));
+                (
+                    &self.release,
+                    self.release_args(name, ticket.token, rest, false, server),
+                )
+            }
+            Call::Disown(grant) => {
+                let (name, token) = (grant.owner.clone(), grant.token);
+                (
+                    &self.release,
+                    self.release_args(name, token, 0, false, server),
+                )
+            }
+            Call::Renew(ticket) | Call::Raise { ticket, .. } => {
+                self.renewal(std::iter::once((ticket, ttl(ticket))))
+            }
+            Call::Shorten { ticket, left } => {
+                self.renewal(std::iter::once((ticket, signed(millis(*left)).max(1))))
+            }
+            Call::Pass { ticket, fence } => {
+                let name = self.name(&ticket.terms.key);
+                let args = vec![name.into(), ticket.token.into(), signed(*fence).into()];
+                (&self.pass, args)
+            }
+            Call::Step(step) => self.step(step, server),
+            // Nobody asks holders here: the server knows since when they hold a lock.
+            Call::Report { .. } => return None,
+        })
+    }
+
+    fn acquire_args(
+        &self,
+        ticket: &Ticket,
+        position: Option<u64>,
+        company: Company,
+        server: &Server,
+    ) -> Vec<Arg> {
+        let terms = &ticket.terms;
+        vec![
+            self.name(&terms.key).into(),
+            ticket.token.into(),
+            who(ticket).into(),
+            format!("{}{}", KindCode(terms.kind), mark(company)).into(),
+            ttl(ticket).into(),
+            server.session.token().into(),
+            server.listens.into(),
+            (!terms.wait.is_try()).into(),
+            position.map(signed).into(),
+            self.longest.into(),
+            self.durable.into(),
+        ]
+    }
+
+    fn ask_args(&self, tickets: &[Ticket], server: &Server) -> Vec<Arg> {
+        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
+        let ttls: Vec<_> = tickets.iter().map(ttl).collect();
+        vec![
+            self.name(&tickets[0].terms.key).into(),
+            tokens.into(),
+            ttls.into(),
+            server.session.token().into(),
+            self.longest.into(),
+            self.durable.into(),
+        ]
+    }
+
+    fn release_args(
+        &self,
+        name: Box<str>,
+        token: Token,
+        rest: i64,
+        leave: bool,
+        server: &Server,
+    ) -> Vec<Arg> {
+        vec![
+            name.into(),
+            token.into(),
+            rest.into(),
+            leave.into(),
+            server.session.token().into(),
+            self.longest.into(),
+        ]
+    }
+
+    fn renewal<'a>(
+        &self,
+        leases: impl Iterator<Item = (&'a Ticket, i64)> + Clone,
+    ) -> (&Arc<Statement>, Vec<Arg>) {
+        let names: Vec<_> = leases
+            .clone()
+            .map(|(it, _)| self.name(&it.terms.key))
+            .collect();
+        let tokens: Vec<_> = leases.clone().map(|(it, _)| it.token).collect();
+        let ttls: Vec<_> = leases.map(|(_, ttl)| ttl).collect();
+        let args = vec![
+            names.into(),
+            tokens.into(),
+            ttls.into(),
+            self.durable.into(),
+        ];
+        (&self.renew, args)
+    }
+
+    fn many<'a>(
+        &self,
+        calls: impl Iterator<Item = &'a Call>,
+        server: &Server,
+    ) -> (&Arc<Statement>, Vec<Arg>) {
+        let (mut actions, mut names, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whos, mut ttls) = (Vec::new(), Vec::new());
+        for call in calls {
+            let Some(ticket) = common(call) else {
+                continue;
+            };
+            let company = match call {
+                Call::Acquire { company, .. } => Some(*company),
+                _ => None,
+            };
+            let acquires = company.is_some();
+            let action = company.map_or("-".to_owned(), |it| format!("x{}", mark(it)));
+            actions.push(Box::from(action));
+            names.push(self.name(&ticket.terms.key));
+            tokens.push(ticket.token);
+            whos.push(Box::from(if acquires { who(ticket) } else { "" }));
+            ttls.push(ttl(ticket));
+        }
+        let args = vec![
+            actions.into(),
+            names.into(),
+            tokens.into(),
+            whos.into(),
+            ttls.into(),
+            server.session.token().into(),
+            server.listens.into(),
+            self.longest.into(),
+            self.durable.into(),
+        ];
+        (&self.many, args)
+    }
+
+    fn step<'a>(&'a self, step: &'a Inspect, server: &Server) -> (&'a Arc<Statement>, Vec<Arg>) {
+        let session = server.session.token();
+        let page = |page: &Page| -> Vec<Arg> {
+            let most = i64::try_from(PAGE).unwrap_or(i64::MAX);
+            vec![(*page.glob).into(), (*page.after).into(), most.into()]
+        };
+        match step {
+            Inspect::Status(key) => (&self.status, vec![self.name(key).into(), session.into()]),
+            Inspect::List(it) => (&self.list, page(it)),
+            Inspect::Overview(it) => {
+                let mut args = page(it);
+                args.push(i64::try_from(MOST_HOLDERS).unwrap_or(i64::MAX).into());
+                (&self.overview, args)
+            }
+            Inspect::ForceRelease(key) => {
+                let name = self.name(key);
+                (
+                    &self.force,
+                    vec![name.into(), session.into(), self.longest.into()],
+                )
+            }
+            Inspect::Look(statement) => (statement, Vec::new()),
+        }
+    }
+}
+
+fn ttl(ticket: &Ticket) -> i64 {
+    signed(millis(ticket.terms.ttl))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The name of an acquisition without its token.
+fn who(ticket: &Ticket) -> &str {
+    ticket.name.split_once(' ').map_or("", |(_, who)| who)
+}

@@ -1,0 +1,123 @@
+//! Errors and warnings of the server, and what an error means for the call.
+
+use std::fmt;
+use std::io;
+
+use fallible_iterator::FallibleIterator as _;
+use postgres_protocol::message::backend::ErrorFields;
+
+/// An error, or a warning beside an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    severity: Box<str>,
+    /// The SQLSTATE.
+    pub(crate) code: Box<str>,
+    pub(crate) message: Box<str>,
+}
+
+/// What an error means for the call that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// The server has forgotten the prepared statement, and has done nothing. The same call can
+    /// be sent again at once.
+    NotRun,
+    /// The server cannot carry it out at the moment, and has done nothing.
+    NotNow,
+    /// The server carries it out when somebody has changed something, and has done nothing.
+    Never,
+}
+
+impl ServerError {
+    pub(crate) fn read(mut fields: ErrorFields<'_>) -> io::Result<Self> {
+        let mut this = Self {
+            severity: "ERROR".into(),
+            code: "".into(),
+            message: "".into(),
+        };
+        while let Some(field) = fields.next()? {
+            let text = String::from_utf8_lossy(field.value_bytes());
+            match field.type_() {
+                // The severity that is not translated.
+                b'V' => this.severity = text.into(),
+                b'C' => this.code = text.into(),
+                b'M' => this.message = text.into(),
+                _ => {}
+            }
+        }
+        Ok(this)
+    }
+
+    pub(crate) fn meaning(&self) -> Meaning {
+        match &*self.code {
+            "26000" => Meaning::NotRun,
+            "0A000" if self.message.contains("cached plan") => Meaning::NotRun,
+            code => match code.get(..2) {
+                // Not allowed, not there, not understood.
+                Some("0A" | "22" | "28" | "3D" | "3F" | "42") => Meaning::Never,
+                _ => Meaning::NotNow,
+            },
+        }
+    }
+
+    /// Whether the server only reads, as a standby does. Another one may write.
+    pub(crate) fn is_read_only(&self) -> bool {
+        &*self.code == "25006"
+    }
+
+    /// Whether nobody may log in as this user with this password.
+    pub(crate) fn is_wrong_login(&self) -> bool {
+        self.code.starts_with("28")
+    }
+
+    /// Whether the function, table or schema that was asked for does not exist.
+    pub(crate) fn is_not_there(&self) -> bool {
+        matches!(&*self.code, "42883" | "42P01" | "3F000")
+    }
+
+    pub(crate) fn is_forbidden(&self) -> bool {
+        &*self.code == "42501"
+    }
+
+    /// Whether the connection ends with it. What became of the call is not known.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(&*self.severity, "FATAL" | "PANIC")
+    }
+
+    pub(super) fn is_warning(&self) -> bool {
+        &*self.severity == "WARNING"
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_whether_to_try_again() {
+        for (codes, meaning) in [
+            ("26000", Meaning::NotRun),
+            (
+                "08006 53100 53300 57P01 57P02 57P03 57P05 57014 55P03 40001 40P01 25006 XX000",
+                Meaning::NotNow,
+            ),
+            ("28000 28P01 3D000 42501 3F000 42883 22021", Meaning::Never),
+        ] {
+            for code in codes.split(' ') {
+                let error = ServerError {
+                    severity: "ERROR".into(),
+                    code: code.into(),
+                    message: "no".into(),
+                };
+                assert_eq!(error.meaning(), meaning, "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+-- The version of the schema.
+CREATE OR REPLACE FUNCTION version() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT m.version FROM meta m);
+END $$;
+
+-- Callers need no right to a table: functions run with the rights of their owner, with a path that callers cannot
+-- change. Only those below may be called; the others serve them.
+DO $$
+DECLARE
+  f record;
+BEGIN
+  -- Those that this transaction has written: the schema may have others.
+  FOR f IN SELECT p.oid::regprocedure AS id, p.proname AS name FROM pg_proc p WHERE p.xmin = pg_current_xact_id()::xid LOOP
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.id);
+    CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'ask', 'assert_fence', 'bell', 'force', 'held', 'list', 'many', 'overview',
+      'pass', 'quarantined', 'release', 'renew', 'status', 'sweep', 'version']);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f.id);
+    EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path FROM CURRENT', f.id);
+    CONTINUE WHEN f.name IN ('bell', 'version');
+    -- Rows are found by their indexes, in the order of these, whatever the planner thinks of tables that change all
+    -- the time. Each setting costs a call a microsecond or two.
+    EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET enable_bitmapscan = off', f.id);
+    -- Transactions of users have a timeout of their own.
+    IF f.name <> 'assert_fence' THEN EXECUTE format('ALTER FUNCTION %s SET lock_timeout = ''1s''', f.id); END IF;
+  END LOOP;
+END $$;
+
+INSERT INTO run (noticed) SELECT '-infinity' WHERE NOT EXISTS (SELECT FROM meta);
+INSERT INTO meta (version) VALUES (current_setting('lock_runtime.version')::int) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
+COMMIT;

@@ -1,0 +1,22 @@
+-- sweep(after, most) → the last of the next so many names behind that one, or null at the end, and how many of them
+-- were deleted: locks that were neither held nor changed for an hour. A row that somebody else uses is left alone.
+-- An hour is more than a clock may go back, so that fences grow over the deletion.
+CREATE OR REPLACE FUNCTION sweep(after text, most int, OUT next text, OUT deleted int) LANGUAGE plpgsql AS $$
+DECLARE
+  idle CONSTANT timestamptz := clock_timestamp() - interval '1 hour';
+  names text[];
+BEGIN
+  PERFORM flush(false);
+  SELECT k.name INTO next FROM lock k WHERE k.name > after ORDER BY k.name OFFSET most - 1 LIMIT 1;
+  WITH gone AS (
+    DELETE FROM lock WHERE ctid = ANY (ARRAY(
+      SELECT k.ctid FROM lock k
+      WHERE k.name > after AND (next IS NULL OR k.name <= next) AND greatest(k.expires, k.since) < idle
+      FOR UPDATE SKIP LOCKED
+    )) RETURNING lock.name
+  )
+  SELECT array_agg(g.name), count(*) INTO names, deleted FROM gone g;
+  DELETE FROM sharer s WHERE s.name = ANY (names);
+  DELETE FROM waiter w WHERE w.name = ANY (names);
+END $$;
+

@@ -1,0 +1,76 @@
+//! Creates or upgrades the schema that the locks stand in.
+
+use postgres_protocol::message::frontend;
+
+use super::prepare::{schema_version, version_of};
+use super::trouble::Trouble;
+use super::wire::Wire;
+use crate::backend::postgres::address::Install;
+use crate::backend::postgres::protocol::error::ServerError;
+use crate::backend::postgres::protocol::schema::Schema;
+
+/// One manager at a time installs schemas.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
+     SELECT pg_catalog.pg_advisory_xact_lock(7811887152104564336); SAVEPOINT looked";
+
+/// Sees to it that the schema is there, and new enough. `found` is what the server has said of
+/// its version.
+pub(super) async fn ensure(
+    wire: &mut Wire,
+    schema: &Schema,
+    install: Install,
+    found: Result<i32, ServerError>,
+) -> Result<(), Trouble> {
+    let Some(lack) = lack(schema, found)? else {
+        return Ok(());
+    };
+    if install == Install::Never {
+        return Err(by_hand(&lack, "`install=never` forbids a change"));
+    }
+    run(wire, BEGIN).await?;
+    // Another manager may be faster.
+    let [version] = wire.ask([schema_version(&schema.quoted())]).await?;
+    if self::lack(schema, version_of(version))?.is_none() {
+        return run(wire, "ROLLBACK").await;
+    }
+    // The script commits. It finds what it has written by the number of the transaction, which a
+    // savepoint has too.
+    let script = format!("ROLLBACK TO looked; RELEASE looked; {}", schema.script);
+    match try_run(wire, &script).await? {
+        Err(error) if error.is_forbidden() => Err(by_hand(
+            &lack,
+            &format!("the user may not change it ({error})"),
+        )),
+        result => Ok(result?),
+    }
+}
+
+/// What is missing, if anything.
+fn lack(schema: &Schema, found: Result<i32, ServerError>) -> Result<Option<String>, Trouble> {
+    let Schema { name, version, .. } = schema;
+    match found {
+        Ok(found) if found >= *version => Ok(None),
+        Ok(found) => Ok(Some(format!(
+            "the schema `{name}` has version {found}, and version {version} is needed"
+        ))),
+        Err(error) if error.is_not_there() => Ok(Some(format!(
+            "the database has no schema `{name}` for locks"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn by_hand(lack: &str, why: &str) -> Trouble {
+    let what = "an administrator must run what `lockctl sql` prints";
+    Trouble::invalid("schema", format!("{lack}, and {why}: {what}"))
+}
+
+async fn run(wire: &mut Wire, text: &str) -> Result<(), Trouble> {
+    Ok(try_run(wire, text).await??)
+}
+
+/// Runs several statements, which end with the first error.
+async fn try_run(wire: &mut Wire, text: &str) -> Result<Result<(), ServerError>, Trouble> {
+    frontend::query(text, wire.out())?;
+    Ok(wire.answer().await?.result.map(drop))
+}

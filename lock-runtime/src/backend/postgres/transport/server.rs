@@ -1,0 +1,31 @@
+//! What a connection has found out about its server.
+
+use crate::backend::postgres::address::Wake;
+use crate::backend::postgres::protocol::session::Session;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Whom the server knows on this connection: another one than before, if the server still
+    /// keeps the connection of that.
+    pub(crate) session: Session,
+    /// As in 150003 for 15.3.
+    pub(crate) version: u32,
+    /// Whether a pooler stands in between, so that each call may go over another connection.
+    pub(crate) is_pooled: bool,
+    /// Whether notifications arrive, and the session counts as gone when nobody holds its bell.
+    pub(crate) listens: bool,
+}
+
+impl Server {
+    pub(super) fn new(session: Session, version: u32, is_pooled: bool, wake: Option<Wake>) -> Self {
+        Self {
+            session,
+            version,
+            is_pooled,
+            listens: match wake {
+                Some(wake) => wake == Wake::Listen,
+                None => !is_pooled,
+            },
+        }
+    }
+}

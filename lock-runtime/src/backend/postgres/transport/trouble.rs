@@ -1,0 +1,105 @@
+//! Why an attempt to connect has failed.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::backend::postgres::protocol::error::{Meaning, ServerError};
+use crate::backend::transport::distrust::Distrust;
+use crate::backend::transport::ready::connect_failed;
+use crate::types::error::{Cause, LockError};
+
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// Another attempt may succeed, or another server.
+    NotNow(Cause),
+    /// No attempt succeeds until somebody changes something.
+    Never(Cause),
+    /// The same, and this setting is wrong.
+    Invalid(&'static str, Cause),
+}
+
+/// What is wrong with a server that answers, in our own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unfit(String);
+
+impl Trouble {
+    /// A passing trouble with a server that answers.
+    pub(super) fn not_now(why: impl Into<String>) -> Self {
+        Self::NotNow(Arc::new(Unfit(why.into())))
+    }
+
+    pub(super) fn never(why: impl Into<String>) -> Self {
+        Self::Never(Arc::new(Unfit(why.into())))
+    }
+
+    pub(super) fn invalid(setting: &'static str, why: impl Into<String>) -> Self {
+        Self::Invalid(setting, Arc::new(Unfit(why.into())))
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::NotNow(cause) | Self::Never(cause) | Self::Invalid(_, cause) => Arc::clone(cause),
+        }
+    }
+
+    /// Whether the server has answered, and does not serve.
+    pub(super) fn is_refusal(&self) -> bool {
+        let cause = self.cause();
+        cause.is::<Unfit>() || cause.is::<ServerError>()
+    }
+
+    /// Whether the server does not accept the password, which may be out of date.
+    pub(super) fn is_wrong_login(&self) -> bool {
+        let cause = self.cause();
+        let said = cause.downcast_ref::<ServerError>();
+        said.is_some_and(ServerError::is_wrong_login)
+    }
+
+    /// Names the server that it is about, where there are several.
+    pub(super) fn at(self, server: &str) -> Self {
+        let name = |cause: Cause| -> Cause { Arc::new(Unfit(format!("{server}: {cause}"))) };
+        match self {
+            Self::NotNow(cause) if cause.is::<io::Error>() => {
+                Self::NotNow(Arc::new(io::Error::other(format!("{server}: {cause}"))))
+            }
+            Self::NotNow(cause) => Self::NotNow(name(cause)),
+            Self::Never(cause) if cause.is::<Distrust>() => Self::Never(cause),
+            Self::Never(cause) => Self::Never(name(cause)),
+            Self::Invalid(setting, cause) => Self::Invalid(setting, name(cause)),
+        }
+    }
+
+    /// The error of a manager that cannot connect.
+    pub(crate) fn into_error(self, server: &Arc<str>) -> LockError {
+        match self {
+            Self::Invalid(setting, cause) => LockError::invalid(setting, cause),
+            Self::NotNow(cause) | Self::Never(cause) => connect_failed(server, cause),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        if let Some(said) = error
+            .get_ref()
+            .and_then(|it| it.downcast_ref::<ServerError>())
+        {
+            return said.clone().into();
+        }
+        match Distrust::find(&error) {
+            Some(distrust) => Self::Never(Arc::new(distrust)),
+            None => Self::NotNow(Arc::new(error)),
+        }
+    }
+}
+
+impl From<ServerError> for Trouble {
+    fn from(error: ServerError) -> Self {
+        match error.meaning() {
+            Meaning::NotNow | Meaning::NotRun => Self::NotNow(Arc::new(error)),
+            Meaning::Never if &*error.code == "3D000" => Self::Invalid("url", Arc::new(error)),
+            Meaning::Never => Self::Never(Arc::new(error)),
+        }
+    }
+}

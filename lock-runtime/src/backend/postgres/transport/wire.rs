@@ -1,0 +1,151 @@
+//! Messages over an open connection, written and read while it is polled.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, BytesMut};
+use postgres_protocol::message::backend::{Header, Message};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+
+use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
+use crate::backend::postgres::protocol::call::{Call, Known};
+use crate::backend::transport::stream::Stream;
+
+/// The longest message that a server sends.
+const LONGEST: i32 = 64 * 1024 * 1024;
+
+pub(super) struct Wire {
+    stream: Box<dyn Stream>,
+    /// What is written next.
+    unwritten: BytesMut,
+    unread: BytesMut,
+    /// Why nothing more comes in.
+    ended: Option<io::Error>,
+}
+
+impl Wire {
+    pub(super) fn new(stream: Box<dyn Stream>) -> Self {
+        Self {
+            stream,
+            unwritten: BytesMut::new(),
+            unread: BytesMut::new(),
+            ended: None,
+        }
+    }
+
+    /// Where messages are put that the next poll writes.
+    pub(super) fn out(&mut self) -> &mut BytesMut {
+        &mut self.unwritten
+    }
+
+    /// Writes what was sent and reads what has come in.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        if self.ended.is_none() {
+            // What has arrived counts, even if nothing can be written any more.
+            let written = self.write(cx);
+            self.ended = self.read(cx).and(written).err();
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while !self.unwritten.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.unwritten) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => self.unwritten.advance(count),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        // Encryption keeps what fills no record.
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(result) => result,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let mut chunk = [0; 8192];
+        loop {
+            let mut buffer = ReadBuf::new(&mut chunk);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
+                    return Err(io::Error::other("the server closed the connection"));
+                }
+                Poll::Ready(Ok(())) => self.unread.extend_from_slice(buffer.filled()),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+        }
+    }
+
+    /// The next message that has come in; an error after the last one.
+    pub(super) fn message(&mut self) -> io::Result<Option<Message>> {
+        if let Some(header) = Header::parse(&self.unread).map_err(|_| strange())? {
+            if !header.tag().is_ascii_alphanumeric() || header.len() > LONGEST {
+                return Err(strange());
+            }
+            if let Some(message) = Message::parse(&mut self.unread).map_err(|_| strange())? {
+                return Ok(Some(message));
+            }
+        }
+        match self.ended.take() {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes what was sent, and waits for the next message.
+    pub(super) async fn next(&mut self) -> io::Result<Message> {
+        poll_fn(|cx| {
+            self.poll(cx);
+            match self.message() {
+                Ok(Some(message)) => Poll::Ready(Ok(message)),
+                Ok(None) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            }
+        })
+        .await
+    }
+
+    /// Sends calls in one write, and waits for all their answers.
+    pub(super) async fn ask<const N: usize>(
+        &mut self,
+        calls: [Call; N],
+    ) -> io::Result<[Answer; N]> {
+        for call in &calls {
+            call.write(Known::Never, &mut self.unwritten);
+        }
+        let mut answers = Vec::with_capacity(N);
+        while answers.len() < N {
+            answers.push(self.answer().await?);
+        }
+        answers.try_into().map_err(|_| strange())
+    }
+
+    /// Waits for the end of the next answer.
+    pub(super) async fn answer(&mut self) -> io::Result<Answer> {
+        let mut gathering = Gathering::default();
+        loop {
+            let message = self.next().await?;
+            if is_aside(&message) {
+                continue;
+            }
+            if let Some(answer) = gathering.take(&message)? {
+                return Ok(answer);
+            }
+            if let Some(error) = gathering.fatal() {
+                return Err(io::Error::other(error));
+            }
+        }
+    }
+}
+
+/// Whether a message belongs to no answer, and tells nothing that is of use here.
+pub(super) fn is_aside(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::ParameterStatus(_) | Message::NotificationResponse(_)
+    )
+}

@@ -1,0 +1,200 @@
+//! Connections that break right before and right after each message, and calls that arrive late.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use lock_runtime::{LockGuard, LockManager};
+use tests::{
+    LONG, PostgresServer, Proxy, SCHEMA, TIME_LIMIT, Verdict, eventually, poll_once, queued,
+    release, settled, take, take_turn, within,
+};
+use tokio::time::sleep;
+
+use crate::{manager, server};
+
+/// What of an exchange is lost.
+#[derive(Clone, Copy, PartialEq)]
+enum Lost {
+    Request,
+    Reply,
+}
+
+struct Scene {
+    server: PostgresServer,
+    proxy: Proxy,
+    ours: LockManager,
+    theirs: LockManager,
+}
+
+impl Scene {
+    async fn new() -> Option<Self> {
+        let server = server().await?;
+        let proxy = Proxy::start(server.addr());
+        Some(Self {
+            ours: manager(&server.url_at(proxy.addr())).await,
+            theirs: manager(&server.url()).await,
+            proxy,
+            server,
+        })
+    }
+
+    /// Begins what asks the server, and cuts the connection when the request, or the reply, is on its way.
+    async fn cut(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
+        let way = match lost {
+            Lost::Request => self.proxy.requests(),
+            Lost::Reply => self.proxy.replies(),
+        };
+        way.hold();
+        assert!(poll_once(asks).await.is_pending());
+        within(TIME_LIMIT, way.held()).await;
+        self.proxy.cut().await;
+        way.pass();
+    }
+
+    async fn leaves_nothing(&self) {
+        let nothing = async || self.server.traces(SCHEMA).await.is_empty();
+        eventually(TIME_LIMIT, nothing).await;
+    }
+
+    /// The lock is taken, waited for, handed over both ways, and released.
+    async fn turns(&self) {
+        let guard = take(&self.ours, "key", LONG).await;
+        let next = self.theirs.lock("key").ttl(LONG).wait_forever();
+        let next = queued(&self.theirs, next).await;
+        self.give(guard).await;
+        let guard = within(TIME_LIMIT, next).await.unwrap();
+        let mut next = self.ours.lock("key").ttl(LONG).wait_forever().acquire();
+        assert!(poll_once(&mut next).await.is_pending());
+        sleep(Duration::from_millis(20)).await;
+        release(guard).await;
+        self.give(within(TIME_LIMIT, next).await.unwrap()).await;
+        self.leaves_nothing().await;
+    }
+
+    /// Releases a lock. If the first answer is lost, the second one says that it is not ours any more.
+    async fn give(&self, guard: LockGuard) {
+        assert!(guard.is_held());
+        within(TIME_LIMIT, guard.release_confirmed()).await.unwrap();
+    }
+
+    /// The same while the connection breaks once, at the message of this number in one way.
+    async fn turns_with_a_break(&self, lost: Lost, number: usize, verdict: Verdict) {
+        let way = match lost {
+            Lost::Request => self.proxy.requests(),
+            Lost::Reply => self.proxy.replies(),
+        };
+        let seen = AtomicUsize::new(0);
+        way.inspect(move |_| {
+            if seen.fetch_add(1, Ordering::Relaxed) == number {
+                verdict
+            } else {
+                Verdict::Pass
+            }
+        });
+        self.turns().await;
+        way.ignore();
+    }
+}
+
+#[tokio::test]
+async fn locks_are_taken_and_handed_over_wherever_a_connection_breaks() {
+    const MESSAGES: usize = 10;
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    scene.turns().await;
+    for lost in [Lost::Request, Lost::Reply] {
+        for verdict in [Verdict::BreakBefore, Verdict::BreakAfter] {
+            for number in 0..MESSAGES {
+                scene.turns_with_a_break(lost, number, verdict).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn locks_are_taken_and_handed_over_wherever_a_server_falls_silent() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    scene.turns().await;
+    for number in [0, 1, 2, 4] {
+        let verdict = Verdict::Unanswered;
+        scene
+            .turns_with_a_break(Lost::Request, number, verdict)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_release_is_sent_until_it_is_confirmed() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    for lost in [Lost::Reply, Lost::Request] {
+        let guard = take(&scene.ours, "key", LONG).await;
+        settled(&scene.ours).await;
+        let mut released = Box::pin(guard.release_confirmed());
+        scene.cut(lost, &mut released).await;
+        within(TIME_LIMIT, released).await.unwrap();
+        scene.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn an_acquisition_that_is_dropped_while_its_connection_breaks_leaves_nothing() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    for lost in [Lost::Reply, Lost::Request] {
+        let mut acquire = scene.ours.lock("key").ttl(LONG).wait_forever().acquire();
+        scene.cut(lost, &mut acquire).await;
+        drop(acquire);
+        scene.leaves_nothing().await;
+        take_turn(&scene.theirs, "key").await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_comes_while_there_is_no_connection_is_taken() {
+    let Some(mut scene) = Scene::new().await else {
+        return;
+    };
+    let guard = take(&scene.theirs, "key", LONG).await;
+    let waiter = scene.ours.lock("key").ttl(LONG).wait_forever();
+    let waiter = queued(&scene.ours, waiter).await;
+    scene.proxy.refuse().await;
+    scene.proxy.cut().await;
+    release(guard).await;
+    scene.proxy.admit();
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+}
+
+/// The server still has the old connection, on which a call arrives when another one has replaced it.
+#[tokio::test]
+async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
+    let Some(server) = server().await else { return };
+    let (slow, quick) = (Proxy::start(server.addr()), Proxy::start(server.addr()));
+    let url = format!(
+        "postgres://postgres@{},{}/postgres",
+        slow.addr(),
+        quick.addr()
+    );
+    let locks = manager(&url).await;
+    take_turn(&locks, "warm").await;
+    for round in 0..4 {
+        let slow = if round % 2 == 0 { &slow } else { &quick };
+        slow.requests().hold();
+        let guard = within(
+            3 * TIME_LIMIT,
+            locks.lock("key").ttl(LONG).wait_forever().acquire(),
+        );
+        release(guard.await.unwrap()).await;
+        slow.requests().pass();
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(server.traces(SCHEMA).await, [""; 0]);
+        take_turn(&locks, "key").await;
+    }
+}

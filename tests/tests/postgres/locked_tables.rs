@@ -1,0 +1,52 @@
+//! Tables that somebody locks for a while, as a change of the schema or `VACUUM FULL` does.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError};
+use tests::{LONG, SCHEMA, TIME_LIMIT, connect, release, take, within};
+use tokio::time::sleep;
+
+use crate::{are_served_in_order, manager, server, waiter};
+
+const CLOSED: Duration = Duration::from_secs(2);
+
+fn lock_tables() -> String {
+    let tables = format!("{SCHEMA}.lock, {SCHEMA}.waiter, {SCHEMA}.sharer");
+    format!("BEGIN; LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+}
+
+#[tokio::test]
+async fn locks_and_positions_outlive_tables_that_are_locked() {
+    let Some(server) = server().await else { return };
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
+    let guard = take(&ours, "key", Duration::from_secs(8)).await;
+    let waiters = vec![waiter(&theirs).await, waiter(&ours).await];
+    let mut peer = server.peer().await;
+    peer.rows(&lock_tables()).await;
+    let late = theirs.lock("other").wait_forever().acquire();
+    let late = tokio::spawn(late);
+    sleep(CLOSED).await;
+    assert!(!late.is_finished());
+    peer.rows("COMMIT").await;
+    let other = within(TIME_LIMIT, late).await.unwrap().unwrap();
+    release(other).await;
+    assert!(guard.is_held());
+    are_served_in_order(guard, waiters).await;
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap();
+    let locks = connect(config.unavailable_wait(Duration::from_secs(1))).await;
+    release(take(&locks, "key", LONG).await).await;
+    let mut peer = server.peer().await;
+    peer.rows(&lock_tables()).await;
+    let acquire = locks.lock("key").wait_forever().acquire();
+    match within(Duration::from_secs(8), acquire).await {
+        Err(LockError::Unavailable { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    peer.rows("COMMIT").await;
+    release(take(&locks, "key", LONG).await).await;
+}

@@ -1,0 +1,136 @@
+//! Standbys that take the place of their primaries, and what keeps a lock from being granted twice then.
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError, LockManager};
+use tests::{
+    Fate, LONG, PostgresPair, TIME_LIMIT, connect, eventually, release, take, timed, within,
+};
+
+use crate::{are_served_in_order, manager, waiter};
+
+const TEST: &str = "tests/postgres";
+
+/// The longest lease where locks are quarantined.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A lock is granted that the standby does not hear of before it takes over.
+async fn promoted_without_the_last_grant(
+    pair: &mut PostgresPair,
+    locks: &LockManager,
+    ttl: Duration,
+) -> Held {
+    release(take(locks, "before", ttl).await).await;
+    let standby = 1 - pair.place();
+    let primary = pair.addresses()[pair.place()];
+    let direct =
+        connect(LockConfig::new(format!("postgres://postgres@{primary}/postgres")).unwrap());
+    let direct = direct.await;
+    pair.server_mut(standby).stop();
+    // Else the standby would still find what its connection has delivered meanwhile.
+    let connected = "SELECT pg_terminate_backend(pid) FROM pg_stat_replication";
+    let is_alone = async || pair.primary().cmd(connected).await.is_empty();
+    eventually(TIME_LIMIT, is_alone).await;
+    let guard = take(&direct, "key", ttl).await;
+    pair.server_mut(1 - standby).kill().await;
+    pair.server_mut(standby).resume();
+    pair.fail_over(Fate::Killed).await;
+    Held { guard, _by: direct }
+}
+
+struct Held {
+    guard: lock_runtime::LockGuard,
+    _by: LockManager,
+}
+
+#[tokio::test]
+async fn a_quarantine_keeps_a_promoted_standby_from_a_second_grant() {
+    let Some(mut pair) = PostgresPair::start(TEST).await else {
+        return;
+    };
+    let config = || {
+        let config = LockConfig::new(pair.url()).unwrap().quarantine(LONGEST);
+        config
+            .ttl(LONGEST)
+            .unavailable_wait_forever()
+            .connect_timeout(TIME_LIMIT)
+    };
+    let config = config();
+    let locks = connect(config.clone()).await;
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONGEST).await;
+    let others = connect(config).await;
+    let tried = others.lock("key").try_once().acquire();
+    match within(TIME_LIMIT, tried).await {
+        Err(error @ LockError::Unavailable { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains("no lock is granted"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let (took, next) = timed(others.lock("key").wait_forever().acquire()).await;
+    assert!(!guard.is_held(), "two holders");
+    assert!(took < LONGEST + Duration::from_secs(2), "{took:?}");
+    release(next.unwrap()).await;
+    // It is noticed once.
+    let again = locks.lock("key").wait(TIME_LIMIT).acquire();
+    release(within(TIME_LIMIT, again).await.unwrap()).await;
+}
+
+/// What the quarantine is for, and a check of the test above.
+#[tokio::test]
+async fn without_a_quarantine_a_promoted_standby_grants_what_it_has_not_heard_of() {
+    let Some(mut pair) = PostgresPair::start(TEST).await else {
+        return;
+    };
+    let locks = manager(&pair.url()).await;
+    let Held { guard, .. } = promoted_without_the_last_grant(&mut pair, &locks, LONG).await;
+    let next = locks.lock("key").ttl(LONG).wait(TIME_LIMIT).acquire();
+    let next = within(TIME_LIMIT, next).await.unwrap();
+    assert!(guard.is_held() && next.is_held());
+    // The resource that checks fences sees a difference all the same.
+    assert!(next.fencing_token() > guard.fencing_token());
+}
+
+#[tokio::test]
+async fn a_synchronous_standby_knows_every_grant() {
+    let Some(mut pair) = PostgresPair::start_synchronous(TEST).await else {
+        return;
+    };
+    let locks = manager(&pair.url()).await;
+    for round in 0..3 {
+        let key = format!("key-{round}");
+        let guard = take(&locks, &key, LONG).await;
+        pair.fail_over(Fate::Killed).await;
+        let others = manager(&pair.url()).await;
+        let tried = others.lock(&*key).try_once().acquire();
+        match within(TIME_LIMIT, tried).await {
+            Err(LockError::Contended { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(guard.is_held());
+        pair.mend().await;
+        let released = within(TIME_LIMIT, guard.release_confirmed()).await;
+        assert!(released.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn positions_survive_a_switchover() {
+    let Some(mut pair) = PostgresPair::start(TEST).await else {
+        return;
+    };
+    let [ours, theirs] = [manager(&pair.url()).await, manager(&pair.url()).await];
+    let guard = take(&ours, "key", LONG).await;
+    let waiters = vec![
+        waiter(&theirs).await,
+        waiter(&ours).await,
+        waiter(&theirs).await,
+    ];
+    pair.fail_over(Fate::ShutDown).await;
+    for locks in [&ours, &theirs] {
+        let request = locks.lock("other").wait_forever();
+        release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
+    }
+    assert!(guard.is_held());
+    are_served_in_order(guard, waiters).await;
+}
