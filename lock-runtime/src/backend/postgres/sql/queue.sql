@@ -1,5 +1,5 @@
--- The queue of a lock. Each function takes a row that this transaction has locked, and returns it as it is to be
--- written.
+-- The queue of a lock. Each function takes a row that this transaction has locked; those that return a row return it as
+-- it is to be written.
 
 -- Removes all waiters of a session, which is stopped or gone.
 CREATE OR REPLACE FUNCTION evict(l lock, session uuid) RETURNS lock LANGUAGE plpgsql AS $$
