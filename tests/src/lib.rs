@@ -28,7 +28,11 @@ mod node;
 mod peer;
 mod postgres;
 /// The script as the library joins it.
-#[allow(dead_code, reason = "tests need its text alone")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "tests need its text alone, and the library exports it"
+)]
 #[path = "../../lock-runtime/src/backend/postgres/sql/mod.rs"]
 mod postgres_sql;
 mod process;

@@ -49,12 +49,12 @@ async fn nobody_passes_the_queue_of_a_lock_whose_lease_has_ended() {
     let (mut peer, mut newcomer) = (Peer::new(&home).await, Peer::new(&home).await);
     for wait in [false, true] {
         peer.acquire(&Wanted {
-            ttl: 50,
+            ttl: 400,
             ..Wanted::new(LOCK, 1)
         })
         .await;
         assert!(peer.wait(LOCK, 2).await.is("waiting"));
-        sleep(Duration::from_millis(60)).await;
+        sleep(Duration::from_millis(410)).await;
         let reply = newcomer
             .acquire(&Wanted {
                 wait,
@@ -108,12 +108,12 @@ async fn an_old_place_comes_first_also_where_the_lock_is_free() {
     };
     let mut peer = Peer::new(&home).await;
     let held = Wanted {
-        ttl: 50,
+        ttl: 400,
         ..Wanted::new(LOCK, 1)
     };
     peer.acquire(&held).await;
     let place = peer.wait(LOCK, 2).await.place;
-    sleep(Duration::from_millis(60)).await;
+    sleep(Duration::from_millis(410)).await;
     let old = peer
         .acquire(&Wanted {
             place: Some(place - 1),
@@ -254,14 +254,14 @@ async fn an_open_transaction_that_asserted_its_fence_keeps_everybody_out() {
     };
     let (mut peer, mut user) = (Peer::new(&home).await, home.peer().await);
     let held = Wanted {
-        ttl: 50,
+        ttl: 400,
         ..Wanted::new(LOCK, 1)
     };
     let fence = peer.acquire(&held).await.fence;
     user.rows("BEGIN").await;
     let assert = format!("SELECT {}.assert_fence('a', {fence})", home.schema());
     user.rows(&assert).await;
-    sleep(Duration::from_millis(60)).await;
+    sleep(Duration::from_millis(410)).await;
     let tried = peer
         .acquire(&Wanted {
             wait: false,
