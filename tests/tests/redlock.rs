@@ -195,7 +195,7 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
     let mut proxies: Vec<_> = proxies.collect();
     let url = RedlockFleet::url_of(proxies.iter().map(Proxy::addr));
     let config = LockConfig::new(&url).expect("a URL").ttl(HOUR);
-    let locks = connect(config.unavailable_wait(PATIENCE)).await;
+    let locks = connect(config.unavailable_wait(TIME_LIMIT)).await;
     for (server, proxy) in fleet.servers.iter().zip(&proxies).skip(2) {
         server.cmd(&["SET", "lock:{key}", "somebody"]).await;
         proxy.requests().hold();
@@ -209,7 +209,7 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
         }
         keys.len() == count
     };
-    eventually(PATIENCE, async || have_it(2).await).await;
+    eventually(TIME_LIMIT, async || have_it(2).await).await;
     for proxy in &mut proxies[..2] {
         proxy.refuse().await;
         proxy.cut().await;
@@ -221,7 +221,7 @@ async fn a_part_of_a_lock_is_not_left_on_servers_that_can_be_reached_again() {
     // It stands in the queues again.
     tokio::time::sleep(Duration::from_millis(500)).await;
     waiting.abort();
-    eventually(PATIENCE, async || have_it(0).await).await;
+    eventually(TIME_LIMIT, async || have_it(0).await).await;
 }
 
 #[tokio::test]

@@ -118,7 +118,9 @@ impl Server {
                 company,
             } => self.acquire(now, client, ticket, *position, *company),
             Call::Ask(tickets) => self.ask(now, client, tickets),
-            Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Renew(ticket) | Call::Pass { ticket, .. } => {
+                Reply::Ours(self.lock(now, ticket).extend(now, ticket))
+            }
             Call::Raise { ticket, fence } => {
                 let ours = self.lock(now, ticket).extend(now, ticket);
                 if ours {

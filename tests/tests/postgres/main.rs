@@ -12,6 +12,7 @@ mod connections;
 mod cut;
 mod hand_overs;
 mod locked_tables;
+mod logins;
 mod pooler;
 mod refused;
 mod restarts;

@@ -1,7 +1,7 @@
 //! Which calls of a turn go to the server together: each call of a function is a transaction
 //! of its own, and most of what it costs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::steps::{Call, Sent};
 use crate::backend::queue::protocol::call::{Company, Ticket};
@@ -48,28 +48,58 @@ pub(super) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
         .into_iter()
         .partition(|it| matches!(it.call, Call::Renew(_)));
     // Locks with a queue wait for other transactions, and would let the others wait too.
-    let crowded: HashSet<LockKey> = others.iter().filter_map(crowded).cloned().collect();
-    let (common, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| {
-        let key = it.call.key();
-        common(&it.call).is_some() && key.is_some_and(|key| !crowded.contains(key))
-    });
+    let apart: HashMap<LockKey, bool> = crowded(&others);
+    let (common, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|it| common(&it.call).is_some_and(|it| !apart.contains_key(&it.terms.key)));
     let mut batches = Vec::new();
     cut(renewals, MOST_RENEWALS, Batch::Renewals, &mut batches);
     cut(common, MOST, Batch::Many, &mut batches);
+    let (alike, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| {
+        it.call
+            .key()
+            .is_some_and(|key| apart.get(key) == Some(&true))
+    });
+    for_each_lock(alike, |calls| cut(calls, MOST, Batch::Many, &mut batches));
     batches.extend(others.into_iter().map(Batch::One));
     batches
 }
 
-/// The lock of a call that is likely to meet others at the server, or that has to come
-/// before or behind other calls about the same lock.
-fn crowded(sent: &Sent) -> Option<&LockKey> {
-    let is_crowded = match &sent.call {
-        Call::Release { crowded, .. } => *crowded,
-        Call::Acquire { company, .. } => *company == Company::More,
-        _ => true,
-    };
-    let is_common = common(&sent.call).is_some();
-    sent.call.key().filter(|_| is_crowded || !is_common)
+/// The locks whose calls go behind those of all others: of which one is likely to meet others at
+/// the server, or does not have the common form; and whether all about a lock have it.
+fn crowded(calls: &[Sent]) -> HashMap<LockKey, bool> {
+    let mut locks: HashMap<LockKey, bool> = HashMap::new();
+    let mut crowded = HashSet::new();
+    for Sent { call, .. } in calls {
+        let Some(key) = call.key() else { continue };
+        let is_common = common(call).is_some();
+        *locks.entry(key.clone()).or_insert(true) &= is_common;
+        let meets_others = match call {
+            Call::Release { crowded, .. } => *crowded,
+            Call::Acquire { company, .. } => *company == Company::More,
+            _ => false,
+        };
+        if meets_others || !is_common {
+            crowded.insert(key);
+        }
+    }
+    locks.retain(|key, _| crowded.contains(key));
+    locks
+}
+
+/// Hands out the calls of each lock, in their order.
+fn for_each_lock(calls: Vec<Sent>, mut take: impl FnMut(Vec<Sent>)) {
+    let mut locks: Vec<(LockKey, Vec<Sent>)> = Vec::new();
+    for sent in calls {
+        let Some(key) = sent.call.key().cloned() else {
+            continue;
+        };
+        match locks.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, calls)) => calls.push(sent),
+            None => locks.push((key, vec![sent])),
+        }
+    }
+    locks.into_iter().for_each(|(_, calls)| take(calls));
 }
 
 fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches: &mut Vec<Batch>) {

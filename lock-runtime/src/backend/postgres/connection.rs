@@ -80,6 +80,8 @@ impl Connection {
         // A notification counts once a renewal has waited for the disk.
         let rules = Rules {
             pushes_are_hints: true,
+            // Whoever asserts a fence asks the server for it.
+            passes: true,
             ..Rules::default()
         };
         Self {
@@ -243,6 +245,10 @@ impl Connection {
             let sweep = self.functions.sweep(after, upkeep::MOST);
             self.send(now, sweep, Task::Sweep);
             any = true;
+        }
+        // The answer that is due brings us here again.
+        if self.link.awaits_answer() && self.queue.can_wait() {
+            return any;
         }
         let calls = self.queue.calls();
         for batch in batches(calls, std::mem::take(&mut self.apart)) {

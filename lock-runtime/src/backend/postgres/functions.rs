@@ -8,7 +8,7 @@ use super::protocol::call::Call as SqlCall;
 use super::protocol::statement::{Statement, Type};
 use super::steps::{Call, Inspect, Page};
 use super::transport::server::Server;
-use crate::backend::queue::protocol::call::{Ticket, millis};
+use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
@@ -34,6 +34,7 @@ pub(super) struct Functions {
     release: Arc<Statement>,
     renew: Arc<Statement>,
     held: Arc<Statement>,
+    pass: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -66,6 +67,7 @@ impl Functions {
             release: function("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
             renew: function("renew", &[TextArray, UuidArray, Int4Array, Bool]),
             held: function("held", &[TextArray, UuidArray]),
+            pass: function("pass", &[Text, Uuid, Int8]),
             many: function(
                 "many",
                 &[
@@ -153,8 +155,13 @@ impl Functions {
     ) -> Option<(&'a Arc<Statement>, Vec<Arg>)> {
         Some(match call {
             Call::Acquire {
-                ticket, position, ..
-            } => (&self.acquire, self.acquire_args(ticket, *position, server)),
+                ticket,
+                position,
+                company,
+            } => (
+                &self.acquire,
+                self.acquire_args(ticket, *position, *company, server),
+            ),
             Call::Ask(tickets) => (&self.ask, self.ask_args(tickets, server)),
             Call::Leave(ticket) => {
                 let name = self.name(&ticket.terms.key);
@@ -185,19 +192,30 @@ impl Functions {
             Call::Shorten { ticket, left } => {
                 self.renewal(std::iter::once((ticket, signed(millis(*left)).max(1))))
             }
+            Call::Pass { ticket, fence } => {
+                let name = self.name(&ticket.terms.key);
+                let args = vec![name.into(), ticket.token.into(), signed(*fence).into()];
+                (&self.pass, args)
+            }
             Call::Step(step) => self.step(step, server),
             // Nobody asks holders here: the server knows since when they hold a lock.
             Call::Report { .. } => return None,
         })
     }
 
-    fn acquire_args(&self, ticket: &Ticket, position: Option<u64>, server: &Server) -> Vec<Arg> {
+    fn acquire_args(
+        &self,
+        ticket: &Ticket,
+        position: Option<u64>,
+        company: Company,
+        server: &Server,
+    ) -> Vec<Arg> {
         let terms = &ticket.terms;
         vec![
             self.name(&terms.key).into(),
             ticket.token.into(),
             who(ticket).into(),
-            KindCode(terms.kind).to_string().into(),
+            format!("{}{}", KindCode(terms.kind), mark(company)).into(),
             ttl(ticket).into(),
             server.session.token().into(),
             server.listens.into(),
@@ -269,8 +287,13 @@ impl Functions {
             let Some(ticket) = common(call) else {
                 continue;
             };
-            let acquires = matches!(call, Call::Acquire { .. });
-            actions.push(Box::from(if acquires { "x" } else { "-" }));
+            let company = match call {
+                Call::Acquire { company, .. } => Some(*company),
+                _ => None,
+            };
+            let acquires = company.is_some();
+            let action = company.map_or("-".to_owned(), |it| format!("x{}", mark(it)));
+            actions.push(Box::from(action));
             names.push(self.name(&ticket.terms.key));
             tokens.push(ticket.token);
             whos.push(Box::from(if acquires { who(ticket) } else { "" }));

@@ -24,6 +24,8 @@ pub(super) struct Claim {
     pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
     pub(super) crowded: bool,
+    /// Whether the server has yet to know that it holds what another claim has held.
+    pub(super) unknown: bool,
     /// If the server forbids the release, until when it is tried again.
     pub(super) forbidden: Option<Moment>,
 }
@@ -46,6 +48,13 @@ pub(super) enum Stage {
     /// Granted a while ago; a renewal is to show that it is still held.
     Confirming {
         fence: u64,
+    },
+    /// Handed over in a chain, with a lease of `ttl` from `since`; the server is to know that it
+    /// holds the lock now.
+    Passing {
+        fence: u64,
+        since: Moment,
+        ttl: Duration,
     },
     /// Granted; replicas are to confirm that they have it.
     Replicating {
@@ -81,6 +90,7 @@ impl Claim {
             renewals: 0,
             is_part: false,
             crowded: false,
+            unknown: false,
             forbidden: None,
         }
     }

@@ -50,8 +50,11 @@ impl<S: Step> Queue<S> {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
-            // Others may be granted the lock before it is found again.
-            claim.fence = None;
+            // Others may be granted the lock before it is found again. What the server does not
+            // know yet it cannot tell either.
+            if !claim.unknown {
+                claim.fence = None;
+            }
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }

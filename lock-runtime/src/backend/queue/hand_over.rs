@@ -97,6 +97,7 @@ impl<S: Step> Queue<S> {
         let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
         claim.ticket = Ticket { terms, token, name };
         claim.renewals = renewals;
+        claim.unknown = self.passes;
         let fence = claim.fence.unwrap_or_default();
         let short = ttl.min(CLAIM_TTL);
         if !held || left < short / 2 {
@@ -105,13 +106,45 @@ impl<S: Step> Queue<S> {
         }
         // A fixed lease lasts for all of its ttl: a renewal restores it.
         let ttl = fixed.map_or(ttl, |most| ttl.min(most));
-        self.hold(now, next, fence, since, ttl);
+        self.enter_as_next(now, next, fence, since, ttl);
         let renewed = self.is_being_renewed(renewals, token);
         if left < short / 4 * 3 && !renewed && self.chains.goes_on(token) {
             // In good time, so that nobody has to wait for it.
             self.renew_for_now(now, next);
         }
         true
+    }
+
+    /// The lock is handed over to a claim, which holds it once the server knows.
+    fn enter_as_next(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        fence: u64,
+        since: Moment,
+        ttl: Duration,
+    ) {
+        if self.passes {
+            self.pass(now, id, fence, since, ttl);
+        } else {
+            self.hold(now, id, fence, since, ttl);
+        }
+    }
+
+    /// The server is to know who of a chain holds the lock.
+    pub(super) fn pass(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        fence: u64,
+        since: Moment,
+        ttl: Duration,
+    ) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.stage = Stage::Passing { fence, since, ttl };
+            let ticket = claim.ticket.clone();
+            self.send(now, Call::Pass { ticket, fence });
+        }
     }
 
     /// Renews a lock that is to be handed over for no longer than a grant lasts, which is what

@@ -92,6 +92,7 @@ impl<S: Step> Queue<S> {
                 | Stage::Waiting
                 | Stage::Unsure
                 | Stage::Confirming { .. }
+                | Stage::Passing { .. }
                 | Stage::Replicating { .. },
             ) => {
                 self.start_over(now, id);

@@ -67,6 +67,8 @@ pub(crate) struct Rules {
     pub(crate) polled: bool,
     /// Whether a pushed grant counts only once a reply confirms it.
     pub(crate) pushes_are_hints: bool,
+    /// Whether the server has to know who of a chain holds the lock.
+    pub(crate) passes: bool,
 }
 
 /// Everything that goes over one connection of the pool.
@@ -88,6 +90,7 @@ pub(crate) struct Queue<S: Step> {
     /// What replicas have to confirm, where they have to.
     replicas: Option<Replicas>,
     pushes_are_hints: bool,
+    passes: bool,
     quarantines: Quarantines,
 }
 
@@ -105,6 +108,7 @@ impl<S: Step> Queue<S> {
             down: Some(Trouble::not_now("not connected yet")),
             replicas: rules.replicated.then(Replicas::default),
             pushes_are_hints: rules.pushes_are_hints,
+            passes: rules.passes,
             quarantines: Quarantines::default(),
         }
     }

@@ -8,7 +8,7 @@ use super::protocol::reply::{Reply, Standing};
 use super::protocol::step::{AskedBy, Step};
 use super::protocol::trouble::Trouble;
 use super::replicas::{Replicas, Unconfirmed};
-use super::{LONG_PAUSE, PAUSE, Queue};
+use super::{CLAIM_TTL, LONG_PAUSE, PAUSE, Queue};
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
@@ -33,6 +33,7 @@ impl<S: Step> Queue<S> {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
+            Call::Pass { ticket, .. } => self.pass_replied(now, &ticket, result),
             Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
             Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
@@ -159,7 +160,10 @@ impl<S: Step> Queue<S> {
         let id = claim.ticket.terms.id;
         let ttl = ticket.terms.ttl;
         match (claim.stage, result) {
-            (Stage::Held { .. } | Stage::Confirming { .. }, Err(Trouble::NotRun)) => {
+            (
+                Stage::Held { .. } | Stage::Confirming { .. } | Stage::Passing { .. },
+                Err(Trouble::NotRun),
+            ) => {
                 self.send_renewal(now, ticket.clone());
             }
             (Stage::Held { .. }, Ok(Reply::Ours(true))) => match &mut self.replicas {
@@ -171,10 +175,14 @@ impl<S: Step> Queue<S> {
                 id,
                 cause: trouble.cause(),
             }),
+            (Stage::Passing { fence, .. }, Ok(Reply::Ours(true))) => {
+                let since = at;
+                claim.stage = Stage::Passing { fence, since, ttl };
+            }
             (Stage::Confirming { fence }, Ok(Reply::Ours(true))) if now < deadline(at, ttl) => {
                 self.granted(now, id, fence, at, ttl);
             }
-            (Stage::Confirming { .. }, Ok(Reply::Ours(false))) => {
+            (Stage::Confirming { .. } | Stage::Passing { .. }, Ok(Reply::Ours(false))) => {
                 self.start_over(now, id);
                 self.retry(now, id);
             }
@@ -185,6 +193,36 @@ impl<S: Step> Queue<S> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn pass_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply<S>, Trouble>) {
+        let Some(claim) = self.claim(ticket) else {
+            return;
+        };
+        let Stage::Passing { fence, since, ttl } = claim.stage else {
+            return;
+        };
+        let id = claim.ticket.terms.id;
+        match result {
+            Ok(Reply::Ours(true)) => {
+                claim.unknown = false;
+                if deadline(since, ttl).since(now) < ttl.min(CLAIM_TTL) / 2 {
+                    self.confirm(now, id, fence);
+                } else {
+                    self.hold(now, id, fence, since, ttl);
+                }
+            }
+            // It is not ours any more, or somebody relies on the fence of the one before.
+            Ok(_) => {
+                let pause = Duration::from_millis(fastrand::u64(10..=50));
+                self.claims.schedule(now.after(pause), id);
+            }
+            Err(Trouble::NotRun) => self.pass(now, id, fence, since, ttl),
+            Err(trouble) => {
+                self.unsure(ticket, now.after(PAUSE));
+                self.trouble(id, &trouble);
+            }
         }
     }
 

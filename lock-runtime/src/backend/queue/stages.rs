@@ -72,6 +72,11 @@ impl<S: Step> Queue<S> {
                 };
                 (call, Some(until))
             }
+            Stage::Passing { fence, since, ttl } => {
+                // Which shows, too, whether it is ours.
+                self.renew_for_now(now, id);
+                return self.pass(now, id, fence, since, ttl);
+            }
             _ => return,
         };
         if self.down.is_none() {
@@ -113,7 +118,8 @@ impl<S: Step> Queue<S> {
         }
     }
 
-    /// The lock is ours, unless replicas have to confirm that first.
+    /// The lock is ours, unless the server has to know who of a chain has it, or replicas have to
+    /// confirm it first.
     pub(super) fn granted(
         &mut self,
         now: Moment,
@@ -123,6 +129,7 @@ impl<S: Step> Queue<S> {
         ttl: Duration,
     ) {
         match (self.claims.get_mut(&id), &mut self.replicas) {
+            (Some(claim), _) if claim.unknown => self.pass(now, id, fence, since, ttl),
             (Some(claim), Some(replicas)) => {
                 claim.stage = Stage::Replicating { fence };
                 replicas.add(claim.ticket.clone(), since, ttl);
@@ -198,6 +205,7 @@ impl<S: Step> Queue<S> {
         claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
         claim.stage = Stage::Unsent;
         claim.fence = None;
+        claim.unknown = false;
         claim.renewals = 0;
         self.lose_chain(now, old);
     }

@@ -179,6 +179,7 @@ fn token(sent: &Sent) -> Token {
     match &sent.call {
         Call::Acquire { ticket, .. }
         | Call::Renew(ticket)
+        | Call::Pass { ticket, .. }
         | Call::Raise { ticket, .. }
         | Call::Release { ticket, .. }
         | Call::Shorten { ticket, .. }

@@ -23,10 +23,6 @@ impl Row {
         })
     }
 
-    pub(crate) fn is_null(&self, column: usize) -> bool {
-        matches!(self.values.get(column), Some(None))
-    }
-
     /// The value of a column; `None` for `NULL`, and if there is no such column.
     pub(crate) fn text(&self, column: usize) -> Option<&str> {
         let range = self.values.get(column)?.clone()?;

@@ -60,6 +60,11 @@ pub(crate) enum Call<S> {
     Ask(Vec<Ticket>),
     Leave(Ticket),
     Renew(Ticket),
+    /// In a chain, it holds the lock under this fence from now on.
+    Pass {
+        ticket: Ticket,
+        fence: u64,
+    },
     /// Renews, and lets the counter of acquisitions be no smaller than this.
     Raise {
         ticket: Ticket,
@@ -134,6 +139,7 @@ impl<S: Step> Call<S> {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Pass { ticket, .. }
             | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
@@ -151,6 +157,7 @@ impl<S: Step> Call<S> {
             Self::Acquire { ticket, .. }
             | Self::Leave(ticket)
             | Self::Renew(ticket)
+            | Self::Pass { ticket, .. }
             | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
             | Self::Release { ticket, .. } => Some(&ticket.terms.key),
@@ -164,4 +171,13 @@ impl<S: Step> Call<S> {
 /// Rounded up: a cooldown of less than a millisecond lasts one.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+/// What an acquire says of others of its connection, behind its kind.
+pub(crate) fn mark(company: Company) -> &'static str {
+    match company {
+        Company::Unsaid => "",
+        Company::More => "+",
+        Company::Alone => "-",
+    }
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod endings;
+mod passes;
 
 use std::collections::HashMap;
 use std::sync::Arc;

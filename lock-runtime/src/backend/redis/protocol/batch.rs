@@ -3,11 +3,11 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::call::{Call, Sent, mark};
+use super::call::{Call, Sent};
 use super::names::{KeyNames, Text, Together};
 use super::reply::{Reply, text};
 use super::scripts::{self, Script};
-use crate::backend::queue::protocol::call::{Company, Ticket, millis};
+use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::kind::Kind;
 

@@ -6,7 +6,7 @@ use super::inspection::{Fact, Inspect, publish};
 use super::names::{KeyNames, Layout, Text};
 use super::scripts::{self, Script};
 use crate::backend::queue;
-use crate::backend::queue::protocol::call::{self, Company, Ticket, millis};
+use crate::backend::queue::protocol::call::{self, Company, Ticket, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
 use crate::backend::queue::protocol::message::Message;
 use crate::types::kind::Kind;
@@ -23,7 +23,8 @@ impl Call {
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
-            Self::Renew(_) | Self::Shorten { .. } => &scripts::RENEW,
+            // Redis need not know who of a chain holds the lock.
+            Self::Renew(_) | Self::Shorten { .. } | Self::Pass { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
             Self::Step(Inspect::Status(_)) => &scripts::STATUS,
             Self::Step(Inspect::Overview(_)) => &scripts::OVERVIEW,
@@ -156,7 +157,7 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) => renew(ticket, ticket.terms.ttl),
+            Self::Renew(ticket) | Self::Pass { ticket, .. } => renew(ticket, ticket.terms.ttl),
             Self::Shorten { ticket, left } => renew(ticket, *left),
             Self::Raise { ticket, fence } => {
                 let terms = &ticket.terms;
@@ -184,15 +185,6 @@ impl Call {
                 publish(channel, &message)
             }
         }
-    }
-}
-
-/// What a call says of others of its connection.
-pub(super) fn mark(company: Company) -> &'static str {
-    match company {
-        Company::Unsaid => "",
-        Company::More => "+",
-        Company::Alone => "-",
     }
 }
 

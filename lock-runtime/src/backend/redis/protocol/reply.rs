@@ -36,6 +36,7 @@ impl Call {
             (
                 Self::Leave(ticket)
                 | Self::Renew(ticket)
+                | Self::Pass { ticket, .. }
                 | Self::Raise { ticket, .. }
                 | Self::Release { ticket, .. }
                 | Self::Shorten { ticket, .. },
