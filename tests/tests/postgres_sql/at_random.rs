@@ -57,7 +57,20 @@ struct Lease {
 
 /// The last moment of a lease that was asked for before `sent`.
 fn deadline(sent: Instant, ttl: u32) -> Instant {
-    sent + Duration::from_millis(ttl.into()).mul_f64(0.99) - Duration::from_millis(2)
+    let ttl = Duration::from_millis(ttl.into());
+    sent + ttl.mul_f64(0.99).saturating_sub(Duration::from_millis(2))
+}
+
+/// The lease of a grant that was asked for before `sent`, and its token.
+fn lease(wanted: &Wanted, fence: i64, sent: Instant) -> (Lease, u128) {
+    let deadline = deadline(sent, wanted.ttl);
+    let place = wanted.place;
+    let lease = Lease {
+        fence,
+        place,
+        deadline,
+    };
+    (lease, wanted.token)
 }
 
 impl Client {
@@ -105,28 +118,16 @@ impl Client {
 
     /// Takes the lock, or waits for it as long as it likes.
     async fn acquire(&mut self, mut wanted: Wanted) -> Option<(Lease, u128)> {
-        let patience = [20, 300, 3_000][self.rng.usize(..3)];
-        let gives_up = Instant::now() + Duration::from_millis(patience);
-        let mut sent = Instant::now();
+        let sent = Instant::now();
         let reply = self.peer.acquire(&wanted).await;
-        let mut left = reply.left;
         match &*reply.status {
             "granted" => {
                 self.count("granted at once");
-                let deadline = deadline(sent, wanted.ttl);
-                return Some((
-                    Lease {
-                        fence: reply.fence,
-                        place: None,
-                        deadline,
-                    },
-                    wanted.token,
-                ));
+                return Some(lease(&wanted, reply.fence, sent));
             }
-            "waiting" => {}
+            "waiting" => wanted.place = Some(reply.place),
             _ => return None,
         }
-        wanted.place = Some(reply.place);
         if self.one_in(200) {
             self.die().await;
             return None;
@@ -135,77 +136,61 @@ impl Client {
             self.count("stopped");
             sleep(Duration::from_secs(1)).await;
         }
-        loop {
-            let pause = u64::try_from(left).unwrap().min(1_000) + self.rng.u64(1..50);
-            let pushed = self.listen(&wanted, Duration::from_millis(pause)).await;
-            sent = Instant::now();
-            if let Some(fence) = pushed {
-                // A push proves nothing: the lease may have ended since.
-                if self
-                    .peer
-                    .renew(wanted.lock.as_str(), wanted.token, wanted.ttl)
-                    .await
-                {
-                    self.count("pushed");
-                    let deadline = deadline(sent, wanted.ttl);
-                    return Some((
-                        Lease {
-                            fence,
-                            place: wanted.place,
-                            deadline,
-                        },
-                        wanted.token,
-                    ));
-                }
+        let time_limit = [20, 300, 3_000][self.rng.usize(..3)];
+        let gives_up = sent + Duration::from_millis(time_limit);
+        let mut left = Some(reply.left);
+        while let Some(time) = left {
+            if let Some(granted) = self.pushed(&wanted, time).await {
+                return Some(granted);
             }
             if Instant::now() > gives_up {
                 self.count("gave up");
                 self.peer.leave(&wanted.lock, wanted.token).await;
                 return None;
             }
-            let standings = self
-                .peer
-                .ask_with(&wanted.lock, &[wanted.token], wanted.ttl, 0)
-                .await;
-            left = standings.left;
-            match standings.fences.unwrap()[0] {
-                0 => {}
-                -1 => {
-                    self.count("gone");
-                    wanted.token = self.rng.u128(..);
-                    sent = Instant::now();
-                    let reply = self.peer.acquire(&wanted).await;
-                    left = reply.left;
-                    match &*reply.status {
-                        "granted" => {
-                            let deadline = deadline(sent, wanted.ttl);
-                            let fence = reply.fence;
-                            return Some((
-                                Lease {
-                                    fence,
-                                    place: wanted.place,
-                                    deadline,
-                                },
-                                wanted.token,
-                            ));
-                        }
-                        "differs" => return None,
-                        _ => {}
-                    }
-                }
-                fence => {
-                    self.count("asked");
-                    let deadline = deadline(sent, wanted.ttl);
-                    return Some((
-                        Lease {
-                            fence,
-                            place: wanted.place,
-                            deadline,
-                        },
-                        wanted.token,
-                    ));
-                }
+            match self.ask(&mut wanted).await {
+                Ok(granted) => return Some(granted),
+                Err(next) => left = next,
             }
+        }
+        None
+    }
+
+    /// Waits for a push until the lease of the holder has ended, and confirms the grant.
+    async fn pushed(&mut self, wanted: &Wanted, left: i64) -> Option<(Lease, u128)> {
+        let pause = u64::try_from(left).unwrap().min(1_000) + self.rng.u64(1..50);
+        let fence = self.listen(wanted, Duration::from_millis(pause)).await?;
+        let sent = Instant::now();
+        // A push proves nothing: the lease may have ended since.
+        let (lock, token, ttl) = (&*wanted.lock, wanted.token, wanted.ttl);
+        if !self.peer.renew(lock, token, ttl).await {
+            return None;
+        }
+        self.count("pushed");
+        Some(lease(wanted, fence, sent))
+    }
+
+    /// Asks for the token's place, and acquires again if it is gone; how long the holder has left, or nothing where it is
+    /// no use to wait.
+    async fn ask(&mut self, wanted: &mut Wanted) -> Result<(Lease, u128), Option<i64>> {
+        let sent = Instant::now();
+        let (lock, token, ttl) = (&*wanted.lock, wanted.token, wanted.ttl);
+        let standings = self.peer.ask_with(lock, &[token], ttl, 0).await;
+        match standings.fences.unwrap()[0] {
+            0 => return Err(Some(standings.left)),
+            -1 => self.count("gone"),
+            fence => {
+                self.count("asked");
+                return Ok(lease(wanted, fence, sent));
+            }
+        }
+        wanted.token = self.rng.u128(..);
+        let sent = Instant::now();
+        let reply = self.peer.acquire(wanted).await;
+        match &*reply.status {
+            "granted" => Ok(lease(wanted, reply.fence, sent)),
+            "differs" => Err(None),
+            _ => Err(Some(reply.left)),
         }
     }
 
@@ -214,7 +199,7 @@ impl Client {
         let grants = self.peer.grants(limit).await.into_iter();
         let ours =
             grants.filter(|(_, name, tokens)| *name == wanted.lock && tokens[0] == wanted.token);
-        ours.map(|(fence, ..)| fence).last()
+        ours.map(|(fence, ..)| fence).next_back()
     }
 
     /// Holds the lock for some time, at most until its deadline.

@@ -104,7 +104,7 @@ async fn nothing_else_waits_for_the_disk() {
             .await
             .0,
             flushes(peer, async |peer| {
-                drop(peer.try_many(&[("-", LOCK, token + 2, 0)]).await.unwrap())
+                drop(peer.try_many(&[("-", LOCK, token + 2, 0)]).await.unwrap());
             })
             .await
             .0,
