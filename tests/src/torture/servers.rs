@@ -123,20 +123,20 @@ impl Servers {
 
     /// The URL of servers that are reached at these addresses.
     pub(super) fn url(self, addresses: &[SocketAddr]) -> String {
-        let (scheme, named, path) = match self {
-            Self::Redis => ("redis", addresses, ""),
-            Self::Setnx => ("redis+setnx", addresses, ""),
+        let (start, named, path) = match self {
+            Self::Redis => ("redis://", addresses, ""),
+            Self::Setnx => ("redis+setnx://", addresses, ""),
             Self::Sentinel => {
                 let (_, sentinels) = addresses.split_at(SentinelFleet::NODES);
-                ("redis+sentinel", sentinels, SentinelFleet::PATH)
+                ("redis+sentinel://", sentinels, SentinelFleet::PATH)
             }
-            Self::Cluster => ("redis+cluster", addresses, ""),
-            Self::Redlock => ("redis+redlock", addresses, ""),
-            Self::ZooKeeper => ("zookeeper", addresses, ""),
-            Self::Etcd => ("etcd", addresses, ""),
-            Self::Postgres => ("postgres", addresses, "/postgres"),
+            Self::Cluster => ("redis+cluster://", addresses, ""),
+            Self::Redlock => ("redis+redlock://", addresses, ""),
+            Self::ZooKeeper => ("zookeeper://", addresses, ""),
+            Self::Etcd => ("etcd://", addresses, ""),
+            Self::Postgres => ("postgres://postgres@", addresses, "/postgres"),
         };
         let hosts: Vec<_> = named.iter().map(ToString::to_string).collect();
-        format!("{scheme}://{}{path}", hosts.join(","))
+        format!("{start}{}{path}", hosts.join(","))
     }
 }

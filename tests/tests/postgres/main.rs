@@ -10,6 +10,7 @@ use tests::{
 mod clients;
 mod connections;
 mod cut;
+mod hand_overs;
 mod locked_tables;
 mod logins;
 mod pooler;

@@ -6,6 +6,7 @@ use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     Fate, LONG, PostgresPair, TIME_LIMIT, connect, eventually, release, take, timed, within,
 };
+use tokio::time::sleep;
 
 use crate::{are_served_in_order, manager, waiter};
 
@@ -133,4 +134,36 @@ async fn positions_survive_a_switchover() {
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;
+}
+
+/// PostgreSQL answers that the commit was a success, and warns that the standby may not have it.
+#[tokio::test]
+async fn a_grant_whose_wait_for_the_standby_was_cancelled_does_not_count() {
+    let Some(mut pair) = PostgresPair::start_synchronous(TEST).await else {
+        return;
+    };
+    let locks = manager(&pair.url()).await;
+    release(take(&locks, "key", LONG).await).await;
+    let standby = 1 - pair.place();
+    pair.server_mut(standby).stop();
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).wait_forever().acquire());
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let mut cancelled = 0;
+    while cancelled < 5 {
+        // The answer of this statement itself waits for no standby.
+        cancelled += pair.primary().cmd(cancel).await.len();
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(
+        !acquire.is_finished(),
+        "granted, and the standby does not know"
+    );
+    pair.server_mut(standby).resume();
+    let guard = within(TIME_LIMIT, acquire).await.unwrap().unwrap();
+    pair.fail_over(Fate::Killed).await;
+    let others = manager(&pair.url()).await;
+    let tried = others.lock("key").try_once().acquire();
+    let error = within(TIME_LIMIT, tried).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    assert!(guard.is_held());
 }

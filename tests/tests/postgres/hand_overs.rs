@@ -1,0 +1,55 @@
+//! Locks that are handed over: by a notification at once, and for a lease that the waiter has to confirm.
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+use tests::{LONG, TIME_LIMIT, release, take, timed, within};
+use tokio::time::sleep;
+
+use crate::{manager, server, waiter};
+
+/// The lease of a waiter that has not confirmed it.
+const UNCONFIRMED: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn a_lock_that_was_handed_over_is_kept_beyond_its_first_lease() {
+    let Some(server) = server().await else { return };
+    let [ours, theirs, others] = [
+        manager(&server.url()).await,
+        manager(&server.url()).await,
+        manager(&server.url()).await,
+    ];
+    let guard = take(&theirs, "key", LONG).await;
+    let next = waiter(&ours).await;
+    let last = waiter(&others).await;
+    release(guard).await;
+    let guard = within(TIME_LIMIT, next).await.unwrap();
+    // Renewals come later: a third of its ttl is twenty seconds.
+    sleep(UNCONFIRMED + Duration::from_millis(500)).await;
+    assert!(guard.is_held());
+    let tried = theirs.lock("key").try_once().acquire();
+    let error = within(TIME_LIMIT, tried).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    release(guard).await;
+    release(within(TIME_LIMIT, last).await.unwrap()).await;
+}
+
+/// Without a notification the next waiter asks after a second.
+#[tokio::test]
+async fn waiters_are_notified() {
+    const TURNS: u32 = 20;
+    let Some(server) = server().await else { return };
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
+    let mut guard = take(&theirs, "key", LONG).await;
+    let turns = async {
+        for turn in 0..TURNS {
+            let next = waiter([&ours, &theirs][turn as usize % 2]).await;
+            release(guard).await;
+            guard = next.await.unwrap();
+        }
+        release(guard).await;
+    };
+    let (took, ()) = timed(turns).await;
+    println!("{TURNS} hand-overs in {took:?}");
+    assert!(took < TURNS * Duration::from_millis(250), "{took:?}");
+}
