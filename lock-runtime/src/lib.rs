@@ -123,6 +123,8 @@ pub use api::installed::{Installed, Scope, init, shutdown};
 pub use api::manager::LockManager;
 pub use api::request::LockRequest;
 pub use backend::capabilities::Capabilities;
+#[cfg(feature = "postgres")]
+pub use backend::postgres::sql::script as postgres_script;
 pub use base::clock::Clock;
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};

@@ -118,6 +118,15 @@ pub(crate) enum Command {
     /// Measures what locks cost on this server
     #[command(after_help = "Examples:\n  lockctl bench\n  lockctl bench --seconds 30 --rate 2000")]
     Bench(BenchArgs),
+    /// Prints the SQL that installs or upgrades the schema of `postgres://`
+    #[command(
+        after_help = "Examples:\n  lockctl sql | psql -v ON_ERROR_STOP=1 shop\n  lockctl sql --schema locks > migrations/20261123_locks.sql"
+    )]
+    Sql {
+        /// The schema for tables and functions
+        #[arg(long, default_value = "lock_runtime")]
+        schema: String,
+    },
     /// Writes a completion script for a shell to stdout
     #[command(
         after_help = "Examples:\n  lockctl completions bash > /etc/bash_completion.d/lockctl\n  lockctl completions zsh > ~/.zfunc/_lockctl"

@@ -15,6 +15,7 @@ mod release;
 #[cfg(unix)]
 mod run;
 mod serve;
+mod sql;
 mod status;
 mod store;
 mod top;
@@ -67,6 +68,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Watch(args) => watch::watch(&store, &args, output).await,
         Command::Serve(args) => serve::serve(&store, &args, output).await,
         Command::Bench(args) => bench::bench(&store, &args, output).await,
+        Command::Sql { schema } => sql::sql(&schema),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { directory } => manual::pages(directory.as_deref()),
         #[cfg(unix)]

@@ -27,6 +27,14 @@ mod net;
 mod node;
 mod peer;
 mod postgres;
+/// The script as the library joins it.
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "tests need its text alone, and the library exports it"
+)]
+#[path = "../../lock-runtime/src/backend/postgres/sql/mod.rs"]
+mod postgres_sql;
 mod process;
 mod protocol;
 mod proxy;
@@ -52,7 +60,7 @@ pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
     Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
-    PostgresServerBuilder, Rows, SCHEMA, SqlError,
+    PostgresServerBuilder, Rows, SCHEMA, SqlError, postgres_script,
 };
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Proxy, Verdict};

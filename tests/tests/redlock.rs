@@ -10,8 +10,8 @@ use std::{
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    Authority, Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, release, take,
-    unique, within,
+    Authority, Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, poll_once,
+    release, take, unique, within,
 };
 use tokio::{sync::watch, task::JoinSet};
 
@@ -185,6 +185,50 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
         second.fencing_token() > first.fencing_token(),
         "a resource can tell who is late"
     );
+}
+
+/// The clocks of all servers are ahead of the machine's.
+#[tokio::test]
+async fn a_manager_that_has_just_connected_waits_behind_those_who_came_before() {
+    let test = "a_manager_that_has_just_connected_waits_behind_those_who_came_before";
+    let Some(fleet) = RedlockFleet::with_clocks(test).await else {
+        return;
+    };
+    for server in 0..fleet.servers.len() {
+        fleet.set_clock(server, HOUR).await;
+    }
+    let locks = manager(&fleet.url()).await;
+    release(take(&locks, "key", TTL).await).await;
+    for round in 0..20 {
+        let guard = take(&locks, "key", TTL).await;
+        let mut earlier = Box::pin(locks.lock("key").wait_forever().acquire());
+        assert!(poll_once(&mut earlier).await.is_pending());
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let newcomer = manager(&fleet.url()).await;
+        let mut later = Box::pin(newcomer.lock("key").wait_forever().acquire());
+        assert!(poll_once(&mut later).await.is_pending());
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        guard.release();
+        let first = within(TIME_LIMIT, async {
+            tokio::select! {
+                guard = &mut earlier => guard,
+                _ = &mut later => panic!("round {round}: the newcomer has overtaken a waiter"),
+            }
+        });
+        release(first.await.expect("its turn")).await;
+        release(within(TIME_LIMIT, later).await.expect("its turn")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_try_is_unavailable_while_three_of_five_hang() {
+    let fleet = RedlockFleet::start().await;
+    let locks = manager(&fleet.url()).await;
+    fleet.servers[..3].iter().for_each(RedisServer::stop);
+    let refused = within(TIME_LIMIT, locks.lock("key").try_once().acquire()).await;
+    fleet.servers[..3].iter().for_each(RedisServer::resume);
+    let error = refused.expect_err("two of five are no majority");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
 }
 
 /// Two of five servers have granted a part, which is to be let go of while they cannot be reached.

@@ -265,6 +265,22 @@ async fn a_name_from_a_list_names_the_same_lock() {
 }
 
 #[tokio::test]
+async fn the_script_for_postgresql_names_the_schema_and_is_one_transaction() {
+    let server = RedisServer::start().await;
+    for (args, schema) in [
+        (&["sql"][..], "\"lock_runtime\""),
+        (&["sql", "--schema", "shop's"], "\"shop's\""),
+    ] {
+        let script = ran(&server, args).await;
+        assert_eq!(script.code, 0);
+        let path = format!("SET LOCAL search_path = {schema}, pg_temp;");
+        assert!(script.stdout.contains(&path), "{}", script.stdout);
+        assert!(script.stdout.contains("\nBEGIN"));
+        assert!(script.stdout.ends_with("\nCOMMIT;\n"));
+    }
+}
+
+#[tokio::test]
 async fn completions_and_pages_name_the_commands() {
     let server = RedisServer::start().await;
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

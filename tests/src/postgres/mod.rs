@@ -24,7 +24,12 @@ pub use self::{
     shared::PostgresHome,
 };
 use self::{processes::Processes, programs::Programs};
-use crate::{TIME_LIMIT, eventually, net::free_port, within};
+use crate::{TIME_LIMIT, eventually, net::free_port, postgres_sql, within};
+
+/// The script that installs tables and functions in a schema.
+pub fn postgres_script(schema: &str) -> String {
+    postgres_sql::script(schema)
+}
 
 /// The schema of locks whose URL names none.
 pub const SCHEMA: &str = "lock_runtime";

@@ -1,10 +1,11 @@
 //! A client that sends SQL by hand, as a person would with `psql`.
 
-use std::{collections::HashMap, fmt, io, net::SocketAddr};
+use std::{collections::HashMap, fmt, io, mem, net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
 use crate::{TIME_LIMIT, within};
@@ -19,6 +20,7 @@ pub type Rows = Vec<Vec<Option<String>>>;
 #[derive(Debug)]
 pub struct PostgresPeer {
     stream: TcpStream,
+    notified: Vec<String>,
 }
 
 /// What a server says of a statement that has failed.
@@ -64,7 +66,8 @@ impl PostgresPeer {
     ) -> Result<Self, SqlError> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
-        let mut this = Self { stream };
+        let notified = Vec::new();
+        let mut this = Self { stream, notified };
         let mut hello = VERSION.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, ""] {
             hello.extend(word.as_bytes());
@@ -110,6 +113,16 @@ impl PostgresPeer {
         .await
     }
 
+    /// The payloads of notifications that have come, or the first to come in this time.
+    pub async fn notifications(&mut self, limit: Duration) -> Vec<String> {
+        let mut byte = [0];
+        if self.notified.is_empty() && timeout(limit, self.stream.peek(&mut byte)).await.is_ok() {
+            // Only notifications come without being asked for, unless the connection breaks.
+            let _ = within(TIME_LIMIT, self.message()).await;
+        }
+        mem::take(&mut self.notified)
+    }
+
     /// The rows until the server is ready again.
     async fn answer(&mut self) -> Result<Rows, SqlError> {
         let mut rows = Rows::new();
@@ -138,6 +151,12 @@ impl PostgresPeer {
         let length = self.stream.read_u32().await?;
         let mut body = vec![0; length as usize - 4];
         self.stream.read_exact(&mut body).await?;
+        if kind == b'A' {
+            // Behind a process id and the channel.
+            let payload = body[4..].split(|byte| *byte == 0).nth(1);
+            let payload = String::from_utf8_lossy(payload.unwrap_or_default());
+            self.notified.push(payload.into_owned());
+        }
         Ok((kind, body))
     }
 }

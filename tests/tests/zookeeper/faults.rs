@@ -1,11 +1,17 @@
 //! Connections that break: no node is created twice or left behind, no position is lost.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, Proxy, TIME_LIMIT, ZooKeeperServer, connect, poll_once, queued, release, settled,
-    take_turn, within,
+    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
+    settled, take_turn, within,
 };
 use tokio::task::JoinSet;
 
@@ -254,4 +260,41 @@ async fn a_session_goes_on_after_the_server_was_restored() {
 
 async fn take(locks: &LockManager) -> LockGuard {
     within(TIME_LIMIT, request(locks).acquire()).await.unwrap()
+}
+
+/// Whether a server welcomes a client to its session with these bytes.
+fn is_welcome(bytes: &[u8]) -> bool {
+    bytes.starts_with(&37_i32.to_be_bytes())
+}
+
+#[tokio::test]
+async fn servers_that_answer_once_and_break_make_no_storm_of_connections() {
+    let Some(server) = server().await else { return };
+    let proxies = [(); 3].map(|()| Proxy::start(server.addr()));
+    let hosts: Vec<_> = proxies.iter().map(|it| it.addr().to_string()).collect();
+    let url = format!("zookeeper://{}/storm", hosts.join(","));
+    let locks = manager(&url, LONG).await;
+    let guard = within(TIME_LIMIT, request(&locks).acquire())
+        .await
+        .expect("it is free");
+    let welcomes = Arc::new(AtomicUsize::new(0));
+    for proxy in &proxies {
+        let welcomes = Arc::clone(&welcomes);
+        proxy.replies().inspect(move |bytes| {
+            if is_welcome(bytes) {
+                welcomes.fetch_add(1, Ordering::Relaxed);
+                return Verdict::Pass;
+            }
+            Verdict::BreakAfter
+        });
+        proxy.cut().await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let connections = welcomes.load(Ordering::Relaxed);
+    assert!((2..60).contains(&connections), "{connections} connections");
+    assert!(guard.is_held(), "each has answered a heartbeat");
+    for proxy in &proxies {
+        proxy.replies().ignore();
+    }
+    release(guard).await;
 }

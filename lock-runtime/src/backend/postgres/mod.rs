@@ -10,7 +10,7 @@ mod inspect;
 mod protocol;
 mod queries;
 mod replies;
-mod sql;
+pub(crate) mod sql;
 mod steps;
 pub(crate) mod target;
 mod transport;

@@ -40,18 +40,24 @@ impl Backoff {
 
     /// How long to wait after an attempt that failed.
     pub(crate) fn failed(&mut self) -> Duration {
-        self.next(Duration::ZERO, LONGEST)
+        self.next(Duration::ZERO, LONGEST, self.servers)
     }
 
     /// How long to wait for a server that answers, and does not serve.
     pub(crate) fn refused(&mut self) -> Duration {
-        self.next(Duration::ZERO, LONGEST_IF_ANSWERED)
+        self.next(Duration::ZERO, LONGEST_IF_ANSWERED, self.servers)
     }
 
     /// How long to wait after a connection that was open for this time. The pause counts from
-    /// its opening: one that lasted is followed by another at once.
+    /// its opening: one that lasted is followed by another at once. Any other is followed by a
+    /// pause, since the other servers may be of the same kind.
     pub(crate) fn broken(&mut self, open_for: Duration) -> Duration {
-        self.next(open_for, LONGEST_IF_ANSWERED)
+        self.next(open_for, LONGEST_IF_ANSWERED, 1)
+    }
+
+    /// The server answers in time, which says nothing of what it does later.
+    pub(crate) fn answered(&mut self) {
+        self.failures = 0;
     }
 
     /// The server has done what a call asked for.
@@ -60,16 +66,17 @@ impl Backoff {
         self.pause = FIRST;
     }
 
-    fn next(&mut self, passed: Duration, longest: Duration) -> Duration {
+    /// One pause for so many `attempts`.
+    fn next(&mut self, passed: Duration, longest: Duration, attempts: usize) -> Duration {
         self.server = (self.server + 1) % self.servers;
         // Varied, so that clients do not all come back at once.
-        let pause = self.pause.mul_f64(0.5 + fastrand::f64());
+        let pause = self.pause.min(longest).mul_f64(0.5 + fastrand::f64());
         let left = pause.saturating_sub(passed);
         if left.is_zero() {
             return left;
         }
         self.failures += 1;
-        if !self.failures.is_multiple_of(self.servers) {
+        if !self.failures.is_multiple_of(attempts) {
             // Another server may serve.
             return Duration::ZERO;
         }
@@ -125,12 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn connections_to_several_servers_that_break_one_after_the_other_have_pauses() {
+        let mut backoff = Backoff::new(3);
+        for millis in [20, 40, 80, 100, 100] {
+            backoff.answered();
+            about(backoff.broken(Duration::ZERO), millis);
+        }
+    }
+
+    #[test]
     fn a_server_that_answers_is_tried_again_soon() {
         let mut backoff = Backoff::new(1);
         for _ in 0..10 {
             backoff.failed();
         }
-        backoff.refused();
+        about(backoff.refused(), 100);
         about(backoff.refused(), 100);
         about(backoff.failed(), 100);
         about(backoff.failed(), 200);

@@ -55,7 +55,7 @@ BEGIN
     RETURN r;
   END IF;
   IF its_fence IS NULL THEN
-    -- Whoever waits goes first.
+    -- Waiters go first.
     IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_one.session)); END IF;
     IF l.waiters = 0 AND may_enter(l, plain_kind, clock_timestamp()) THEN
       l := enter(l, plain_kind, acquire_one.token, acquire_one.who, ttl, NULL, clock_timestamp());

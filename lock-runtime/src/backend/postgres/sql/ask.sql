@@ -22,7 +22,7 @@ BEGIN
   waiting := ARRAY(SELECT w.token FROM waiter w WHERE w.token = ANY (tokens));
   s.fences := array_fill(0::bigint, ARRAY[cardinality(tokens)]);
   IF cardinality(waiting) < cardinality(tokens) OR l.kind <> 'x' OR l.expires <= clock_timestamp() THEN
-    -- Nothing else needs the lock of the row.
+    -- All other answers need no lock of the row.
     l := take(ask.name, make => false);
     IF l.name IS NOT NULL THEN
       before := ARRAY(SELECT w.token FROM waiter w WHERE w.token = ANY (tokens));
@@ -32,7 +32,7 @@ BEGIN
     END IF;
     waiting := ARRAY(SELECT w.token FROM waiter w WHERE w.token = ANY (tokens));
     IF l.chain > 0 AND l.fence <> was.fence THEN
-      -- Those who follow in a chain hear of it by its push.
+      -- Followers in a chain learn of it from its push.
       waiting := before;
     END IF;
     FOR i IN 1 .. cardinality(tokens) LOOP

@@ -1,5 +1,3 @@
--- What a call promises when it has been answered.
-
 -- Decides whether the commit waits for the disk. It does after grants and extensions: a lost one would make two
 -- holders, and anything else that is lost costs time alone. Not a setting of the functions, which would end before
 -- the commit.

@@ -11,10 +11,12 @@ DECLARE
   f record;
 BEGIN
   -- Those that this transaction has written: the schema may have others.
-  FOR f IN SELECT p.oid::regprocedure AS id, p.proname AS name FROM pg_proc p WHERE p.xmin = pg_current_xact_id()::xid LOOP
+  FOR f IN
+    SELECT p.oid::regprocedure AS id, p.proname AS name FROM pg_proc p WHERE p.xmin = pg_current_xact_id()::xid
+  LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.id);
-    CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'ask', 'assert_fence', 'bell', 'force', 'held', 'list', 'many', 'overview',
-      'pass', 'quarantined', 'release', 'renew', 'status', 'sweep', 'version']);
+    CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'ask', 'assert_fence', 'bell', 'force', 'held', 'list', 'many',
+      'overview', 'pass', 'quarantined', 'release', 'renew', 'status', 'sweep', 'version']);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f.id);
     EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path FROM CURRENT', f.id);
     CONTINUE WHEN f.name IN ('bell', 'version');
@@ -27,5 +29,6 @@ BEGIN
 END $$;
 
 INSERT INTO run (noticed) SELECT '-infinity' WHERE NOT EXISTS (SELECT FROM meta);
-INSERT INTO meta (version) VALUES (current_setting('lock_runtime.version')::int) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
+INSERT INTO meta (version) VALUES (current_setting('lock_runtime.version')::int)
+  ON CONFLICT (one) DO UPDATE SET version = excluded.version;
 COMMIT;

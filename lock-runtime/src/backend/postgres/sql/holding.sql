@@ -1,4 +1,4 @@
--- Who holds a lock. Each function takes a row that this transaction has locked, and returns it as it is to be written.
+-- The holders of a lock. Each function takes a row that this transaction has locked.
 
 -- Whether one more of this kind may hold the lock now. If its leases have ended, the guard is taken: a transaction
 -- that has asserted its fence keeps everybody out until it ends.

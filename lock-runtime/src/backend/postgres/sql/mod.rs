@@ -29,8 +29,14 @@ const TEMPLATE: &str = concat!(
     include_str!("end.sql"),
 );
 
-/// The script that installs or upgrades everything in this schema, in one transaction.
-pub(crate) fn script(schema: &str) -> String {
+/// The SQL that installs or upgrades the tables and functions of `postgres://` in this schema, for
+/// people's migrations.
+///
+/// It is one transaction, harmless if repeated, and refuses to replace a newer version. A manager
+/// runs it when it connects, unless its URL has `install=never`. `lockctl sql` prints it, and
+/// `docs/postgres.md` of the repository says which rights it needs.
+#[must_use]
+pub fn script(schema: &str) -> String {
     TEMPLATE
         .replace(":\"schema\"", &identifier(schema))
         .replace(":'schema'", &literal(schema))

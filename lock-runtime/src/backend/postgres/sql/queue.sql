@@ -1,5 +1,5 @@
--- The queue of a lock. Each function takes a row that this transaction has locked, and returns it as it is to be
--- written.
+-- The queue of a lock. Each function takes a row that this transaction has locked; those that return a row return it as
+-- it is to be written.
 
 -- Removes all waiters of a session, which is stopped or gone.
 CREATE OR REPLACE FUNCTION evict(l lock, session uuid) RETURNS lock LANGUAGE plpgsql AS $$
@@ -35,8 +35,8 @@ BEGIN
   RETURN l;
 END $$;
 
--- Takes those out of the queue who are granted the lock together with the first waiter, and returns their tokens: they
--- differ from it by nothing but place and token. The next 63 waiters are looked at, and behind one that is left out,
+-- Removes the waiters from the queue that are granted the lock together with the first one, and returns their tokens:
+-- they differ from it by nothing but place and token. The next 63 waiters are looked at, and behind one that is left out,
 -- those that joined at most 1 ms later: nobody is overtaken by anyone who joined later than that.
 CREATE OR REPLACE FUNCTION followers(l lock, first waiter) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -100,8 +100,8 @@ BEGIN
   RETURN l;
 END $$;
 
--- What those hear of a lock who are not granted it: all columns of reply from left_ms to longest_ms. So many of those
--- who wait ask themselves.
+-- The reply to a caller that is not granted the lock: the columns from left_ms to longest_ms. The number of waiters that
+-- the caller has itself does not count among the others.
 CREATE OR REPLACE FUNCTION describe(l lock, own int) RETURNS reply LANGUAGE plpgsql AS $$
 DECLARE
   now timestamptz := clock_timestamp();
@@ -126,8 +126,8 @@ BEGIN
   RETURN r;
 END $$;
 
--- The place of one who joins now: behind everybody. Where the clock has gone back, places are further apart than those
--- whom followers may overtake.
+-- The place of a waiter that joins now: behind everybody. Where the clock has gone back, places are further apart than
+-- followers may overtake.
 CREATE OR REPLACE FUNCTION next_place(l lock) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   now bigint := micros();

@@ -25,7 +25,7 @@ BEGIN
   IF l.name IS NULL THEN RETURN false; END IF;
   was := l;
   IF leave THEN
-    DELETE FROM waiter w WHERE w.token = release_one.token;
+    DELETE FROM waiter w WHERE w.token = release_one.token AND w.name = l.name;
     IF FOUND THEN l.waiters := l.waiters - 1; END IF;
   END IF;
   now := clock_timestamp();

@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION micros_since(moment timestamptz, now timestamptz) RET
 $$ SELECT greatest(0, extract(epoch FROM now - moment) * 1000000)::bigint $$;
 
 -- Locks the row of a lock and returns its newest version; makes the row, or returns null, where there is none.
--- Whoever reads the clock after this reads it behind all earlier changes of the row.
+-- A clock that is read after this is later than all earlier changes of the row.
 CREATE OR REPLACE FUNCTION take(name text, make bool) RETURNS lock LANGUAGE plpgsql AS $$
 DECLARE
   l lock;

@@ -1,7 +1,7 @@
--- status(name, session) → who holds the lock, and who waits for it:
+-- status(name, session) → the holders and the waiters of the lock:
 --
 -- part     kind, who                  number         age_us           left_ms
--- queue                               who waits
+-- queue                               of waiters
 -- holder   as the lock is held, name  fence          since its grant  of its lease
 -- waiter   as it wants it, name       place          since it joined
 --

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS lock (
   ver     bigint NOT NULL DEFAULT 0,                  -- uses / 32
   uses    bigint NOT NULL DEFAULT 0,                  -- grows with each change
   fence   bigint NOT NULL DEFAULT 0,                  -- of the latest acquisition
-  chain   int NOT NULL DEFAULT 0,                     -- how many numbers behind it are set aside for those who follow
+  chain   int NOT NULL DEFAULT 0,                     -- how many numbers behind it are set aside for followers
   low     bigint NOT NULL DEFAULT 0,                  -- the rows of sharer have this fence or a larger one
   head    bigint NOT NULL DEFAULT 0,                  -- all places in the queue are larger
   tail    bigint NOT NULL DEFAULT 0,                  -- the last place in the queue that was given
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS lock (
   kind    text NOT NULL DEFAULT 'x',                  -- x: one holder, r: readers, p3: three permits
   token   uuid,                                       -- of the one holder; null while free or cooling down
   who     text,                                       -- its process and function
-  session uuid,                                       -- who was handed the lock and has not confirmed that yet
+  session uuid,                                       -- that was handed the lock and has not confirmed that yet
   since   timestamptz NOT NULL DEFAULT clock_timestamp(),
   expires timestamptz NOT NULL DEFAULT '-infinity'    -- of the longest lease
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);

@@ -26,7 +26,7 @@ impl<C: Copy> Server<C> {
     pub(in crate::backend::redis) async fn status(
         self,
         key: LockKey,
-        mut reports: Reports,
+        reports: Reports,
     ) -> Result<Status, Cause> {
         let known = self.ask(Inspect::Status(key.clone())).await?;
         let ends = self.clock.now().after(REPORT_TIMEOUT);
@@ -34,8 +34,7 @@ impl<C: Copy> Server<C> {
         if tokens.is_empty() {
             return Ok(status);
         }
-        // Others have asked for those.
-        while reports.try_recv().is_ok() {}
+        reports.want(&tokens);
         tokio::select! {
             biased;
             all = take_in(&mut status, reports) => all?,

@@ -88,6 +88,8 @@ impl Redlock {
         let up = poll_fn(|cx| this.poll_up(cx, all, &mut last));
         // The others may take as long as they like.
         let _ = tokio::time::timeout(LINGER, up).await;
+        // The first acquisition has its position by these clocks, too.
+        (0..all).for_each(|server| this.learn_clock(server));
         Ok(this)
     }
 
@@ -123,19 +125,21 @@ impl Redlock {
     /// Takes in what the servers have answered; `false` if none has.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut heard = false;
-        for (number, server) in self.servers.iter_mut().enumerate() {
-            while let Poll::Ready(outcome) = server.poll_outcome(cx) {
-                if let Some((shows, at)) = server.clock() {
-                    self.coordinator.learn(number, ahead(shows, at));
-                }
-                self.coordinator.settle(self.clock.now(), number, outcome);
+        for server in 0..self.servers.len() {
+            while let Poll::Ready(outcome) = self.servers[server].poll_outcome(cx) {
+                self.learn_clock(server);
+                self.coordinator.settle(self.clock.now(), server, outcome);
                 heard = true;
             }
-            if let Some((shows, at)) = server.clock() {
-                self.coordinator.learn(number, ahead(shows, at));
-            }
+            self.learn_clock(server);
         }
         heard
+    }
+
+    fn learn_clock(&mut self, server: usize) {
+        if let Some((shows, at)) = self.servers[server].clock() {
+            self.coordinator.learn(server, ahead(shows, at));
+        }
     }
 }
 

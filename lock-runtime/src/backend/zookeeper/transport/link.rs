@@ -20,11 +20,16 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
 
+/// How long a server has to answer until it counts as one that works.
+const LASTING: Duration = Duration::from_secs(1);
+
 /// A connection, and everything that goes over it.
 pub(crate) struct Link {
     dialer: Dialer,
     connection: Connection<Result<Opened, Cause>, Wire>,
-    /// Whether the server has answered a request over this connection.
+    /// When this connection, or the last one, was established.
+    established: Moment,
+    /// Whether the server has answered a request over it.
     is_of_use: bool,
     /// The last change that a server has reported.
     seen: i64,
@@ -59,6 +64,7 @@ impl Link {
         Self {
             connection: Connection::new(0, dialer.servers(), now),
             dialer,
+            established: now,
             is_of_use: false,
             seen: 0,
             number: 0,
@@ -135,6 +141,7 @@ impl Link {
     /// `call_timeout` from now on.
     pub(crate) fn established(&mut self, now: Moment, opened: Opened, call_timeout: Duration) {
         self.call_timeout = call_timeout;
+        self.established = now;
         self.is_of_use = false;
         self.connection.opened(now, opened.wire);
     }
@@ -163,7 +170,7 @@ impl Link {
     /// attempt that failed, so that servers that are slow get more time.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) -> LinkEvent {
         if self.is_of_use {
-            self.connection.backoff.worked();
+            self.connection.backoff.answered();
             self.connection.broken(now, &cause);
         } else {
             self.connection.failed(now, &cause);
@@ -205,6 +212,9 @@ impl Link {
 
     fn received(&mut self, now: Moment, packet: &[u8]) -> io::Result<Option<LinkEvent>> {
         self.connection.silence.heard(now);
+        if now.since(self.established) >= LASTING {
+            self.connection.backoff.worked();
+        }
         match read(packet).map_err(io::Error::other)? {
             Packet::Message(message) => Ok(Some(LinkEvent::Message(message))),
             Packet::Answer(answer) => self.answered(&answer).map(Some),

@@ -1,0 +1,99 @@
+//! Rows of locks are deleted when nobody has used them for an hour, and only then.
+
+use crate::{
+    installed,
+    peer::{Peer, Wanted},
+};
+
+async fn sweep(peer: &mut Peer, after: &str, most: u32) -> (Option<String>, String) {
+    let mut row = peer
+        .call(&format!("sweep('{after}', {most})"))
+        .await
+        .remove(0);
+    (row.remove(0), row.remove(0).unwrap())
+}
+
+#[tokio::test]
+async fn rows_that_nobody_has_used_for_an_hour_are_deleted() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let mut peer = Peer::new(&home).await;
+    let names: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+        .map(|name| format!("lock:{{{name}}}"))
+        .into();
+    let mut fences = Vec::new();
+    for name in &names {
+        fences.push(peer.take(name, 1).await);
+        if name != "lock:{f}" {
+            peer.release(name, 1).await;
+        }
+    }
+    peer.acquire(&Wanted {
+        kind: "r",
+        ..Wanted::new("lock:{e}", 2)
+    })
+    .await;
+    let schema = home.schema();
+    let an_hour_ago = async |peer: &mut Peer, condition: &str| {
+        let sql =
+            format!("UPDATE {schema}.lock SET since = since - interval '61 min' WHERE {condition}");
+        peer.sql.rows(&sql).await;
+    };
+    assert_eq!(sweep(&mut peer, "", 100).await, (None, "0".into()));
+    an_hour_ago(&mut peer, "name <> 'lock:{d}'").await;
+    // Somebody uses it now.
+    let mut other = home.peer().await;
+    other
+        .rows(&format!(
+            "BEGIN; SELECT FROM {schema}.lock WHERE name = 'lock:{{b}}' FOR NO KEY UPDATE"
+        ))
+        .await;
+    assert_eq!(
+        sweep(&mut peer, "", 2).await,
+        (Some("lock:{b}".into()), "1".into())
+    );
+    assert_eq!(sweep(&mut peer, "lock:{b}", 100).await, (None, "1".into()));
+    other.rows("COMMIT").await;
+    assert_eq!(sweep(&mut peer, "", 100).await, (None, "1".into()));
+    let left = format!("SELECT name FROM {schema}.lock ORDER BY name");
+    assert_eq!(
+        peer.sql.column(&left).await,
+        ["lock:{d}", "lock:{e}", "lock:{f}"]
+    );
+    assert!(peer.take("lock:{a}", 3).await > fences[0]);
+    assert!(peer.renew("lock:{e}", 2, 60_000).await);
+}
+
+#[tokio::test]
+async fn what_the_dead_have_left_goes_with_the_row() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let (mut peer, mut dead) = (Peer::new(&home).await, Peer::pooled(&home).await);
+    for token in 1..=2 {
+        dead.acquire(&Wanted {
+            kind: "r",
+            ..Wanted::new("lock:{a}", token)
+        })
+        .await;
+    }
+    dead.wait("lock:{a}", 3).await;
+    let schema = home.schema();
+    for table in ["lock", "sharer"] {
+        let sql = "since = since - interval '2 h', expires = expires - interval '2 h'";
+        peer.sql
+            .rows(&format!("UPDATE {schema}.{table} SET {sql}"))
+            .await;
+    }
+    assert_eq!(sweep(&mut peer, "", 100).await.1, "1");
+    for table in ["lock", "sharer", "waiter"] {
+        assert_eq!(
+            peer.sql
+                .value(&format!("SELECT count(*) FROM {schema}.{table}"))
+                .await,
+            "0",
+            "{table}"
+        );
+    }
+}
