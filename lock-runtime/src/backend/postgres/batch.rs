@@ -99,7 +99,9 @@ fn for_each_lock(calls: Vec<Sent>, mut take: impl FnMut(Vec<Sent>)) {
             None => locks.push((key, vec![sent])),
         }
     }
-    locks.into_iter().for_each(|(_, calls)| take(calls));
+    for (_, calls) in locks {
+        take(calls);
+    }
 }
 
 fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches: &mut Vec<Batch>) {
