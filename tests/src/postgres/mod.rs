@@ -166,6 +166,16 @@ impl PostgresServer {
         eventually(TIME_LIMIT, async || self.is_up().await).await;
     }
 
+    /// Stops the process of one connection, which has to be [resumed](Self::resume_backend).
+    pub fn stop_backend(&self, pid: u32) {
+        self.processes.stop_child(pid);
+    }
+
+    /// Lets the process of one connection go on.
+    pub fn resume_backend(&self, pid: u32) {
+        self.processes.resume_child(pid);
+    }
+
     /// Whether the server answers.
     pub async fn is_up(&self) -> bool {
         let Ok(mut peer) = PostgresPeer::try_connect(self.addr(), "postgres", "postgres").await
@@ -178,7 +188,7 @@ impl PostgresServer {
     /// The processes of the connections of managers.
     pub async fn backends(&self) -> Vec<u32> {
         let others = "SELECT pid FROM pg_stat_activity \
-                      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid";
+                      WHERE application_name LIKE 'lock-runtime:%' ORDER BY pid";
         let pids = self.cmd(others).await.into_iter();
         pids.map(|it| it.parse().expect("a number")).collect()
     }

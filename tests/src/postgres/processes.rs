@@ -81,11 +81,29 @@ impl Processes {
         remove_shared_memory(&self.data);
     }
 
-    /// Ends the process of one connection at once; returns when it is gone.
-    pub(super) fn kill_child(&self, pid: u32) {
+    /// Stops the process of one connection, which has to be resumed.
+    pub(super) fn stop_child(&self, pid: u32) {
+        let child = self.child(pid);
+        signal(child, Signal::STOP);
+        while !matches!(state(child), None | Some('T' | 'Z')) {
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Resumes the process of one connection.
+    pub(super) fn resume_child(&self, pid: u32) {
+        signal(self.child(pid), Signal::CONT);
+    }
+
+    fn child(&self, pid: u32) -> Pid {
         let mut children = children(self.pid()).into_iter();
         let child = children.find(|it| it.as_raw_pid().cast_unsigned() == pid);
-        let child = child.expect("a process of this server");
+        child.expect("a process of this server")
+    }
+
+    /// Ends the process of one connection at once; returns when it is gone.
+    pub(super) fn kill_child(&self, pid: u32) {
+        let child = self.child(pid);
         signal(child, Signal::KILL);
         while !matches!(state(child), None | Some('Z')) {
             sleep(LOOK_EVERY);

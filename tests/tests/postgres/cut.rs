@@ -172,29 +172,43 @@ async fn a_turn_that_comes_while_there_is_no_connection_is_taken() {
     release(within(TIME_LIMIT, waiter).await.unwrap()).await;
 }
 
-/// The server still has the old connection, on which a call arrives when another one has replaced it.
+/// The server comes to a call when its connection was replaced and its caller has gone away.
 #[tokio::test]
-async fn a_call_that_arrives_after_its_connection_was_given_up_holds_nothing() {
+async fn a_call_that_is_late_holds_nothing() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    let locks = manager(&server.url_at(proxy.addr())).await;
+    take_turn(&locks, "key").await;
+    let process = server.backends().await[0];
+    server.stop_backend(process);
+    let mut acquire = locks.lock("key").ttl(LONG).wait_forever().acquire();
+    let before = proxy.requests().bytes();
+    assert!(poll_once(&mut acquire).await.is_pending());
+    eventually(TIME_LIMIT, async || proxy.requests().bytes() > before).await;
+    drop(acquire);
+    proxy.cut().await;
+    let other = locks.lock("other").wait_forever().acquire();
+    release(within(TIME_LIMIT, other).await.unwrap()).await;
+    server.resume_backend(process);
+    let ended = async || !server.backends().await.contains(&process);
+    eventually(TIME_LIMIT, ended).await;
+    assert_eq!(server.traces(SCHEMA).await, [""; 0]);
+    take_turn(&locks, "key").await;
+}
+
+#[tokio::test]
+async fn a_host_that_falls_silent_is_left_for_the_next_one() {
     let Some(server) = server().await else { return };
     let (slow, quick) = (Proxy::start(server.addr()), Proxy::start(server.addr()));
-    let url = format!(
-        "postgres://postgres@{},{}/postgres",
-        slow.addr(),
-        quick.addr()
-    );
-    let locks = manager(&url).await;
+    let hosts = format!("{},{}", slow.addr(), quick.addr());
+    let locks = manager(&format!("postgres://postgres@{hosts}/postgres")).await;
     take_turn(&locks, "warm").await;
-    for round in 0..4 {
-        let slow = if round % 2 == 0 { &slow } else { &quick };
-        slow.requests().hold();
-        let guard = within(
-            3 * TIME_LIMIT,
-            locks.lock("key").ttl(LONG).wait_forever().acquire(),
-        );
-        release(guard.await.unwrap()).await;
-        slow.requests().pass();
-        sleep(Duration::from_millis(50)).await;
-        assert_eq!(server.traces(SCHEMA).await, [""; 0]);
+    // Each of them in turn: one of them is in use.
+    for silent in [&slow, &quick] {
+        silent.requests().hold();
+        let guard = locks.lock("key").ttl(LONG).wait_forever().acquire();
+        release(within(TIME_LIMIT, guard).await.unwrap()).await;
+        silent.requests().pass();
         take_turn(&locks, "key").await;
     }
 }

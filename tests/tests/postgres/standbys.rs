@@ -167,3 +167,24 @@ async fn a_grant_whose_wait_for_the_standby_was_cancelled_does_not_count() {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
     assert!(guard.is_held());
 }
+
+/// A hand-over waits for no standby: the waiter has to, when it confirms it.
+#[tokio::test]
+async fn a_lock_that_is_handed_over_counts_when_the_standby_has_it() {
+    let Some(mut pair) = PostgresPair::start_synchronous(TEST).await else {
+        return;
+    };
+    let [ours, theirs] = [manager(&pair.url()).await, manager(&pair.url()).await];
+    let guard = take(&theirs, "key", LONG).await;
+    let next = tokio::spawn(waiter(&ours).await);
+    let standby = 1 - pair.place();
+    pair.server_mut(standby).stop();
+    release(guard).await;
+    sleep(Duration::from_millis(700)).await;
+    assert!(
+        !next.is_finished(),
+        "granted, and the standby does not know"
+    );
+    pair.server_mut(standby).resume();
+    release(within(TIME_LIMIT, next).await.unwrap().unwrap()).await;
+}

@@ -99,7 +99,9 @@ fn for_each_lock(calls: Vec<Sent>, mut take: impl FnMut(Vec<Sent>)) {
             None => locks.push((key, vec![sent])),
         }
     }
-    locks.into_iter().for_each(|(_, calls)| take(calls));
+    for (_, calls) in locks {
+        take(calls);
+    }
 }
 
 fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches: &mut Vec<Batch>) {
@@ -127,4 +129,99 @@ pub(super) fn common(call: &Call) -> Option<&Ticket> {
         _ => return None,
     };
     (ticket.terms.kind == Kind::Exclusive).then_some(ticket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend::token::Token;
+    use crate::base::clock::Moment;
+    use crate::types::terms::{LeaseId, Terms};
+
+    fn ticket(key: &str) -> Ticket {
+        let terms = Terms::of(LeaseId(1), key, Duration::from_secs(10));
+        Ticket::new(Token::new().expect("random numbers"), terms.into())
+    }
+
+    fn sent(call: Call) -> Sent {
+        Sent::new(call, Moment::from_nanos(1))
+    }
+
+    fn acquire(key: &str, company: Company) -> Sent {
+        sent(Call::Acquire {
+            ticket: ticket(key),
+            position: None,
+            company,
+        })
+    }
+
+    fn release(key: &str) -> Sent {
+        sent(Call::Release {
+            ticket: ticket(key),
+            cooldown: Duration::ZERO,
+            crowded: false,
+        })
+    }
+
+    /// The kind of each batch, and the locks of its calls.
+    fn put_together(calls: Vec<Sent>, apart: bool) -> Vec<String> {
+        let name = |batch: &Batch| match batch {
+            Batch::One(_) => "one",
+            Batch::Renewals(_) => "renewals",
+            Batch::Many(_) => "many",
+        };
+        let locks = |batch: &Batch| {
+            let keys = batch.calls().iter().filter_map(|it| it.call.key());
+            keys.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let all = batches(calls, apart);
+        all.iter()
+            .map(|it| format!("{}: {}", name(it), locks(it)))
+            .collect()
+    }
+
+    fn turn() -> Vec<Sent> {
+        vec![
+            acquire("a", Company::Unsaid),
+            sent(Call::Renew(ticket("r"))),
+            acquire("hot", Company::More),
+            sent(Call::Leave(ticket("left"))),
+            release("hot"),
+            release("left"),
+            release("b"),
+            sent(Call::Renew(ticket("s"))),
+        ]
+    }
+
+    #[test]
+    fn locks_with_a_queue_go_behind_the_others_and_keep_their_order() {
+        assert_eq!(
+            put_together(turn(), false),
+            [
+                "renewals: r s",
+                "many: a b",
+                "many: hot hot",
+                "one: left",
+                "one: left"
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_that_go_apart_keep_the_order_of_the_turn() {
+        let apart = put_together(turn(), true);
+        assert_eq!(apart.len(), turn().len());
+        assert_eq!(apart[..2], ["one: a", "one: r"]);
+    }
+
+    #[test]
+    fn no_batch_is_larger_than_a_function_takes() {
+        let renewals = (0..150).map(|_| sent(Call::Renew(ticket("r"))));
+        let acquires = (0..65).map(|it| acquire(&it.to_string(), Company::Unsaid));
+        let all = batches(renewals.chain(acquires).collect(), false);
+        let sizes: Vec<_> = all.iter().map(|it| it.calls().len()).collect();
+        assert_eq!(sizes, [100, 50, 64, 1]);
+    }
 }

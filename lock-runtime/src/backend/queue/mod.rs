@@ -63,8 +63,6 @@ pub(crate) fn connection_of(key: &LockKey, count: usize) -> usize {
 pub(crate) struct Rules {
     /// Whether grants and renewals count only once [replicas](Queue::ask_replicas) have them.
     pub(crate) replicated: bool,
-    /// Whether nobody ever notifies waiters.
-    pub(crate) polled: bool,
     /// Whether a pushed grant counts only once a reply confirms it.
     pub(crate) pushes_are_hints: bool,
     /// Whether the server has to know who of a chain holds the lock.
@@ -100,7 +98,7 @@ impl<S: Step> Queue<S> {
         Self {
             claims: Claims::default(),
             ids: Numbered::default(),
-            waiters: Waiters::new(rules.polled),
+            waiters: Waiters::default(),
             chains: Chains::default(),
             last_joined: None,
             listeners: Listeners::default(),

@@ -20,7 +20,7 @@ const JITTER_MS: u64 = 50;
 const MOST: usize = 200;
 
 /// The waiters of one connection, by key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// Whether nobody ever notifies us that a lock is free.
     pub(crate) polled: bool,
@@ -39,15 +39,6 @@ struct KeyWaiters {
 }
 
 impl Waiters {
-    pub(crate) fn new(polled: bool) -> Self {
-        Self {
-            polled,
-            by_key: BTreeMap::new(),
-            agenda: Agenda::default(),
-            unasked: Vec::new(),
-        }
-    }
-
     /// When to ask about a key next, given the current holder. A foreign one notifies nobody
     /// when it lets go, and others like it are quick to take the lock.
     pub(crate) fn next(&mut self, key: &LockKey, now: Moment, ahead: &Ahead) -> Moment {

@@ -81,10 +81,10 @@ impl Redis {
         let link = |(number, names): (usize, &KeyNames)| {
             let rules = Rules {
                 replicated: setup.replicas > 0,
-                polled: names.layout.is_polled(),
                 ..Rules::default()
             };
-            let queue = Queue::new(rules);
+            let mut queue = Queue::new(rules);
+            queue.poll_waiters(names.layout.is_polled());
             Link::new(number, queue, names.clone(), dialer.clone(), now)
         };
         Self {

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::protocol::entry::Entry;
 use super::protocol::op::Op;
-use super::protocol::reply::{Refusal, Reply};
+use super::protocol::reply::{Reply, Trouble};
 use crate::backend::claims::Turn;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
@@ -38,7 +38,7 @@ pub(crate) enum Recipient {
 }
 
 /// The answer to a query.
-pub(crate) type Answered = Result<Result<Reply, Refusal>, Cause>;
+pub(crate) type Answered = Result<Result<Reply, Trouble>, Cause>;
 
 /// What an acquisition has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Call {
     }
 }
 
-/// The server's refusal as the cause of an error.
-pub(crate) fn cause(refusal: Refusal) -> Cause {
-    Arc::new(refusal)
+/// The server's trouble as the cause of an error.
+pub(crate) fn cause(trouble: Trouble) -> Cause {
+    Arc::new(trouble)
 }

@@ -7,7 +7,7 @@ use super::call::cause;
 use super::findings::{Facts, Server, findings};
 use super::inspect::{Inspector, answer};
 use super::protocol::op::Op;
-use super::protocol::reply::{Refusal, Reply};
+use super::protocol::reply::{Reply, Trouble};
 use super::transport::Dialer;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
@@ -32,7 +32,7 @@ impl Inspector {
         ours: Option<Ours>,
     ) -> Result<Vec<Finding>, Cause> {
         let Some(ours) = ours else {
-            return Err(cause(Refusal::SessionOver));
+            return Err(cause(Trouble::SessionOver));
         };
         let mut facts = Facts::new(dialer.session_timeout(), ours.timeout);
         for _ in 0..PROBES {

@@ -8,7 +8,7 @@ use super::call::{Answered, Call, Recipient, cause};
 use super::protocol::entry::{self, Entry, holders, left};
 use super::protocol::op::Op;
 use super::protocol::paths::{Paths, key};
-use super::protocol::reply::{Refusal, Reply, Stat};
+use super::protocol::reply::{Reply, Stat, Trouble};
 use crate::backend::queries::Asker;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
@@ -175,7 +175,7 @@ impl Inspector {
         let time = match answer(written).await? {
             Ok(Reply::Stat(stat)) => stat.written,
             Ok(_) => 0,
-            Err(refusal) => return Err(cause(refusal)),
+            Err(trouble) => return Err(cause(trouble)),
         };
         let seen = self.read(path, &cooldowns).await?;
         let goes_on = |it: &Seen| !it.left(time).is_zero();
@@ -203,8 +203,8 @@ impl Inspector {
                     data,
                     stat,
                 }),
-                Ok(_) | Err(Refusal::NoNode) => {}
-                Err(refusal) => return Err(cause(refusal)),
+                Ok(_) | Err(Trouble::NoNode) => {}
+                Err(trouble) => return Err(cause(trouble)),
             }
         }
         Ok(all)
@@ -228,7 +228,7 @@ impl Inspector {
 pub(super) async fn answer(asked: oneshot::Receiver<Answered>) -> Answered {
     asked
         .await
-        .unwrap_or_else(|_| Err(cause(Refusal::SessionOver)))
+        .unwrap_or_else(|_| Err(cause(Trouble::SessionOver)))
 }
 
 impl Seen {
@@ -260,19 +260,19 @@ impl Seen {
 }
 
 /// Whether a node was deleted, or was gone before.
-fn is_deleted(answer: &Result<Reply, Refusal>) -> Result<bool, Cause> {
+fn is_deleted(answer: &Result<Reply, Trouble>) -> Result<bool, Cause> {
     match answer {
         Ok(_) => Ok(true),
-        Err(Refusal::NoNode) => Ok(false),
-        Err(refusal) => Err(cause(*refusal)),
+        Err(Trouble::NoNode) => Ok(false),
+        Err(trouble) => Err(cause(*trouble)),
     }
 }
 
 /// The names of a node's children, of which there are none where there is no node.
-fn names(answer: Result<Reply, Refusal>) -> Result<Vec<String>, Cause> {
+fn names(answer: Result<Reply, Trouble>) -> Result<Vec<String>, Cause> {
     match answer {
         Ok(Reply::Children { names, .. }) => Ok(names),
-        Ok(_) | Err(Refusal::NoNode) => Ok(Vec::new()),
-        Err(refusal) => Err(cause(refusal)),
+        Ok(_) | Err(Trouble::NoNode) => Ok(Vec::new()),
+        Err(trouble) => Err(cause(trouble)),
     }
 }

@@ -32,7 +32,7 @@ use crate::types::url::Url;
 use address::Address;
 use call::{Call, Recipient, cause};
 use protocol::paths::Paths;
-use protocol::reply::Refusal;
+use protocol::reply::Trouble;
 use queue::Queue;
 use session::Session;
 use transport::{Dialer, Link, LinkEvent, Opened};
@@ -118,7 +118,7 @@ impl ZooKeeper {
     /// there may be more of either.
     fn turn(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
         if self.queue.is_session_over(now) {
-            let cause = cause(Refusal::SessionOver);
+            let cause = cause(Trouble::SessionOver);
             self.session_over(now, cause);
         }
         let mut busy = false;
@@ -155,8 +155,8 @@ impl ZooKeeper {
                 self.fail_queries(&cause);
             }
             LinkEvent::Broken(cause, unanswered) => self.broken(&cause, unanswered),
-            LinkEvent::Reply(_, Err(Refusal::SessionOver)) => {
-                self.session_over(now, cause(Refusal::SessionOver));
+            LinkEvent::Reply(_, Err(Trouble::SessionOver)) => {
+                self.session_over(now, cause(Trouble::SessionOver));
             }
             LinkEvent::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
             LinkEvent::Reply(Recipient::Session, reply) => self.marked(reply.err()),
@@ -207,12 +207,12 @@ impl ZooKeeper {
     }
 
     /// The server has answered to the creation of the session's node.
-    fn marked(&mut self, refusal: Option<Refusal>) {
-        self.ready = Some(match refusal {
-            None | Some(Refusal::NodeExists) => Ok(()),
+    fn marked(&mut self, trouble: Option<Trouble>) {
+        self.ready = Some(match trouble {
+            None | Some(Trouble::NodeExists) => Ok(()),
             // What stands above it could not be created.
-            Some(Refusal::NoNode) => Err(cause(Refusal::NoRight)),
-            Some(refusal) => Err(cause(refusal)),
+            Some(Trouble::NoNode) => Err(cause(Trouble::NoRight)),
+            Some(trouble) => Err(cause(trouble)),
         });
     }
 

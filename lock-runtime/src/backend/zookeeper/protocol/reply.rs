@@ -88,7 +88,7 @@ pub(crate) struct Stat {
 
 /// Why the server has not done what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum Trouble {
     #[error("there is no such node")]
     NoNode,
     #[error("the node exists already")]
@@ -103,7 +103,7 @@ pub(crate) enum Refusal {
     Other(i32),
 }
 
-impl Refusal {
+impl Trouble {
     fn from_code(code: i32) -> Self {
         match code {
             -101 => Self::NoNode,
@@ -142,9 +142,9 @@ pub(crate) fn read(packet: &[u8]) -> Result<Packet<'_>, Malformed> {
 
 impl Answer<'_> {
     /// Reads what follows its head.
-    pub(crate) fn reply(&self, expected: Expected) -> Result<Result<Reply, Refusal>, Malformed> {
+    pub(crate) fn reply(&self, expected: Expected) -> Result<Result<Reply, Trouble>, Malformed> {
         if self.error != 0 {
-            return Ok(Err(Refusal::from_code(self.error)));
+            return Ok(Err(Trouble::from_code(self.error)));
         }
         let mut reader = Reader::new(self.rest);
         Ok(Ok(match expected {
@@ -169,21 +169,21 @@ impl Answer<'_> {
 
 /// Where one operation of several is refused, each has an error: zero before it, and
 /// `NOT_RUN` after it.
-fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Refusal>, Malformed> {
+fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
     const ERROR: i32 = -1;
     const CREATED: i32 = 1;
     const NOT_RUN: i32 = -2;
-    let mut refusal = None;
+    let mut trouble = None;
     loop {
         let (kind, last, _error) = (reader.int()?, reader.bool()?, reader.int()?);
         if last {
-            return Ok(refusal.map_or(Ok(Reply::Done), Err));
+            return Ok(trouble.map_or(Ok(Reply::Done), Err));
         }
         match kind {
             ERROR => {
                 let code = reader.int()?;
                 if code != 0 && code != NOT_RUN {
-                    refusal = Some(Refusal::from_code(code));
+                    trouble = Some(Trouble::from_code(code));
                 }
             }
             CREATED => drop(reader.text()?),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::backend::name;
 use crate::backend::token::Token;
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
-use crate::backend::zookeeper::protocol::reply::Refusal;
+use crate::backend::zookeeper::protocol::reply::Trouble;
 use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
 use crate::types::holder::Holder;
@@ -42,7 +42,7 @@ pub(super) struct Claim {
     /// How often in turn its node could not be created since nothing was above it.
     pub(super) without_above: u32,
     /// Why that could not be created.
-    pub(super) above_refused: Option<Refusal>,
+    pub(super) above_refused: Option<Trouble>,
     /// Nobody wants it any more: it leaves once it is known what it has.
     pub(super) unwanted: bool,
     /// An answer was lost.

@@ -7,7 +7,7 @@ use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Recipient, cause};
 use crate::backend::zookeeper::protocol::op::Op;
-use crate::backend::zookeeper::protocol::reply::Refusal;
+use crate::backend::zookeeper::protocol::reply::Trouble;
 use crate::backend::zookeeper::session::Session;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -142,7 +142,7 @@ impl Queue {
                 self.lost(id);
             } else if let Stage::Leaving { .. } = claim.stage {
                 // It was to be deleted, and may have been.
-                self.released(id, Err(cause(Refusal::SessionOver)));
+                self.released(id, Err(cause(Trouble::SessionOver)));
             } else if claim.unwanted {
                 self.released(id, Ok(false));
             } else {

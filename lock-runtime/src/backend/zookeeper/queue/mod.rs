@@ -24,7 +24,7 @@ use super::call::{Call, Recipient, Step, cause};
 use super::protocol::entry::Entry;
 use super::protocol::op::{Mode, Op};
 use super::protocol::paths::Paths;
-use super::protocol::reply::{Message, Refusal};
+use super::protocol::reply::{Message, Trouble};
 use super::session::Session;
 use crate::backend::Outcome;
 use crate::backend::claims::Claims;
@@ -278,24 +278,24 @@ impl Queue {
     }
 
     /// The server has answered to that.
-    fn left(&mut self, id: LeaseId, refusal: Option<Refusal>) {
+    fn left(&mut self, id: LeaseId, trouble: Option<Trouble>) {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
         let Stage::Leaving { held, again } = claim.stage else {
             return;
         };
-        let result = match refusal {
+        let result = match trouble {
             None => Ok(held),
             // Where an answer was lost, it was most likely that one.
-            Some(Refusal::NoNode) => Ok(held && again),
-            Some(refusal) => {
+            Some(Trouble::NoNode) => Ok(held && again),
+            Some(trouble) => {
                 // Its node would hold up the queue for as long as the session lasts.
                 if let Some(node) = claim.node {
                     let path = self.requests.path(claim, node.entry);
                     self.requests.not_discarded(path);
                 }
-                Err(cause(refusal))
+                Err(cause(trouble))
             }
         };
         self.released(id, result);

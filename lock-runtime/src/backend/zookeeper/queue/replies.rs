@@ -8,7 +8,7 @@ use super::{Entry, Queue};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Recipient, Step, cause};
-use crate::backend::zookeeper::protocol::reply::{Refusal, Reply, Stat};
+use crate::backend::zookeeper::protocol::reply::{Reply, Stat, Trouble};
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
@@ -21,22 +21,22 @@ impl Queue {
         &mut self,
         now: Moment,
         to: Recipient,
-        reply: Result<Reply, Refusal>,
+        reply: Result<Reply, Trouble>,
     ) {
         match (to, reply) {
             (Recipient::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
             (Recipient::Heartbeat, Ok(_)) => self.beaten(),
-            (Recipient::Heartbeat, Err(refusal)) => self.beat_refused(now, refusal),
+            (Recipient::Heartbeat, Err(trouble)) => self.beat_refused(now, trouble),
             (Recipient::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
-            (Recipient::Above(id), Err(refusal)) => self.above_refused(id, refusal),
+            (Recipient::Above(id), Err(trouble)) => self.above_refused(id, trouble),
             (Recipient::Announcement(id), reply) => self.announced(id, reply.err()),
-            (Recipient::Leftover(_), Ok(_) | Err(Refusal::NoNode)) => {}
+            (Recipient::Leftover(_), Ok(_) | Err(Trouble::NoNode)) => {}
             (Recipient::Leftover(path), Err(_)) => self.requests.not_discarded(path),
             _ => {}
         }
     }
 
-    fn answered(&mut self, now: Moment, turn: Turn, step: Step, reply: Result<Reply, Refusal>) {
+    fn answered(&mut self, now: Moment, turn: Turn, step: Step, reply: Result<Reply, Trouble>) {
         let id = turn.id;
         let Some(claim) = self.claims.in_turn(turn) else {
             return;
@@ -47,7 +47,7 @@ impl Queue {
             (Step::Try, Ok(Reply::Children { names, .. })) => {
                 self.tried(id, &Entry::queue(&names));
             }
-            (Step::Create | Step::Try, Err(Refusal::NoNode)) => self.nothing_above(id),
+            (Step::Create | Step::Try, Err(Trouble::NoNode)) => self.nothing_above(id),
             (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
                 if watched {
                     let path = self.requests.paths.lock(&claim.terms.key);
@@ -59,17 +59,17 @@ impl Queue {
                 };
                 self.looked(now, id, queue, watched);
             }
-            (Step::Queue { .. }, Err(Refusal::NoNode)) => {
+            (Step::Queue { .. }, Err(Trouble::NoNode)) => {
                 self.looked(now, id, Snapshot::default(), false);
             }
             (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
             (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
                 self.read(now, id, step, entry, &data, stat);
             }
-            (Step::Found(_) | Step::Changed | Step::Enter, Err(Refusal::NoNode)) => {
+            (Step::Found(_) | Step::Changed | Step::Enter, Err(Trouble::NoNode)) => {
                 self.look(id, false);
             }
-            (Step::Ahead(_), Err(Refusal::NoNode)) => self.ahead_is_gone(id),
+            (Step::Ahead(_), Err(Trouble::NoNode)) => self.ahead_is_gone(id),
             (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
             (Step::Enter, Ok(_)) => {
                 if let Some(node) = claim.node {
@@ -80,7 +80,7 @@ impl Queue {
                 let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
                 claim.crowd.longest = Duration::from_millis(waited);
             }
-            (Step::Front(_), Err(Refusal::NoNode)) => self.front_is_gone(id),
+            (Step::Front(_), Err(Trouble::NoNode)) => self.front_is_gone(id),
             // Who it is may not be known.
             (Step::Front(_), Err(_)) => self.report_holder(id, None),
             (Step::Own, Ok(_)) => {
@@ -89,7 +89,7 @@ impl Queue {
                     self.watches.node(path, id);
                 }
             }
-            (Step::Own, Err(Refusal::NoNode)) => self.revoked(id),
+            (Step::Own, Err(Trouble::NoNode)) => self.revoked(id),
             (Step::Own, Err(_)) => {
                 let pause = self.session.as_ref().map(|it| it.timeout / 4);
                 let again = now.after(pause.unwrap_or_default());
@@ -97,9 +97,9 @@ impl Queue {
             }
             // How long somebody has waited is reported where it is known.
             (Step::Waiter(_), Err(_)) => {}
-            (_, Err(refusal)) => self.failed(id, refusal),
+            (_, Err(trouble)) => self.failed(id, trouble),
             // The answer is of another kind than what was asked for.
-            (_, Ok(_)) => self.failed(id, Refusal::Other(0)),
+            (_, Ok(_)) => self.failed(id, Trouble::Other(0)),
         }
     }
 
@@ -111,25 +111,25 @@ impl Queue {
         claim.without_above += 1;
         match claim.above_refused.take() {
             // The servers refuse to create also what is there, and remove what is empty.
-            Some(refusal) if claim.without_above >= ATTEMPTS => self.failed(id, refusal),
+            Some(trouble) if claim.without_above >= ATTEMPTS => self.failed(id, trouble),
             _ if claim.unwanted => self.released(id, Ok(false)),
             _ => self.create(id, true),
         }
     }
 
-    fn above_refused(&mut self, id: LeaseId, refusal: Refusal) {
+    fn above_refused(&mut self, id: LeaseId, trouble: Trouble) {
         if let Some(claim) = self.claims.get_mut(&id)
-            && !matches!(refusal, Refusal::NodeExists | Refusal::NoNode)
+            && !matches!(trouble, Trouble::NodeExists | Trouble::NoNode)
         {
-            claim.above_refused = Some(refusal);
+            claim.above_refused = Some(trouble);
         }
     }
 
     /// Those behind are notified that it has entered, or will be with the next heartbeat.
-    fn announced(&mut self, id: LeaseId, refusal: Option<Refusal>) {
-        match (refusal, self.claims.get_mut(&id)) {
+    fn announced(&mut self, id: LeaseId, trouble: Option<Trouble>) {
+        match (trouble, self.claims.get_mut(&id)) {
             (None, Some(claim)) => claim.announcing = false,
-            (Some(Refusal::NoNode), _) => self.revoked(id),
+            (Some(Trouble::NoNode), _) => self.revoked(id),
             _ => {}
         }
     }
@@ -141,7 +141,7 @@ impl Queue {
         };
         let name = path.rsplit('/').next().unwrap_or_default();
         let Some(entry) = Entry::parse(name) else {
-            return self.failed(id, Refusal::Other(0));
+            return self.failed(id, Trouble::Other(0));
         };
         claim.node = Some(Node {
             entry,
@@ -180,14 +180,14 @@ impl Queue {
     }
 
     /// The server will not do it.
-    fn failed(&mut self, id: LeaseId, refusal: Refusal) {
+    fn failed(&mut self, id: LeaseId, trouble: Trouble) {
         if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
             self.discard_entry(id, node.entry);
         }
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let cause = cause(refusal);
+        let cause = cause(trouble);
         if claim.unwanted {
             return self.released(id, Err(cause));
         }
@@ -202,11 +202,11 @@ impl Queue {
         }
     }
 
-    fn beat_refused(&mut self, now: Moment, refusal: Refusal) {
+    fn beat_refused(&mut self, now: Moment, trouble: Trouble) {
         if let Some(session) = &mut self.session {
             session.refused(now);
             // Somebody has deleted the session's node.
-            if refusal == Refusal::NoNode {
+            if trouble == Trouble::NoNode {
                 self.requests.create_session(session);
             }
         }

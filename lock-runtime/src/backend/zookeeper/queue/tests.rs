@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::backend::zookeeper::protocol::connect::welcome;
 use crate::backend::zookeeper::protocol::entry;
-use crate::backend::zookeeper::protocol::reply::{Change, Refusal, Reply, Stat};
+use crate::backend::zookeeper::protocol::reply::{Change, Reply, Stat, Trouble};
 use crate::types::error::Cause;
 use crate::types::kind::Kind;
 use crate::types::terms::Wait;
@@ -66,7 +66,7 @@ impl Scene {
         self.queue.acquire(self.now, Arc::new(terms));
     }
 
-    fn reply(&mut self, call: Call, reply: Result<Reply, Refusal>) {
+    fn reply(&mut self, call: Call, reply: Result<Reply, Trouble>) {
         self.queue.replied(self.now, call.to, reply);
     }
 
@@ -93,7 +93,7 @@ impl Scene {
         for call in unanswered {
             self.queue.unanswered(call.to);
         }
-        let cause: Cause = Arc::new(Refusal::Other(0));
+        let cause: Cause = Arc::new(Trouble::Other(0));
         self.queue.disconnected(&cause, true);
         self.outcomes();
         self.queue.connected(session(7, self.now), seen);
@@ -292,7 +292,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
     scene.connect_again(calls, 0);
     let delete = scene.queue.calls().pop().unwrap();
     assert!(matches!(delete.op, Op::Delete { .. }));
-    scene.reply(delete, Err(Refusal::NoNode));
+    scene.reply(delete, Err(Trouble::NoNode));
     let released = scene.outcomes();
     let [
         Outcome::Released {
@@ -387,7 +387,7 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     let lost = announcement(scene.queue.calls()).expect("those behind are notified");
     scene.connect_again(vec![lost], 0);
     let refused = announcement(scene.queue.calls()).expect("again");
-    scene.reply(refused, Err(Refusal::Other(-127)));
+    scene.reply(refused, Err(Trouble::Other(-127)));
     scene.queue.tick(scene.now);
     let beat = scene.queue.calls().pop().unwrap();
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
@@ -430,7 +430,7 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
     scene.queue.release(scene.now, ID);
     let delete = scene.queue.calls().pop().unwrap();
     let op = delete.op.clone();
-    scene.reply(delete, Err(Refusal::NoRight));
+    scene.reply(delete, Err(Trouble::NoRight));
     for _ in 0..2 {
         scene.now = scene.now.after(TIMEOUT / 4);
         scene.queue.tick(scene.now);
@@ -438,7 +438,7 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
         scene.reply(beat, Ok(Reply::Stat(Stat::default())));
         let again = scene.queue.calls().pop().unwrap();
         assert_eq!(again.op, op);
-        scene.reply(again, Err(Refusal::NoRight));
+        scene.reply(again, Err(Trouble::NoRight));
     }
 }
 
@@ -528,7 +528,7 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
             if is_there {
                 there
             } else {
-                Err(Refusal::NoNode)
+                Err(Trouble::NoNode)
             },
         );
         // Its fence is the number of the change that made the lock its own.
@@ -549,7 +549,7 @@ fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {
             let reply = match &call.op {
                 Op::Delete { .. } => {
                     deletions += 1;
-                    Err(Refusal::NoRight)
+                    Err(Trouble::NoRight)
                 }
                 Op::Write { .. } => Ok(Reply::Stat(Stat {
                     written: 10_000,

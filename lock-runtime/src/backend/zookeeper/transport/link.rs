@@ -14,7 +14,7 @@ use crate::backend::zookeeper::call::{Call, Recipient};
 use crate::backend::zookeeper::protocol::connect::Identity;
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::{
-    Answer, Expected, Message, Packet, Refusal, Reply, read,
+    Answer, Expected, Message, Packet, Reply, Trouble, read,
 };
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -55,7 +55,7 @@ pub(crate) enum LinkEvent {
     Failed(Cause),
     /// The connection has ended, and these answers will not come.
     Broken(Cause, Vec<Recipient>),
-    Reply(Recipient, Result<Reply, Refusal>),
+    Reply(Recipient, Result<Reply, Trouble>),
     Message(Message),
 }
 
