@@ -251,6 +251,10 @@ bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other lib
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores
 
+.PHONY: bench-postgres
+bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks in 5 minutes (CASE=cycles, hot or snapshot)
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features postgres -- postgres $(if $(CASE),--only $(CASE))
+
 .PHONY: bench-cycle
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle

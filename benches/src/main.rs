@@ -12,6 +12,8 @@ mod fleet;
 mod foreign;
 mod hot;
 mod plot;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod report;
 mod server;
 mod stages;
@@ -58,6 +60,13 @@ enum Command {
     /// Measures locks on ZooKeeper and etcd beside other libraries on the same servers, and prints the table.
     #[cfg(feature = "stores")]
     Stores,
+    /// Measures locks on PostgreSQL beside bare statements on the same server, and prints the table.
+    #[cfg(feature = "postgres")]
+    Postgres {
+        /// Only this: cycles, hot or snapshot.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Runs cycles and nothing else.
     #[command(hide = true)]
     Cycles { how: How, url: String, count: u64 },
@@ -73,6 +82,8 @@ fn main() {
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
         Command::Stores => stores::main(),
+        #[cfg(feature = "postgres")]
+        Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
         Command::Worker => worker::main(),
     }

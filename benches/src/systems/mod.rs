@@ -8,6 +8,8 @@ mod etcd_client;
 mod locks;
 mod name;
 mod ours;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 mod rlock;
 mod rslock;
 #[cfg(feature = "stores")]

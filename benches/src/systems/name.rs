@@ -30,6 +30,21 @@ pub(crate) enum System {
     RedisPy,
     /// Node's `redlock`.
     Redlock,
+    /// The functions of our schema on PostgreSQL, called for one lock at a time.
+    #[cfg(feature = "postgres")]
+    OursApart,
+    /// Bare lease statements on PostgreSQL, on one connection.
+    #[cfg(feature = "postgres")]
+    LeaseStatements,
+    /// The same, a connection for each task.
+    #[cfg(feature = "postgres")]
+    LeaseStatementsEach,
+    /// Advisory locks of PostgreSQL, on one connection.
+    #[cfg(feature = "postgres")]
+    AdvisoryLocks,
+    /// The same, a connection for each task.
+    #[cfg(feature = "postgres")]
+    AdvisoryLocksEach,
     /// The crate `etcd-client`.
     #[cfg(feature = "stores")]
     EtcdClient,
@@ -60,6 +75,12 @@ impl System {
             Self::Redlock => 7,
             #[cfg(feature = "stores")]
             Self::EtcdClient | Self::ZooKeeperClient => 8,
+            #[cfg(feature = "postgres")]
+            Self::OursApart => 0,
+            #[cfg(feature = "postgres")]
+            Self::LeaseStatements | Self::LeaseStatementsEach => 1,
+            #[cfg(feature = "postgres")]
+            Self::AdvisoryLocks | Self::AdvisoryLocksEach => 2,
         }
     }
 
@@ -90,6 +111,16 @@ impl fmt::Display for System {
             Self::EtcdClient => "etcd-client",
             #[cfg(feature = "stores")]
             Self::ZooKeeperClient => "zookeeper-client",
+            #[cfg(feature = "postgres")]
+            Self::OursApart => "ours, a call for each lock",
+            #[cfg(feature = "postgres")]
+            Self::LeaseStatements => "lease statements",
+            #[cfg(feature = "postgres")]
+            Self::LeaseStatementsEach => "lease statements, a connection each",
+            #[cfg(feature = "postgres")]
+            Self::AdvisoryLocks => "advisory locks",
+            #[cfg(feature = "postgres")]
+            Self::AdvisoryLocksEach => "advisory locks, a connection each",
         })
     }
 }

@@ -9,6 +9,8 @@ mod job;
 mod keeper;
 mod load;
 
+#[cfg(feature = "postgres")]
+use crate::systems::postgres::{AdvisoryLocks, Apart, Each, LeaseStatements};
 use crate::systems::{
     Alone, AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock,
     System,
@@ -48,6 +50,16 @@ pub(crate) fn main() {
             System::EtcdClient => work::<EtcdClient>(spec, console).await,
             #[cfg(feature = "stores")]
             System::ZooKeeperClient => work::<ZooKeeperClient>(spec, console).await,
+            #[cfg(feature = "postgres")]
+            System::OursApart => work::<Apart>(spec, console).await,
+            #[cfg(feature = "postgres")]
+            System::LeaseStatements => work::<LeaseStatements>(spec, console).await,
+            #[cfg(feature = "postgres")]
+            System::LeaseStatementsEach => work::<Each<LeaseStatements>>(spec, console).await,
+            #[cfg(feature = "postgres")]
+            System::AdvisoryLocks => work::<AdvisoryLocks>(spec, console).await,
+            #[cfg(feature = "postgres")]
+            System::AdvisoryLocksEach => work::<Each<AdvisoryLocks>>(spec, console).await,
             System::RedisPy | System::Redlock => panic!("{} is not written in Rust", spec.system),
         }
     });
