@@ -15,6 +15,7 @@ mod logins;
 mod pooler;
 mod refused;
 mod restarts;
+mod settings;
 mod standbys;
 mod used_up;
 
