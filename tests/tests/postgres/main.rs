@@ -9,7 +9,9 @@ use tests::{
 
 mod clients;
 mod connections;
+mod crashes;
 mod cut;
+mod fencing;
 mod locked_tables;
 mod logins;
 mod pooler;
