@@ -198,6 +198,11 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 	cargo build -q -p tests --bin failovers
 	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
 
+.PHONY: crashes
+crashes: setup ## Kills servers of PostgreSQL and promotes standbys, 100 times each (ROUNDS=N), and stops 1,000 holders
+	cargo test -q -p tests --test postgres --no-run
+	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres -- --ignored --nocapture --test-threads=2
+
 .PHONY: torture-etcd
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture

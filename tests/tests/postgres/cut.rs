@@ -212,3 +212,56 @@ async fn a_host_that_falls_silent_is_left_for_the_next_one() {
         take_turn(&locks, "key").await;
     }
 }
+
+/// Each of them has its call on the way, or its answer.
+#[tokio::test]
+async fn ten_connections_that_are_cut_at_once_leave_no_holder() {
+    const CONNECTIONS: usize = 10;
+    let Some(server) = server().await else { return };
+    let mut ours = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let proxy = Proxy::start(server.addr());
+        let locks = manager(&server.url_at(proxy.addr())).await;
+        take_turn(&locks, "warm").await;
+        ours.push((proxy, locks));
+    }
+    for lost in [Lost::Request, Lost::Reply] {
+        let mut asking = Vec::new();
+        for (number, (proxy, locks)) in ours.iter().enumerate() {
+            let way = match lost {
+                Lost::Request => proxy.requests(),
+                Lost::Reply => proxy.replies(),
+            };
+            way.hold();
+            let key = format!("key-{}", number % 3);
+            let mut acquire = locks.lock(key).ttl(LONG).wait_forever().acquire();
+            assert!(poll_once(&mut acquire).await.is_pending());
+            asking.push(acquire);
+        }
+        for (proxy, _) in &ours {
+            let way = match lost {
+                Lost::Request => proxy.requests(),
+                Lost::Reply => proxy.replies(),
+            };
+            within(TIME_LIMIT, way.held()).await;
+        }
+        for (proxy, _) in &ours {
+            proxy.cut().await;
+            proxy.requests().pass();
+            proxy.replies().pass();
+        }
+        // Half of them is not wanted any more.
+        let wanted = asking.split_off(CONNECTIONS / 2);
+        drop(asking);
+        let mut turns = tokio::task::JoinSet::new();
+        for acquire in wanted {
+            turns.spawn(async move { release(acquire.await.unwrap()).await });
+        }
+        within(TIME_LIMIT, turns.join_all()).await;
+        let nothing = async || server.traces(SCHEMA).await.is_empty();
+        eventually(TIME_LIMIT, nothing).await;
+        for number in 0..3 {
+            take_turn(&ours[0].1, &format!("key-{number}")).await;
+        }
+    }
+}

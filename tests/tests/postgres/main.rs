@@ -9,13 +9,16 @@ use tests::{
 
 mod clients;
 mod connections;
+mod crashes;
 mod cut;
+mod fencing;
 mod hand_overs;
 mod locked_tables;
 mod logins;
 mod pooler;
 mod refused;
 mod restarts;
+mod settings;
 mod standbys;
 mod used_up;
 

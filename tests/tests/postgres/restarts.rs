@@ -110,3 +110,23 @@ async fn a_grant_survives_the_crash_right_after_it() {
         assert!(guard.is_held());
     }
 }
+
+/// Longer than a connection listens that nobody waits on any more.
+#[tokio::test]
+async fn a_manager_that_has_waited_outlives_a_long_outage() {
+    const OUTAGE: Duration = Duration::from_secs(12);
+    let Some(mut server) = server().await else {
+        return;
+    };
+    let locks = manager(&server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let next = waiter(&locks).await;
+    release(guard).await;
+    release(within(TIME_LIMIT, next).await.unwrap()).await;
+    server.kill().await;
+    sleep(OUTAGE).await;
+    server.restart().await;
+    // The crash may have forgotten the last release.
+    let other = locks.lock("other").wait_forever().acquire();
+    release(within(TIME_LIMIT, other).await.unwrap()).await;
+}

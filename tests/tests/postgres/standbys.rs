@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    Fate, LONG, PostgresPair, TIME_LIMIT, connect, eventually, release, take, timed, within,
+    Fate, LONG, PostgresPair, PostgresServer, TIME_LIMIT, connect, eventually, release, take,
+    timed, within,
 };
 use tokio::time::sleep;
 
@@ -187,4 +188,37 @@ async fn a_lock_that_is_handed_over_counts_when_the_standby_has_it() {
     );
     pair.server_mut(standby).resume();
     release(within(TIME_LIMIT, next).await.unwrap().unwrap()).await;
+}
+
+/// As tools do when a standby has failed, so that others can go on writing.
+#[tokio::test]
+async fn nothing_is_granted_once_the_server_waits_for_no_standby_any_more() {
+    let Some(server) = PostgresServer::start(TEST).await else {
+        return;
+    };
+    let set = async |names: &str| {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+        server.cmd(&set).await;
+        server.cmd("SELECT pg_reload_conf()").await;
+        let is_set = async || server.cmd("SHOW synchronous_standby_names").await == [names];
+        eventually(TIME_LIMIT, is_set).await;
+    };
+    let _standby = server.standby().await;
+    set("*").await;
+    let config = || LockConfig::new(format!("{}?replicas=1", server.url())).unwrap();
+    let locks = connect(config().connect_timeout(TIME_LIMIT)).await;
+    release(take(&locks, "key", LONG).await).await;
+    set("").await;
+    let tried = locks.lock("key").wait(Duration::from_secs(1)).acquire();
+    match within(TIME_LIMIT, tried).await {
+        Err(error) => assert!(error.to_string().contains("standbys"), "{error}"),
+        Ok(guard) => panic!("granted by one server alone: {guard:?}"),
+    }
+    // It is found again without a new manager.
+    set("*").await;
+    let usable = async || {
+        let again = locks.lock("key").wait(Duration::from_secs(1)).acquire();
+        again.await.is_ok()
+    };
+    eventually(TIME_LIMIT, usable).await;
 }

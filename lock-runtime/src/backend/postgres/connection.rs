@@ -174,6 +174,8 @@ impl Connection {
     }
 
     fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
+        // Else its end would be due for as long as there is no connection.
+        self.listening = Listening::No;
         let claims = unanswered.into_iter().filter_map(|task| match task {
             Task::Claims(batch) => Some(batch.into_calls()),
             _ => None,

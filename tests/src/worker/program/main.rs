@@ -2,9 +2,11 @@
 
 mod configuration;
 mod holder;
+mod holds;
 mod load;
 mod locker;
 mod paused_process;
+mod transfers;
 
 use std::{env, io, process, thread};
 
@@ -33,6 +35,14 @@ async fn main() {
         ["turns", url, key, tasks] => {
             let tasks = tasks.parse().expect("a number");
             load::turns(orders, url, key, tasks).await;
+        }
+        ["holds", url, tasks, keys] => {
+            let numbers = [tasks, keys].map(|it| it.parse().expect("a number"));
+            holds::holds(orders, url, numbers).await;
+        }
+        ["transfers", url, server, schema, accounts] => {
+            let accounts = accounts.parse().expect("a number");
+            transfers::transfers(orders, url, server, schema, accounts).await;
         }
         ["unconfigured"] => configuration::unconfigured().await,
         ["ends-at-once", url] => configuration::ends_at_once(url).await,

@@ -59,9 +59,10 @@ impl ServerError {
         }
     }
 
-    /// Whether the server only reads, as a standby does. Another one may write.
-    pub(crate) fn is_read_only(&self) -> bool {
-        &*self.code == "25006"
+    /// Whether the server is not what it was when it was connected to: it only reads, as a standby does, or waits for
+    /// other standbys.
+    pub(crate) fn is_of_another_server(&self) -> bool {
+        matches!(&*self.code, "25006" | "LR004")
     }
 
     /// Whether nobody may log in as this user with this password.

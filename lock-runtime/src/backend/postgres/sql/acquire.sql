@@ -40,7 +40,7 @@ DECLARE
 BEGIN
   IF plain_kind = 'x' THEN
     its_fence := take_free(acquire_one.name, acquire_one.token, acquire_one.who, ttl);
-  ELSIF plain_kind !~ '^(r|p[1-9]\d*)$' OR plain_kind <> acquire_one.kind THEN
+  ELSIF plain_kind !~ '^(r|p[1-9][0-9]*)$' OR plain_kind <> acquire_one.kind THEN
     RAISE EXCEPTION 'the kind is x, r, or p and a number, not "%"', acquire_one.kind USING ERRCODE = '22023';
   END IF;
   IF its_fence IS NULL THEN

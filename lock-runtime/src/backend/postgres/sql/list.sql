@@ -2,7 +2,7 @@
 -- before, or empty.
 
 CREATE OR REPLACE FUNCTION like_pattern(glob text) RETURNS text LANGUAGE sql IMMUTABLE AS
-$$ SELECT translate(regexp_replace(glob, '([\\%_])', '\\\1', 'g'), '*?', '%_') $$;
+$$ SELECT translate(regexp_replace(glob, E'([\\\\%_])', E'\\\\\\1', 'g'), '*?', '%_') $$;
 
 -- list(glob, after, most) → the names of the next locks that are held or cool down.
 CREATE OR REPLACE FUNCTION list(glob text, after text, most int) RETURNS TABLE (name text) LANGUAGE plpgsql AS $$

@@ -137,6 +137,9 @@ impl Dialer {
         let mut server = Server::new(session, facts.version, facts.is_pooled, self.wake);
         if !server.is_pooled {
             prepare::set(&mut wire).await?;
+            if self.replicas > 0 {
+                prepare::depend_on_standbys(&mut wire).await?;
+            }
         }
         // Nobody is notified whose bell is free.
         if !server.is_pooled || server.listens {

@@ -158,7 +158,7 @@ impl<T> Open<T> {
         {
             self.prepared.remove(name);
         }
-        if error.is_read_only() {
+        if error.is_of_another_server() {
             self.useless = Some(Arc::new(error.clone()));
         }
     }

@@ -34,6 +34,10 @@ const FACTS: &str = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_rec
 const SETTINGS: &str = "SELECT s('default_transaction_isolation', 'read committed', false), \
      s('idle_session_timeout', '0', false), s('client_min_messages', 'warning', false)";
 
+/// Grants are refused once this setting is another one than it is now.
+const DEPEND_ON_STANDBYS: &str = "SELECT pg_catalog.set_config('lock_runtime.standbys', \
+     pg_catalog.current_setting('synchronous_standby_names'), false)";
+
 /// Others hold the bell of a session for a moment too, and share it.
 const END_PREDECESSOR: &str = "SELECT pg_catalog.pg_terminate_backend(l.pid, $2) \
      FROM pg_catalog.pg_locks l, (SELECT SCHEMA.bell($1) AS key) bell \
@@ -161,6 +165,12 @@ fn demand_settings(facts: &Row) -> Result<(), Trouble> {
 pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
     let settings = SETTINGS.replace("s(", "pg_catalog.set_config(");
     let [answer] = wire.ask([call(&settings)]).await?;
+    one(&answer).map(drop)
+}
+
+/// Lets the server refuse grants when it waits for other standbys than it does now.
+pub(super) async fn depend_on_standbys(wire: &mut Wire) -> Result<(), Trouble> {
+    let [answer] = wire.ask([call(DEPEND_ON_STANDBYS)]).await?;
     one(&answer).map(drop)
 }
 

@@ -1,0 +1,125 @@
+//! Changes balances in transactions of its own under locks, and goes on blindly after a stop.
+
+use std::{net::SocketAddr, time::Duration};
+
+use lock_runtime::{LockGuard, LockManager};
+use tests::{PostgresPeer, SqlError, connect};
+use tokio::{sync::watch, task::JoinSet};
+
+use crate::Orders;
+
+/// Shorter than the stop.
+const TTL: Duration = Duration::from_millis(400);
+const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+/// Takes the locks of so many accounts, each by a task with a transaction that reads the balance, and says `ready`. With
+/// the next order, which comes after the stop, writes what it makes of the balances, and says `ACCOUNT OUTCOME` for each.
+///
+/// The task of account 0, 4, 8… asserts its fence before the stop, the next one after it, the next one both times, and
+/// the next one, where the test says so by the order `blind`, never.
+pub(crate) async fn transfers(
+    mut orders: Orders,
+    url: &str,
+    server: &str,
+    schema: &str,
+    accounts: usize,
+) {
+    let locks = connect(url).await;
+    let server: SocketAddr = server.parse().expect("an address");
+    let blind = orders.recv().await.expect("an order") == "blind";
+    let go = watch::Sender::new(false);
+    let mut starting = JoinSet::new();
+    for account in 0..accounts {
+        let (locks, schema) = (locks.clone(), schema.to_owned());
+        starting
+            .spawn(async move { Transfer::begin(&locks, server, &schema, account, blind).await });
+    }
+    let mut finishing = JoinSet::new();
+    for transfer in starting.join_all().await {
+        let mut went = go.subscribe();
+        finishing.spawn(async move {
+            went.wait_for(|it| *it).await.expect("an order");
+            transfer.finish().await
+        });
+    }
+    println!("ready");
+    orders.recv().await;
+    go.send_replace(true);
+    for (account, outcome) in finishing.join_all().await {
+        match outcome {
+            Ok(()) => println!("{account} committed"),
+            Err(error) => println!("{account} {}", error.code),
+        }
+    }
+    println!("done");
+}
+
+struct Transfer {
+    account: usize,
+    user: PostgresPeer,
+    assertion: Option<String>,
+    seen: i64,
+    _guard: LockGuard,
+}
+
+impl Transfer {
+    async fn begin(
+        locks: &LockManager,
+        server: SocketAddr,
+        schema: &str,
+        account: usize,
+        blind: bool,
+    ) -> Self {
+        let mut user = PostgresPeer::connect(server).await;
+        let key = format!("account:{account}");
+        let guard = locks.lock(&*key).ttl(TTL).wait_forever().acquire().await;
+        let guard = guard.expect("the lock");
+        let assert = format!(
+            "SELECT {schema}.assert_fence('{key}', {})",
+            guard.fencing_token()
+        );
+        let level = LEVELS[account / 4 % 3];
+        user.rows(&format!("BEGIN ISOLATION LEVEL {level}")).await;
+        let (before, after) = match account % 4 {
+            0 => (true, false),
+            1 => (false, true),
+            2 => (true, true),
+            _ => (!blind, false),
+        };
+        if before {
+            user.rows(&assert).await;
+        }
+        let seen = user
+            .value(&format!("SELECT balance FROM account WHERE id = {account}"))
+            .await;
+        Self {
+            account,
+            user,
+            assertion: after.then_some(assert),
+            seen: seen.parse().expect("a number"),
+            _guard: guard,
+        }
+    }
+
+    /// Which account it was, and whether it was committed.
+    async fn finish(mut self) -> (usize, Result<(), SqlError>) {
+        let outcome = self.write().await;
+        if outcome.is_err() {
+            let _ = self.user.try_rows("ROLLBACK").await;
+        }
+        (self.account, outcome)
+    }
+
+    async fn write(&mut self) -> Result<(), SqlError> {
+        if let Some(assertion) = &self.assertion {
+            self.user.try_rows(assertion).await?;
+        }
+        let write = format!(
+            "UPDATE account SET balance = {} WHERE id = {}",
+            self.seen + 1,
+            self.account
+        );
+        self.user.try_rows(&write).await?;
+        self.user.try_rows("COMMIT").await.map(drop)
+    }
+}
