@@ -56,7 +56,7 @@ async fn hold(key: &str, guard: LockGuard, time: Duration) {
             break;
         }
         until = now;
-        if until - from >= time {
+        if until.saturating_sub(from) >= time {
             break;
         }
         sleep(LOOK_EVERY).await;
