@@ -12,6 +12,7 @@ use super::{
     event::{Event, What},
     plan::Kind,
     report::Report,
+    store::Counted,
 };
 
 /// A turn that began just before its deadline may be noted just after.
@@ -55,7 +56,7 @@ struct Revoked<'a> {
 }
 
 /// Checks the events of a run, in the order of their times.
-pub(super) fn check(events: &[Event]) -> Report {
+pub(super) fn check(events: &[Event], counted: Counted) -> Report {
     let mut report = Report::default();
     let mut records: BTreeMap<usize, Record<'_>> = BTreeMap::new();
     let mut killed = BTreeSet::new();
@@ -102,9 +103,12 @@ pub(super) fn check(events: &[Event]) -> Report {
             report.complain(last, record.number, "never ended");
         }
         let Some(fence) = record.fence else { continue };
-        // Locks may count apart. The fence of several keys is that of the last one.
-        let counted = (record.keys.last(), fence);
-        if let Some(other) = fences.insert(counted, record.number) {
+        // The fence of several keys is that of the last one.
+        let key = record
+            .keys
+            .last()
+            .filter(|_| counted == Counted::ForEachLock);
+        if let Some(other) = fences.insert((key, fence), record.number) {
             let twice = format!("has the fence {fence} of operation {other}");
             report.complain(record.granted, record.number, twice);
         }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Event, Report, check};
+use super::{Counted, Event, Report, check};
 
 /// A history: `MILLISECOND PROCESS OPERATION EVENT` a line, where a step and a grant last until a far deadline unless
 /// they say which one, in milliseconds.
 fn checked(history: &str) -> Report {
     let events: Vec<_> = history.trim().lines().map(event).collect();
     assert!(events.is_sorted_by_key(|event| event.at));
-    check(&events)
+    check(&events, Counted::Together)
 }
 
 fn event(line: &str) -> Event {

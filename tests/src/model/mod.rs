@@ -78,7 +78,7 @@ pub async fn run(store: Store, seed: u64, operations: usize, program: &str) -> (
     crew.join_all().await;
     let took = started.elapsed();
     let events = log::read(directory.path(), Event::parse).expect("the histories can be read");
-    let mut report = check::check(&events);
+    let mut report = check::check(&events, store.counted());
     report.chains = server.chains(grants(&events)).await;
     check_end(&server, &mut report).await;
     (report, took)

@@ -21,6 +21,22 @@ impl Store {
             _ => None,
         }
     }
+
+    pub(super) fn counted(self) -> Counted {
+        match self {
+            Self::Redis => Counted::Together,
+            Self::Postgres => Counted::ForEachLock,
+        }
+    }
+}
+
+/// What a number of a fencing token is unique among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// All locks.
+    Together,
+    /// The acquisitions of one lock.
+    ForEachLock,
 }
 
 /// Such a server, running.
