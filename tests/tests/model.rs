@@ -21,8 +21,8 @@ async fn three_thousand_operations() {
 }
 
 #[tokio::test]
-async fn a_thousand_operations_on_postgres() {
-    const OPERATIONS: usize = 1000;
+async fn two_thousand_operations_on_postgres() {
+    const OPERATIONS: usize = 2000;
     if PostgresServer::start("the model").await.is_none() {
         return;
     }
