@@ -78,7 +78,7 @@ postgres: ## Fetches a PostgreSQL server and PgBouncer for the tests, where Debi
 
 # $(call fetched,PACKAGE): unpacks a package below target/postgres, and libraries that it needs and the machine lacks.
 missing = apt-get install -qq --print-uris --no-install-recommends $(1) 2>/dev/null | sed 's/^[^ ]* \([^_]*\)_.*/\1/' | \
-    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(c6|c-.*|llvm.*|clang.*|.*perl.*)$$'
+    grep -E '^(postgresql-[0-9]+|postgresql-client-[0-9]+|pgbouncer|lib.*)$$' | grep -Ev '^lib(c6|c-bin|c-dev-bin|c-l10n|llvm.*|clang.*|.*perl.*)$$'
 define fetched
 { command -v apt-get && command -v dpkg && mkdir -p target/postgres && \
     { names=$$($(call missing,$(1))) || { $(ROOT) apt-get update -q && names=$$($(call missing,$(1))); }; } && \
