@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::protocol::row::Row;
 use super::protocol::statement::Statement;
 use crate::backend::queue;
-use crate::backend::queue::protocol::step::{self, Step};
+use crate::backend::queue::protocol::step::Step;
 use crate::backend::queue::protocol::{call, reply};
 use crate::types::key::LockKey;
 
@@ -14,8 +14,6 @@ pub(super) type Queue = queue::Queue<Inspect>;
 pub(super) type Call = call::Call<Inspect>;
 pub(super) type Sent = call::Sent<Inspect>;
 pub(super) type Reply = reply::Reply<Inspect>;
-/// The query that awaits the reply to a step.
-pub(super) type AskedBy = step::AskedBy<Inspect>;
 
 /// A call that is about no claim.
 #[derive(Clone, Debug)]

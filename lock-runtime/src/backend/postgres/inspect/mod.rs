@@ -12,8 +12,9 @@ use super::functions::Functions;
 use super::protocol::row::Row;
 use super::protocol::statement::Statement;
 use super::replies::mismatch;
-use super::steps::{AskedBy, Inspect};
+use super::steps::Inspect;
 use crate::backend::queries::Asker;
+use crate::backend::queue::protocol::step;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
@@ -29,34 +30,11 @@ pub(super) struct Inspector {
 }
 
 /// A step, and the connection that it goes over.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) connection: usize,
-    pub(super) step: Inspect,
-    pub(super) by: AskedBy,
-}
+pub(super) type Asked = step::Asked<Inspect, usize>;
 
 impl Inspector {
-    /// Asks at once; the answer may be awaited later. What was not run is asked again.
     fn ask(&self, step: Inspect) -> impl Future<Output = Result<Vec<Row>, Trouble>> {
-        let ask = move || {
-            let (connection, step) = (self.connection, step.clone());
-            self.asker.ask(|by| Asked {
-                connection,
-                step,
-                by,
-            })
-        };
-        let mut asked = ask();
-        async move {
-            loop {
-                match asked.await {
-                    Ok(Err(Trouble::NotRun)) => asked = ask(),
-                    Ok(answer) => return answer,
-                    Err(_) => return Err(Trouble::not_now("the connection was given up")),
-                }
-            }
-        }
+        step::ask(&self.asker, self.connection, step)
     }
 
     /// Looks at something that no function of the schema shows.

@@ -2,16 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf as _, BytesMut};
 use postgres_protocol::message::backend::{Header, Message};
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
-use crate::backend::transport::stream::Stream;
+use crate::backend::transport::stream::{self, Stream};
 
 /// The longest message that a server sends.
 const LONGEST: i32 = 64 * 1024 * 1024;
@@ -51,33 +49,18 @@ impl Wire {
 
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while !self.unwritten.is_empty() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.unwritten) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(count)) => self.unwritten.advance(count),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
+            match stream::write(&mut *self.stream, cx, &self.unwritten)? {
+                0 => return Ok(()),
+                count => self.unwritten.advance(count),
             }
         }
-        // Encryption keeps what fills no record.
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Ready(result) => result,
-            Poll::Pending => Ok(()),
-        }
+        stream::flush(&mut *self.stream, cx)
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let mut chunk = [0; 8192];
-        loop {
-            let mut buffer = ReadBuf::new(&mut chunk);
-            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
-                    return Err(io::Error::other("the server closed the connection"));
-                }
-                Poll::Ready(Ok(())) => self.unread.extend_from_slice(buffer.filled()),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
-            }
-        }
+        stream::read(&mut *self.stream, cx, |bytes| {
+            self.unread.extend_from_slice(bytes)
+        })
     }
 
     /// The next message that has come in; an error after the last one.

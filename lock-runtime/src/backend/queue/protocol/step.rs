@@ -1,10 +1,12 @@
 //! What a store adds to the calls of claims.
 
 use std::fmt;
+use std::future::Future;
 
 use tokio::sync::oneshot;
 
 use super::trouble::Trouble;
+use crate::backend::queries::Asker;
 use crate::types::key::LockKey;
 
 /// A call of the store's own, such as a step of a query, which goes the way of all calls.
@@ -23,3 +25,37 @@ pub(crate) trait Step: fmt::Debug {
 
 /// The query that awaits the reply to a step.
 pub(crate) type AskedBy<S> = oneshot::Sender<Result<<S as Step>::Answer, Trouble>>;
+
+/// A step of a query, and the connection that it goes over.
+#[derive(Debug)]
+pub(crate) struct Asked<S: Step, C> {
+    pub(crate) connection: C,
+    pub(crate) step: S,
+    pub(crate) by: AskedBy<S>,
+}
+
+/// Asks at once; the answer may be awaited later. What was not run is asked again.
+pub(crate) fn ask<S: Step + Clone, C: Copy>(
+    asker: &Asker<Asked<S, C>>,
+    connection: C,
+    step: S,
+) -> impl Future<Output = Result<S::Answer, Trouble>> {
+    let ask = move || {
+        let step = step.clone();
+        asker.ask(|by| Asked {
+            connection,
+            step,
+            by,
+        })
+    };
+    let mut asked = ask();
+    async move {
+        loop {
+            match asked.await {
+                Ok(Err(Trouble::NotRun)) => asked = ask(),
+                Ok(answer) => return answer,
+                Err(_) => return Err(Trouble::not_now("the connection was given up")),
+            }
+        }
+    }
+}

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::protocol::inspection::{AskedBy, Inspect};
+use super::protocol::inspection::Inspect;
 use super::protocol::names::Layout;
 use super::protocol::reply::number;
 use crate::backend::queries::Asker;
+use crate::backend::queue::protocol::step;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
@@ -32,34 +33,11 @@ pub(super) struct Server<C> {
 }
 
 /// A step, and the connection that it goes over.
-#[derive(Debug)]
-pub(super) struct Asked<C> {
-    pub(super) connection: C,
-    pub(super) step: Inspect,
-    pub(super) by: AskedBy,
-}
+pub(super) type Asked<C> = step::Asked<Inspect, C>;
 
 impl<C: Copy> Server<C> {
-    /// Asks at once; the answer may be awaited later. What was not run is asked again.
     fn ask(&self, step: Inspect) -> impl Future<Output = Result<Value, Trouble>> {
-        let ask = move || {
-            let (connection, step) = (self.connection, step.clone());
-            self.asker.ask(|by| Asked {
-                connection,
-                step,
-                by,
-            })
-        };
-        let mut asked = ask();
-        async move {
-            loop {
-                match asked.await {
-                    Ok(Err(Trouble::NotRun)) => asked = ask(),
-                    Ok(answer) => return answer,
-                    Err(_) => return Err(Trouble::not_now("the connection was given up")),
-                }
-            }
-        }
+        step::ask(&self.asker, self.connection, step)
     }
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {

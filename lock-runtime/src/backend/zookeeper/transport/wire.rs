@@ -3,12 +3,9 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-
-use crate::backend::transport::stream::Stream;
+use crate::backend::transport::stream::{self, Stream};
 
 /// The longest packet that a server sends, which holds the names of a million nodes.
 const LONGEST: usize = 64 * 1024 * 1024;
@@ -45,34 +42,16 @@ impl Wire {
 
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while !self.unwritten.is_empty() {
-            let (first, _) = self.unwritten.as_slices();
-            match Pin::new(&mut self.stream).poll_write(cx, first) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(count)) => drop(self.unwritten.drain(..count)),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
+            match stream::write(&mut *self.stream, cx, self.unwritten.as_slices().0)? {
+                0 => return Ok(()),
+                count => drop(self.unwritten.drain(..count)),
             }
         }
-        // Encryption keeps what fills no record.
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Ready(result) => result,
-            Poll::Pending => Ok(()),
-        }
+        stream::flush(&mut *self.stream, cx)
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let mut chunk = [0; 8192];
-        loop {
-            let mut buffer = ReadBuf::new(&mut chunk);
-            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
-                    return Err(io::Error::other("the server closed the connection"));
-                }
-                Poll::Ready(Ok(())) => self.read.extend(buffer.filled()),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
-            }
-        }
+        stream::read(&mut *self.stream, cx, |bytes| self.read.extend(bytes))
     }
 
     /// Waits for the next packet, and writes what was sent.
