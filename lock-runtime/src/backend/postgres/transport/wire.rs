@@ -59,7 +59,7 @@ impl Wire {
 
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         stream::read(&mut *self.stream, cx, |bytes| {
-            self.unread.extend_from_slice(bytes)
+            self.unread.extend_from_slice(bytes);
         })
     }
 

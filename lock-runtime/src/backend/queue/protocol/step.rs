@@ -48,12 +48,12 @@ pub(crate) fn ask<S: Step + Clone, C: Copy>(
             by,
         })
     };
-    let mut asked = ask();
+    let mut answer = ask();
     async move {
         loop {
-            match asked.await {
-                Ok(Err(Trouble::NotRun)) => asked = ask(),
-                Ok(answer) => return answer,
+            match answer.await {
+                Ok(Err(Trouble::NotRun)) => answer = ask(),
+                Ok(answered) => return answered,
                 Err(_) => return Err(Trouble::not_now("the connection was given up")),
             }
         }
