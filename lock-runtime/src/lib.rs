@@ -7,7 +7,7 @@
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
 //! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
-//!     Ok(count) // read, think, write: nobody else does, for this item
+//!     Ok(count) // meanwhile, no other process runs this for the same item
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
