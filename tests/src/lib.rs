@@ -63,7 +63,7 @@ pub use postgres::{
     PostgresServerBuilder, Rows, SCHEMA, SqlError, postgres_script,
 };
 pub use protocol::{member, token, token_of};
-pub use proxy::{Direction, Proxy, Verdict};
+pub use proxy::{Direction, Lost, Proxy, Verdict};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,
