@@ -23,7 +23,7 @@ async fn three_thousand_operations() {
 #[tokio::test]
 async fn two_thousand_operations_on_postgres() {
     const OPERATIONS: usize = 2000;
-    if PostgresServer::start("the model").await.is_none() {
+    if !PostgresServer::can_be_had("the model") {
         return;
     }
     let report = run(Store::Postgres, 1, OPERATIONS, PROGRAM).await;

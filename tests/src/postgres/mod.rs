@@ -57,6 +57,11 @@ impl PostgresServer {
         PostgresServerBuilder::default()
     }
 
+    /// Whether servers can be had; if not, a notice says that `test` is skipped.
+    pub fn can_be_had(test: &str) -> bool {
+        programs::find(test).is_some()
+    }
+
     /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
@@ -187,9 +192,20 @@ impl PostgresServer {
 
     /// The processes of the connections of managers.
     pub async fn backends(&self) -> Vec<u32> {
-        let others = "SELECT pid FROM pg_stat_activity \
-                      WHERE application_name LIKE 'lock-runtime:%' ORDER BY pid";
-        let pids = self.cmd(others).await.into_iter();
+        self.backends_like("lock-runtime:%").await
+    }
+
+    /// Those of the managers of one process.
+    pub async fn backends_of(&self, process: u32) -> Vec<u32> {
+        self.backends_like(&format!("lock-runtime:{process}@%"))
+            .await
+    }
+
+    async fn backends_like(&self, names: &str) -> Vec<u32> {
+        let named = format!(
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE '{names}' ORDER BY pid"
+        );
+        let pids = self.cmd(&named).await.into_iter();
         pids.map(|it| it.parse().expect("a number")).collect()
     }
 
