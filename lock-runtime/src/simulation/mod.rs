@@ -1,4 +1,4 @@
-//! Drivers and Redis' queues against model servers on one clock, with delays, broken
+//! Drivers and queues against model servers on one clock, with delays, broken
 //! connections, pauses, crashes and cancellations drawn from a seed: at most one
 //! holder within its deadline, and everybody who lives is served.
 //!
