@@ -22,8 +22,14 @@ help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: setup build lint features run deny ## Runs every check and every test
-	@$(MAKE) --no-print-directory torture QUICK=1
+test: setup build run ## Runs every test
+
+.PHONY: check
+check: setup ## Runs what a change must pass beside the tests: lints, dependencies, torture for a minute
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,features,$(MAKE) --no-print-directory features)
+	$(call timed,deny,$(MAKE) --no-print-directory deny)
+	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
 setup: zookeeper postgres ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
@@ -140,7 +146,7 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 
 # What is slow, and need not run on every change. What a machine lacks is named in a line that begins with NOTICE.
 .PHONY: release-check
-release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test`
+release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test` and `make check`
 
 .PHONY: package
 package: ## Packages the published crates and runs a program that uses them, outside the workspace
@@ -269,7 +275,7 @@ bench-watching: setup ## Counts what metrics and spans add to the instructions o
 	$(BENCH) watching
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
 
-# Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
+# Not a part of `make check`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint
 bench-lint: ## Checks the bench's format and lints
 	cargo fmt --manifest-path benches/Cargo.toml --check
