@@ -237,7 +237,7 @@ MDBOOK := 0.5.4
 .PHONY: book
 book: ## Builds the documents as a site with search, target/book/index.html, and checks links and blocks of code
 	@target/mdbook/bin/mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || { \
-	    echo 'installing mdBook $(MDBOOK): about five minutes'; \
+	    echo 'installing mdBook $(MDBOOK): about a minute'; \
 	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
 	        --no-default-features --features search mdbook@$(MDBOOK); } || \
 	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
