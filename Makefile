@@ -241,6 +241,16 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
 	LOCK_SEEDS=0..300 cargo mutants --output target
 
+MDBOOK := 0.5.4
+.PHONY: book
+book: ## Builds the documents as a site with search, target/book/index.html, and checks links and blocks of code
+	@target/mdbook/bin/mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || { \
+	    echo 'installing mdBook $(MDBOOK): about five minutes'; \
+	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
+	        --no-default-features --features search mdbook@$(MDBOOK); } || \
+	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
+	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
+
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
 	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand

@@ -9,6 +9,7 @@
 mod body;
 mod chains;
 mod compiler;
+pub mod documents;
 mod etcd;
 pub mod failovers;
 mod fixtures;
