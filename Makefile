@@ -146,7 +146,7 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 
 # What is slow, and need not run on every change. What a machine lacks is named in a line that begins with NOTICE.
 .PHONY: release-check
-release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test` and `make check`
+release-check: package msrv minimal-versions feature-tests public-api crate-docs recipes-postgres ## Checks what a release needs beside `make test` and `make check`
 
 .PHONY: package
 package: ## Packages the published crates and runs a program that uses them, outside the workspace
@@ -184,6 +184,14 @@ public-api: ## Compares the public API with docs/public-api.txt (UPDATE_SNAPSHOT
 crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 	RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS='--cfg docsrs -D warnings' \
 	    cargo doc --quiet -p lock-macros -p lock-runtime --all-features --no-deps --target-dir target/release-check
+
+# Not a part of `make test`: sqlx and Diesel take longer to build than the runtime.
+RECIPES := --manifest-path examples/postgres/Cargo.toml
+.PHONY: recipes-postgres
+recipes-postgres: setup ## Runs the recipes with sqlx and Diesel on a PostgreSQL server
+	cargo fmt $(RECIPES) --check
+	cargo clippy --quiet $(RECIPES) --all-targets -- -D warnings
+	cargo test --quiet $(RECIPES)
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
