@@ -1,6 +1,7 @@
 //! Redlock: a majority of independent servers holds a lock, whatever happens to the others.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -8,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
     Authority, Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, poll_once,
     release, take, unique, within,
@@ -446,5 +447,72 @@ fn even_numbers_and_one_are_refused_with_a_sentence() {
             text.contains("a majority of 3, 5 or 7 independent servers"),
             "{text}"
         );
+    }
+}
+
+/// What goes to each server for a lock that is free is one call to take it and one to release it.
+#[tokio::test]
+async fn a_free_lock_costs_two_calls_on_each_server() {
+    const CYCLES: u64 = 20;
+
+    let fleet = RedlockFleet::start().await;
+    let locks = manager(&fleet.url()).await;
+    let guard = take(&locks, "key", TTL).await;
+    // A fence is one number on all servers: the counters are equal from now on.
+    eventually(TIME_LIMIT, async || {
+        let mut fences = BTreeSet::new();
+        for server in &fleet.servers {
+            fences.insert(format!(
+                "{:?}",
+                server.cmd(&["GET", RedisServer::FENCE_KEY]).await
+            ));
+        }
+        fences.len() == 1
+    })
+    .await;
+    release(guard).await;
+    let calls = async || {
+        let mut calls = Vec::new();
+        for server in &fleet.servers {
+            calls.push(server.calls("evalsha").await);
+        }
+        calls
+    };
+    let before = calls().await;
+    for _ in 0..CYCLES {
+        release(take(&locks, "key", TTL).await).await;
+    }
+    eventually(TIME_LIMIT, async || fleet.traces().await.is_empty()).await;
+    let after = calls().await;
+    let each: Vec<_> = after
+        .iter()
+        .zip(&before)
+        .map(|(it, was)| it - was)
+        .collect();
+    assert_eq!(each, [2 * CYCLES; 5]);
+}
+
+/// Calls that go to a server at once are one call of a script there, as on one server.
+#[tokio::test]
+async fn what_comes_at_once_goes_together_to_each_server() {
+    const CROWD: usize = 512;
+
+    let fleet = RedlockFleet::start().await;
+    let locks = manager(&fleet.url()).await;
+    let mut crowd = JoinSet::new();
+    for number in 0..CROWD {
+        let request = locks.lock(format!("{number}")).wait_forever();
+        crowd.spawn(async move { request.acquire().await.expect("a free lock") });
+    }
+    let guards = within(TIME_LIMIT, crowd.join_all()).await;
+    let mut fences: Vec<_> = guards.iter().map(LockGuard::fencing_token).collect();
+    fences.sort_unstable();
+    fences.dedup();
+    assert_eq!(fences.len(), CROWD);
+    drop(guards);
+    eventually(TIME_LIMIT, async || fleet.traces().await.is_empty()).await;
+    for server in &fleet.servers {
+        let calls = server.calls("evalsha").await;
+        assert!(calls < CROWD as u64, "{calls} calls for {CROWD} locks");
     }
 }
