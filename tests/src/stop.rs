@@ -1,9 +1,14 @@
 //! A waker that stops the thread which calls it.
 
 use std::{
+    pin::Pin,
     sync::{Arc, Mutex, mpsc},
-    task::{Wake, Waker},
+    task::{Context, Wake, Waker},
 };
+
+use lock_runtime::{Acquire, LockManager};
+
+use crate::fixtures::{TIME_LIMIT, unique};
 
 /// Stops whoever wakes it.
 #[derive(Debug)]
@@ -16,6 +21,32 @@ impl Stop {
         let (hold, on) = mpsc::channel();
         let stop = Arc::new(Self(Mutex::new(here), Mutex::new(on)));
         (Waker::from(stop), stopped, hold)
+    }
+}
+
+/// A manager whose thread stands still, until this is dropped: what is asked meanwhile goes together.
+#[derive(Debug)]
+pub struct StoppedManager {
+    _hold: mpsc::Sender<()>,
+    _acquire: Pin<Box<Acquire>>,
+}
+
+impl StoppedManager {
+    /// Stops the thread while it grants a lock.
+    pub fn new(locks: &LockManager) -> Self {
+        // Now and then the answer is there before the first poll returns.
+        loop {
+            let mut acquire = Box::pin(locks.lock(unique("stopped")).acquire());
+            let (waker, stopped, hold) = Stop::waker();
+            let polled = acquire.as_mut().poll(&mut Context::from_waker(&waker));
+            if polled.is_pending() {
+                stopped.recv_timeout(TIME_LIMIT).expect("it is answered");
+                return Self {
+                    _hold: hold,
+                    _acquire: acquire,
+                };
+            }
+        }
     }
 }
 

@@ -13,7 +13,10 @@ use std::{
 
 use futures_executor::block_on;
 use lock_runtime::{Acquire, LockError, LockGuard, LockManager};
-use tests::{RedisServer, Stop, connect, eventually, leaves_nothing, poll_once, unique, within};
+use tests::{
+    RedisServer, Stop, StoppedManager, connect, eventually, leaves_nothing, poll_once, unique,
+    within,
+};
 use tokio::{sync::mpsc, task::JoinSet};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -192,16 +195,7 @@ struct AnsweredAtOnce<F> {
 impl<F: Future + Unpin> AnsweredAtOnce<F> {
     async fn new(locks: &LockManager, first: impl FnOnce() -> F) -> Self {
         let guard = locks.lock(unique("held")).acquire().await.unwrap();
-        // Now and then the answer is there before the first poll returns.
-        let (_stops, hold_back) = loop {
-            let mut stops = Box::pin(locks.lock(unique("stops")).ttl(TTL).acquire());
-            let (waker, stopped, hold) = Stop::waker();
-            let polled = stops.as_mut().poll(&mut Context::from_waker(&waker));
-            if polled.is_pending() {
-                stopped.recv_timeout(SOON).expect("it is answered");
-                break (stops, hold);
-            }
-        };
+        let stopped_before = StoppedManager::new(locks);
         let (waker, stopped, hold) = Stop::waker();
         let mut this = Self {
             first: first(),
@@ -214,7 +208,7 @@ impl<F: Future + Unpin> AnsweredAtOnce<F> {
         assert!(poll_once(&mut this.acquire).await.is_pending());
         this.release = Box::pin(guard.release_confirmed());
         assert!(poll_once(&mut this.release).await.is_pending());
-        drop(hold_back);
+        drop(stopped_before);
         stopped.recv_timeout(SOON).expect("the first is answered");
         this
     }
