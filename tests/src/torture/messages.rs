@@ -144,7 +144,8 @@ fn etcd() -> Vec<Message> {
         ("entry", &[0x0a, 0x10]),
         ("entry", &[0x0a, 0x1a]),
         ("announcement", &[0x12, 0x12]),
-        ("deletion", &[0x12, 0x1a]),
+        // It begins with its key, and the key with the prefix `lock`.
+        ("deletion", &[0x0a, b'l']),
         ("keep-alive", &[0x08]),
         ("watch", &[0x0a, 0x0a]),
     ];

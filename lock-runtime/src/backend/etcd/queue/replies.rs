@@ -71,7 +71,7 @@ impl Queue {
                 }
             }
             (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
-            (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, &txn),
+            (Step::Delete, Ok(Reply::Deleted(it))) => self.deleted(id, it.deleted > 0),
             (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
             (_, result) => self.try_again(now, id, result),
         }
@@ -239,10 +239,10 @@ impl Queue {
         self.pump(now, &lock);
     }
 
-    fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
+    fn deleted(&mut self, id: LeaseId, was_there: bool) {
         if let Some(claim) = self.claims.get(&id) {
-            let was_there = txn.deleted() > 0 || claim.unsure;
-            self.released(id, Ok(claim.granted && was_there));
+            let held = claim.granted && (was_there || claim.unsure);
+            self.released(id, Ok(held));
         }
     }
 

@@ -336,12 +336,5 @@ fn entered(revision: i64, ahead: Vec<KeyValue>) -> Reply {
 }
 
 fn deleted(count: i64) -> Reply {
-    let response = Response::DeleteRange(DeleteRangeResponse { deleted: count });
-    Reply::Txn(TxnResponse {
-        header: Some(header(1, 99)),
-        succeeded: true,
-        responses: vec![ResponseOp {
-            response: Some(response),
-        }],
-    })
+    Reply::Deleted(DeleteRangeResponse { deleted: count })
 }

@@ -9,7 +9,7 @@ use h2::SendStream;
 use prost::bytes::Bytes;
 
 use super::channel::{Channel, Incoming, frame};
-use super::dial::{Cluster, Dialer, MEMBER_LIST, Opened};
+use super::dial::{Cluster, DELETE_RANGE, Dialer, MEMBER_LIST, Opened};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
@@ -255,6 +255,7 @@ impl InFlight {
         let incoming = &mut self.incoming;
         match &self.sent.call {
             Call::Txn(_) => incoming.poll_answer(cx).map_ok(Reply::Txn),
+            Call::Delete(_) => incoming.poll_answer(cx).map_ok(Reply::Deleted),
             Call::Range(_) => incoming.poll_answer(cx).map_ok(Reply::Range),
             Call::Grant(_) | Call::KeepAlive(_) => incoming.poll_answer(cx).map_ok(Reply::Lease),
             Call::Members(_) => incoming.poll_answer(cx).map_ok(Reply::Members),
@@ -307,6 +308,7 @@ impl Watching {
 fn call(channel: &mut Channel, call: &Call) -> Incoming {
     match call {
         Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
+        Call::Delete(message) => channel.call(DELETE_RANGE, message),
         Call::Range(message) => channel.call("/etcdserverpb.KV/Range", message),
         Call::Grant(message) => channel.call("/etcdserverpb.Lease/LeaseGrant", message),
         Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),
