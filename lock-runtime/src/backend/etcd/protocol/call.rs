@@ -19,7 +19,6 @@ const MOD: i32 = 2;
 pub(crate) enum Call {
     Txn(TxnRequest),
     Delete(DeleteRangeRequest),
-    /// A linearizable one.
     Range(RangeRequest),
     Grant(LeaseGrantRequest),
     KeepAlive(LeaseRequest),
@@ -56,9 +55,14 @@ impl Call {
         })
     }
 
-    /// Reads an entry, and those ahead of it.
-    pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>) -> Self {
+    /// Reads an entry, and those ahead of it, as the member that is asked knows them, or
+    /// as a majority does.
+    pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>, by_majority: bool) -> Self {
         let reads = [own(key)].into_iter().chain(ahead);
+        let reads = reads.map(|read| RangeRequest {
+            serializable: !by_majority,
+            ..read
+        });
         Self::Txn(TxnRequest {
             success: reads.map(|read| op(Request::Range(read))).collect(),
             ..TxnRequest::default()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::holder::Holder;
@@ -22,10 +23,16 @@ pub(super) struct Claim {
     pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
-    /// The revision of the queue that has shown the lock to be its own.
-    pub(super) entered: i64,
-    /// The number of its watch.
-    pub(super) watch: Option<u64>,
+    /// The last revision at which its entry was seen.
+    pub(super) seen: i64,
+    /// The revision of what it knows about those ahead; once nobody is, its fence.
+    pub(super) known: i64,
+    /// Whether the one whom it watches is all who are ahead.
+    pub(super) follows_one: bool,
+    /// Whether the member that is asked did not know its entry, so that a majority is asked.
+    pub(super) by_majority: bool,
+    /// What it watches, and the number of that watch.
+    pub(super) watch: Option<(u64, Span)>,
     /// Whether the answer to a call is awaited.
     pub(super) awaits: bool,
     /// Once nobody wants it any more: until when the driver waits for its end.
@@ -51,9 +58,9 @@ pub(super) enum Stage {
     Entering,
     /// The entry may have been made; until no late call can make it any more.
     Unsure,
-    /// Behind others, and watches one of them.
+    /// Behind others, and watches one of them. May be reading the queue.
     Waiting,
-    /// Reads the queue.
+    /// Has to read the queue, since it has changed.
     Looking,
     /// The lock is its own if the lease lives.
     Confirming,
@@ -82,7 +89,10 @@ impl Claim {
             lease: 0,
             reads_all: false,
             created: 0,
-            entered: 0,
+            seen: 0,
+            known: 0,
+            follows_one: false,
+            by_majority: false,
             watch: None,
             awaits: false,
             leaving: None,

@@ -183,13 +183,14 @@ impl Queue {
     fn watch(&mut self, id: LeaseId, span: Span, from: i64, writes: bool) {
         self.unwatch(id);
         if let Some(claim) = self.claims.get_mut(&id) {
-            claim.watch = Some(self.watches.begin(id, span, from, writes));
+            let watch = self.watches.begin(id, span.clone(), from, writes);
+            claim.watch = Some((watch, span));
         }
     }
 
     fn unwatch(&mut self, id: LeaseId) {
         let claim = self.claims.get_mut(&id);
-        if let Some(watch) = claim.and_then(|claim| claim.watch.take()) {
+        if let Some((watch, _)) = claim.and_then(|claim| claim.watch.take()) {
             self.watches.end(watch);
         }
     }

@@ -54,11 +54,13 @@ pub(crate) enum Order {
     Unwatch(u64),
 }
 
-/// A key or a span that is watched, from a revision on.
+/// A key or a span that is watched.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watch {
     pub(crate) id: u64,
     pub(crate) span: Span,
+    /// From which revision on; zero is from now on. Members serve earlier events every
+    /// 100 ms only.
     pub(crate) from: i64,
     /// Whether writing counts, or deletions alone.
     pub(crate) writes: bool,
@@ -67,7 +69,12 @@ pub(crate) struct Watch {
 /// What a watch has seen.
 #[derive(Debug)]
 pub(crate) enum Seen {
+    /// It shows what happens after this revision.
+    Begun(i64),
+    /// Something was written.
     Changed,
+    /// Something was deleted at this revision.
+    Deleted(i64),
     /// It has ended without an event: what it would have shown may be compacted.
     Ended,
 }

@@ -9,7 +9,7 @@ use crate::backend::Outcome;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
 use crate::backend::etcd::protocol::keys::Span;
-use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
+use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -86,6 +86,7 @@ impl Queue {
         let mut reads = txn.ranges();
         if succeeded {
             claim.created = revision;
+            claim.seen = revision;
         } else {
             let mine = reads.next().unwrap_or_default().kvs.pop();
             let Some(mine) = mine else {
@@ -94,6 +95,7 @@ impl Queue {
                 return self.refused(now, id, &front, &marker);
             };
             claim.created = mine.create_revision;
+            claim.seen = revision;
         }
         if claim.leaving.is_some() {
             return self.leave(now, id);
@@ -173,17 +175,26 @@ impl Queue {
     }
 
     fn looked(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
-        let Some(claim) = self.claims.get(&id) else {
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         if !matches!(claim.stage, Stage::Waiting | Stage::Looking) {
             return;
         }
+        let by_majority = std::mem::take(&mut claim.by_majority);
         let revision = txn.revision();
         let mut reads = txn.ranges();
-        if reads.next().unwrap_or_default().kvs.is_empty() {
-            return self.start_over(now, id);
+        let own = reads.next().unwrap_or_default().kvs.pop();
+        if own.is_none_or(|own| own.create_revision != claim.created) {
+            if by_majority {
+                return self.start_over(now, id);
+            }
+            // The member may be behind the others, and not know it yet.
+            claim.by_majority = true;
+            claim.stage = Stage::Looking;
+            return self.go_on(now, id);
         }
+        claim.seen = revision;
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
             Some(ahead) => self.find_position(now, id, ahead, true, revision),
@@ -196,7 +207,8 @@ impl Queue {
         let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
         };
-        if range.kvs.is_empty() {
+        let is_own = |kv: &KeyValue| kv.create_revision == claim.created;
+        if !range.kvs.iter().any(is_own) {
             return self.lose(id);
         }
         claim.unwatched = false;
@@ -252,6 +264,8 @@ impl Queue {
             return;
         };
         match (&mut claim.stage, &result) {
+            // It has failed to read the queue.
+            (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
             (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
             // The lease on which it was to cool down has ended before the entry was there.
             (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
@@ -289,13 +303,23 @@ impl Queue {
             return;
         };
         match (seen, claim.stage) {
-            (Seen::Changed, Stage::Held { .. }) => self.lose(id),
-            (Seen::Changed, Stage::Waiting) => {
-                claim.stage = Stage::Looking;
+            (Seen::Deleted(_), Stage::Held { .. }) => self.lose(id),
+            // Nobody comes to be ahead of it, so that nobody is by now.
+            (Seen::Deleted(at), Stage::Waiting | Stage::Looking) if claim.follows_one => {
+                claim.known = *at;
+                claim.announces = true;
+                // It may be reading the queue.
+                claim.awaits = false;
                 self.unwatch(id);
+                self.enter(now, id);
+            }
+            // What has happened before it began was seen by the last read.
+            (Seen::Begun(at), Stage::Waiting) if *at <= claim.known => {}
+            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), Stage::Waiting) => {
+                claim.stage = Stage::Looking;
                 self.go_on(now, id);
             }
-            (Seen::Changed, _) => {}
+            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), _) => {}
             (Seen::Ended, _) => {
                 // It looks for itself, and watches from there.
                 claim.unwatched = true;

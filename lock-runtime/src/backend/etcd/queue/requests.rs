@@ -181,7 +181,7 @@ impl Queue {
     }
 
     fn forget(&mut self, claim: &Claim) {
-        if let Some(watch) = claim.watch {
+        if let Some((watch, _)) = claim.watch {
             self.watches.end(watch);
         }
         self.key_orders.quit(&claim.terms.key, claim.terms.id);

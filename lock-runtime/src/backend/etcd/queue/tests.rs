@@ -3,6 +3,7 @@
 mod endings;
 mod entries;
 mod sessions;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
