@@ -125,10 +125,17 @@ impl Call {
         Self::Delete(DeleteRangeRequest { key })
     }
 
-    pub(crate) fn delete_all(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let delete = |key| op(Request::DeleteRange(DeleteRangeRequest { key }));
+    /// Deletes entries, each if it is still the one that was created at this revision.
+    pub(crate) fn delete_entries(entries: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Self {
+        let delete = |(key, created): (Vec<u8>, _)| {
+            op(Request::Txn(TxnRequest {
+                compare: vec![compare(key.clone(), Expected::CreateRevision(created))],
+                success: vec![op(Request::DeleteRange(DeleteRangeRequest { key }))],
+                failure: Vec::new(),
+            }))
+        };
         Self::Txn(TxnRequest {
-            success: keys.into_iter().map(delete).collect(),
+            success: entries.into_iter().map(delete).collect(),
             ..TxnRequest::default()
         })
     }
@@ -190,8 +197,9 @@ impl TxnResponse {
 
     /// How many keys it has deleted.
     pub(crate) fn deleted(&self) -> usize {
-        let deleted = |response: &_| match response {
+        let deleted = |response: &Response| match response {
             Response::DeleteRange(it) => usize::try_from(it.deleted).unwrap_or(0),
+            Response::Txn(txn) => txn.deleted(),
             _ => 0,
         };
         let responses = self.responses.iter();

@@ -14,9 +14,10 @@ use crate::types::terms::Terms;
 pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     pub(super) token: Token,
-    /// That of its entry.
-    pub(super) key: Vec<u8>,
     pub(super) stage: Stage,
+    /// That of its entry, once it is made.
+    pub(super) key: Vec<u8>,
+    pub(super) slot: Option<u64>,
     /// The lease that its entry is made on.
     pub(super) lease: i64,
     /// Whether its queue has keys of others, which a limited read might count.
@@ -44,8 +45,10 @@ pub(super) struct Claim {
     pub(super) announces: bool,
     /// Whether nobody has watched it for a time, so that the entry may be gone.
     pub(super) unwatched: bool,
+    /// Whether a call without an answer may have made its entry.
+    pub(super) may_be_made: bool,
     /// Whether a call without an answer may have deleted its entry.
-    pub(super) unsure: bool,
+    pub(super) may_be_deleted: bool,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -80,12 +83,13 @@ pub(super) enum Stage {
 }
 
 impl Claim {
-    pub(super) fn new(terms: Arc<Terms>, token: Token, key: Vec<u8>) -> Self {
+    pub(super) fn new(terms: Arc<Terms>, token: Token) -> Self {
         Self {
             terms,
             token,
-            key,
             stage: Stage::Unsent,
+            key: Vec::new(),
+            slot: None,
             lease: 0,
             reads_all: false,
             created: 0,
@@ -99,7 +103,8 @@ impl Claim {
             granted: false,
             announces: false,
             unwatched: false,
-            unsure: false,
+            may_be_made: false,
+            may_be_deleted: false,
             holder: None,
         }
     }
@@ -120,6 +125,11 @@ impl Claim {
         } else {
             self.terms.ttl
         }
+    }
+
+    /// Whether a call about its entry may come late.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.may_be_made || self.may_be_deleted
     }
 
     /// Whether somebody still waits for the lock.

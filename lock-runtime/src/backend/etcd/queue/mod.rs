@@ -8,6 +8,7 @@ mod order;
 mod replies;
 mod requests;
 mod session;
+mod slots;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use lease::SessionEvent;
 use order::PAUSE;
 pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
+use slots::Slots;
 use watches::Watches;
 
 /// A lock that is held no longer needs no watch of its own.
@@ -43,6 +45,7 @@ pub(crate) struct Queue {
     keys: Keys,
     claims: Claims<Claim>,
     key_orders: KeyOrders,
+    slots: Slots,
     /// By their ttl.
     sessions: BTreeMap<Duration, Session>,
     quorum: Quorum,
@@ -62,6 +65,7 @@ impl Queue {
             keys: Keys::new(prefix),
             claims: Claims::default(),
             key_orders: KeyOrders::default(),
+            slots: Slots::default(),
             sessions: BTreeMap::new(),
             quorum: Quorum::of_one(),
             watches: Watches::default(),
@@ -115,6 +119,7 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.claims.tokens.forget();
+        self.slots.renew();
         self.each_session(now, |session, around| session.connected(now, around));
         self.watches.clear();
         for id in self.claims.ids(|_| true) {

@@ -8,6 +8,7 @@ use super::{PAUSE, Queue, Recipient, Seen, Step};
 use crate::backend::Outcome;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
+use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
@@ -88,13 +89,16 @@ impl Queue {
             claim.created = revision;
             claim.seen = revision;
         } else {
-            let mine = reads.next().unwrap_or_default().kvs.pop();
-            let Some(mine) = mine else {
+            let found = reads.next().unwrap_or_default().kvs.pop();
+            let Some(found) = found else {
                 let marker = reads.next().unwrap_or_default();
                 let front = Front::read(&self.keys, reads.next().unwrap_or_default());
                 return self.refused(now, id, &front, &marker);
             };
-            claim.created = mine.create_revision;
+            if !entry::is_of(&found.value, claim.token) {
+                return self.find_another_slot(id);
+            }
+            claim.created = found.create_revision;
             claim.seen = revision;
         }
         if claim.leaving.is_some() {
@@ -109,6 +113,20 @@ impl Queue {
             Some(ahead) => self.find_position(now, id, ahead, false, revision),
             None => self.read_all(now, id),
         }
+    }
+
+    /// There is an entry in its slot that was deleted before: a backup was put back.
+    fn find_another_slot(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        // It stays taken.
+        claim.slot = None;
+        if claim.leaving.is_some() {
+            return self.released(id, Ok(false));
+        }
+        claim.stage = Stage::Unsent;
+        self.key_orders.join_first(&claim.terms.key, id);
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
@@ -149,6 +167,7 @@ impl Queue {
         let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
+            claim.may_be_made = true;
             self.trouble(id, trouble);
             return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
@@ -253,7 +272,7 @@ impl Queue {
 
     fn deleted(&mut self, id: LeaseId, was_there: bool) {
         if let Some(claim) = self.claims.get(&id) {
-            let held = claim.granted && (was_there || claim.unsure);
+            let held = claim.granted && (was_there || claim.may_be_deleted);
             self.released(id, Ok(held));
         }
     }
@@ -266,7 +285,7 @@ impl Queue {
         match (&mut claim.stage, &result) {
             // It has failed to read the queue.
             (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
-            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
+            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.may_be_deleted = true,
             // The lease on which it was to cool down has ended before the entry was there.
             (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
             (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {

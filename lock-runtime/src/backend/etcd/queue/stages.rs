@@ -106,6 +106,8 @@ impl Queue {
         claim.stage = Stage::Entering;
         claim.lease = base.lease;
         let terms = &claim.terms;
+        let slot = *claim.slot.get_or_insert_with(|| self.slots.take(lock));
+        claim.key = self.keys.entry(lock, terms.kind, base.lease, slot);
         let entering = Entering {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
@@ -270,12 +272,15 @@ impl Queue {
             self.claims.schedule(now.after(PAUSE), id);
             return;
         };
-        let terms = claim.terms.clone();
+        let lock = claim.terms.key.clone();
         claim.token = token;
-        claim.key = self.keys.entry(&terms.key, terms.kind, token);
+        if let Some(slot) = claim.slot.take().filter(|_| !claim.is_unsure()) {
+            self.slots.free(&lock, slot);
+        }
+        claim.may_be_made = false;
         claim.stage = Stage::Unsent;
         claim.awaits = false;
-        self.key_orders.join(&terms.key, id);
-        self.pump(now, &terms.key);
+        self.key_orders.join(&lock, id);
+        self.pump(now, &lock);
     }
 }

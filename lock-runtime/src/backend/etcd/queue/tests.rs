@@ -3,6 +3,7 @@
 mod endings;
 mod entries;
 mod sessions;
+mod slots;
 mod waiting;
 
 use std::sync::Arc;
@@ -196,14 +197,25 @@ impl Story {
 
 /// The key that a call writes.
 fn put(call: &Call) -> Vec<u8> {
+    written(call, 0).key
+}
+
+/// The entry that a call makes at a revision.
+fn written(call: &Call, revision: i64) -> KeyValue {
     let Call::Txn(TxnRequest { success, .. }) = call else {
         panic!("no transaction: {call:?}");
     };
     let put = success.iter().find_map(|op| match &op.request {
-        Some(Op::Put(put)) => Some(put.key.clone()),
+        Some(Op::Put(put)) => Some(put.clone()),
         _ => None,
     });
-    put.expect("something is written")
+    let put = put.expect("something is written");
+    KeyValue {
+        key: put.key,
+        value: put.value,
+        create_revision: revision,
+        mod_revision: revision,
+    }
 }
 
 fn unknown() -> Trouble {
@@ -231,7 +243,7 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
     KeyValue {
-        key: keys.entry(&LockKey::of("k"), kind, token),
+        key: keys.entry(&LockKey::of("k"), kind, 1_000 + created, 0),
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),

@@ -6,23 +6,20 @@ use super::*;
 fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
     let mut story = Story::with_session(1);
     story.acquire(1, |terms| terms.key = LockKey::of("other"));
-    let key = story.enter(Err(unknown()));
+    let enter = story.claim_call(Step::Enter);
+    let there = written(&enter.call, 4);
+    story.answer(&enter, Err(unknown()));
     assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
     let mark = story.session_call(SessionStep::Mark);
     story.answer(&mark, Ok(txn(5, true, vec![])));
     let again = story.claim_call(Step::Enter);
-    assert_eq!(put(&again.call), key);
+    assert_eq!(put(&again.call), there.key);
     let Call::Txn(asked) = &again.call else {
         panic!("{again:?}");
     };
     let text = format!("{:?}", asked.compare);
     assert!(text.contains("ModRevision(5)"), "{text}");
-    let there = KeyValue {
-        key,
-        ..kv(Kind::Exclusive, 4)
-    };
-    // It was made in the queue of its own name.
     let found = txn(6, false, vec![read(6, vec![there.clone()])]);
     story.answer(&again, Ok(found));
     let look = story.claim_call(Step::Look);
@@ -338,9 +335,8 @@ fn nothing_is_asked_for_where_too_few_members_are_named() {
 
 /// A key of a manager whose prefix is `lock/k`, for its lock `stock:7`.
 fn foreign(created: i64) -> KeyValue {
-    let token = Token::new().expect("random numbers");
     KeyValue {
-        key: format!("lock/k/stock:7/x-{token}").into(),
+        key: format!("lock/k/stock:7/x-{LEASE:016x}-{created}").into(),
         ..kv(Kind::Exclusive, created)
     }
 }
@@ -386,11 +382,12 @@ fn a_permit_whose_entry_was_found_later_is_announced() {
     let mut story = Story::with_session(1);
     let permits = Kind::Permits(2);
     story.acquire(1, |terms| terms.kind = permits);
-    let key = story.enter(Err(unknown()));
+    let enter = story.claim_call(Step::Enter);
+    let there = written(&enter.call, 4);
+    story.answer(&enter, Err(unknown()));
     story.outcome();
     let mark = story.session_call(SessionStep::Mark);
     story.answer(&mark, Ok(txn(5, true, vec![])));
-    let there = entry_of(key, 4);
     story.enter(Ok(txn(6, false, vec![read(6, vec![there.clone()])])));
     let look = story.claim_call(Step::Look);
     story.answer(&look, Ok(range(7, vec![there])));
