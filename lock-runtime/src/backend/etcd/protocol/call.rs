@@ -125,6 +125,28 @@ impl Call {
         Self::Delete(DeleteRangeRequest { key })
     }
 
+    /// Calls that write as one transaction.
+    pub(crate) fn all(calls: impl Iterator<Item = Self>) -> Self {
+        let requests = calls.filter_map(|call| match call {
+            Self::Txn(txn) => Some(Request::Txn(txn)),
+            Self::Delete(delete) => Some(Request::DeleteRange(delete)),
+            _ => None,
+        });
+        Self::Txn(TxnRequest {
+            success: requests.map(op).collect(),
+            ..TxnRequest::default()
+        })
+    }
+
+    /// The lease on which it makes a key.
+    pub(crate) fn lease(&self) -> Option<i64> {
+        let Self::Txn(txn) = self else { return None };
+        txn.success.iter().find_map(|op| match &op.request {
+            Some(Request::Put(put)) => Some(put.lease),
+            _ => None,
+        })
+    }
+
     /// Deletes entries, each if it is still the one that was created at this revision.
     pub(crate) fn delete_entries(entries: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Self {
         let delete = |(key, created): (Vec<u8>, _)| {
@@ -207,6 +229,21 @@ impl TxnResponse {
             .filter_map(|it| it.response.as_ref())
             .map(deleted)
             .sum()
+    }
+
+    /// What it says about each of the calls that it was made of.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Reply> {
+        let header = self.header;
+        let responses = self.responses.into_iter();
+        responses.filter_map(move |it| match it.response? {
+            // A part has no header of its own.
+            Response::Txn(part) => Some(Reply::Txn(TxnResponse {
+                header: header.clone(),
+                ..part
+            })),
+            Response::DeleteRange(part) => Some(Reply::Deleted(part)),
+            _ => None,
+        })
     }
 
     /// What its reads have found, in their order.

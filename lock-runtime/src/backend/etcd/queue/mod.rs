@@ -1,5 +1,6 @@
 //! What each acquisition waits for and what to send next: a state machine without I/O.
 
+mod batches;
 mod claim;
 mod inspect;
 mod key_orders;
@@ -26,6 +27,7 @@ use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::types::terms::LeaseId;
 
+use batches::Batches;
 use claim::{Claim, Stage, call_timeout};
 use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
@@ -54,6 +56,7 @@ pub(crate) struct Queue {
     asked: Numbered<u64, AskedBy>,
     last_asked: u64,
     calls: Vec<Sent<Recipient>>,
+    batches: Batches,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
 }
@@ -72,6 +75,7 @@ impl Queue {
             asked: Numbered::default(),
             last_asked: 0,
             calls: Vec::new(),
+            batches: Batches::default(),
             down: Some(Trouble::said("not connected yet")),
         }
     }
@@ -79,7 +83,8 @@ impl Queue {
     /// What to send now.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let mut orders = self.watches.orders();
-        orders.extend(self.calls.drain(..).map(Order::Call));
+        let writes = std::iter::from_fn(|| self.batches.next());
+        orders.extend(self.calls.drain(..).chain(writes).map(Order::Call));
         orders
     }
 
@@ -176,12 +181,17 @@ impl Queue {
         let turn = self.claims.next_turn(id);
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.awaits = true;
-            self.calls.push(Sent {
+            let sent = Sent {
                 to: Recipient::Claim(turn, step),
                 call,
                 at,
                 call_timeout: call_timeout(claim.ttl()),
-            });
+            };
+            if step.is_write() {
+                self.batches.push(sent);
+            } else {
+                self.calls.push(sent);
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Recipient {
     /// The session of this ttl.
     Session(Duration, SessionStep),
     Claim(Turn, Step),
+    /// The calls of several claims, which go as the transaction of this number.
+    Batch(u64),
     /// A query awaits the answer to the call of this number.
     Query(u64),
     /// The members of the cluster, which the links keep.
@@ -44,6 +46,13 @@ pub(crate) enum Step {
     Lease,
     /// Moves the entry there.
     Move,
+}
+
+impl Step {
+    /// Whether it makes or deletes an entry.
+    pub(super) fn is_write(self) -> bool {
+        matches!(self, Self::Enter | Self::Delete)
+    }
 }
 
 /// What to send.

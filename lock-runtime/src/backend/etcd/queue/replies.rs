@@ -6,6 +6,7 @@ use super::claim::{Claim, Stage};
 use super::lease::SessionEvent;
 use super::{PAUSE, Queue, Recipient, Seen, Step};
 use crate::backend::Outcome;
+use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
 use crate::backend::etcd::protocol::entry;
@@ -29,23 +30,43 @@ impl Queue {
                 session.answered(now, sent.at, step, result, around)
             }),
             Recipient::Claim(turn, step) => {
-                let claim = self.claims.in_turn(turn);
-                let Some(claim) = claim.filter(|it| it.awaits) else {
-                    return;
-                };
-                claim.awaits = false;
-                let lock = claim.terms.key.clone();
-                let lets_others_go_on = matches!(step, Step::Enter | Step::Delete);
-                if lets_others_go_on {
-                    self.key_orders.end(&lock);
+                if step.is_write() {
+                    self.batches.landed();
                 }
-                self.claim_answered(now, turn.id, step, result);
-                if lets_others_go_on {
-                    self.pump(now, &lock);
+                self.step_answered(now, turn, step, result);
+            }
+            Recipient::Batch(number) => {
+                for (sent, result) in self.batches.answered(number, result) {
+                    if let Recipient::Claim(turn, step) = sent.to {
+                        self.step_answered(now, turn, step, result);
+                    }
                 }
             }
             Recipient::Cluster => {}
             Recipient::Query(number) => self.inspected(number, result),
+        }
+    }
+
+    fn step_answered(
+        &mut self,
+        now: Moment,
+        turn: Turn,
+        step: Step,
+        result: Result<Reply, Trouble>,
+    ) {
+        let claim = self.claims.in_turn(turn);
+        let Some(claim) = claim.filter(|it| it.awaits) else {
+            return;
+        };
+        claim.awaits = false;
+        let lock = claim.terms.key.clone();
+        // Calls about a lock that write go one after the other.
+        if step.is_write() {
+            self.key_orders.end(&lock);
+        }
+        self.claim_answered(now, turn.id, step, result);
+        if step.is_write() {
+            self.pump(now, &lock);
         }
     }
 

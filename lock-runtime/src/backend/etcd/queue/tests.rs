@@ -1,5 +1,6 @@
 //! What claims, sessions and watches do, one call after the other.
 
+mod batches;
 mod endings;
 mod entries;
 mod sessions;
