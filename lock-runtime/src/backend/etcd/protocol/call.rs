@@ -301,3 +301,25 @@ fn op(request: Request) -> RequestOp {
     let request = Some(request);
     RequestOp { request }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_deleted_by_others_only_as_the_one_that_they_have_read() {
+        let Call::Txn(whole) = Call::delete_entries([(b"key".to_vec(), 7)]) else {
+            panic!("no transaction");
+        };
+        let Some(Request::Txn(part)) = &whole.success[0].request else {
+            panic!("no part: {whole:?}");
+        };
+        let expected = Some(Expected::CreateRevision(7));
+        assert_eq!(part.compare[0].expected, expected);
+        assert_eq!(part.compare[0].target, CREATE);
+        assert!(matches!(
+            &part.success[0].request,
+            Some(Request::DeleteRange(delete)) if delete.key == b"key"
+        ));
+    }
+}
