@@ -81,13 +81,27 @@ fn calls_of_a_turn_go_as_one_transaction_and_a_lone_one_as_it_is() {
     assert_eq!(parts(&sent).len(), 3);
     // One is held by somebody else, and one was gone.
     let held = entered(0, vec![kv(Kind::Exclusive, 5)]);
-    answer(&mut story, &sent, 20, vec![held, deleted(1), deleted(0)]);
-    story.waits(4);
+    answer(&mut story, &sent, 20, vec![deleted(1), deleted(0), held]);
     assert!(story.released(1) && !story.released(2));
+    story.waits(4);
     story.submit(Request::Release(LeaseId(3)));
     let alone = story.claim_call(Step::Delete);
     story.answer(&alone, Ok(deleted(1)));
     assert!(story.released(3));
+}
+
+#[test]
+fn an_entry_is_made_after_the_deletions_of_its_transaction() {
+    let mut story = Story::with_session(1);
+    (1..=4).for_each(|id| acquire(&mut story, id));
+    batch(&mut story);
+    // Both wait until others are answered.
+    story.acquire(5, |_| {});
+    story.submit(Request::Release(LeaseId(0)));
+    (6..=7).for_each(|id| acquire(&mut story, id));
+    let sent = batch(&mut story);
+    assert_eq!(made(&sent).len(), 3);
+    assert!(matches!(parts(&sent)[0], Op::DeleteRange(_)));
 }
 
 #[test]

@@ -105,6 +105,22 @@ fn a_waiter_whose_entry_a_majority_does_not_know_makes_another_one() {
 }
 
 #[test]
+fn an_entry_beside_keys_of_others_is_not_all_that_is_ahead() {
+    let mut story = Story::with_session(1);
+    // Four are read with their values, and the last one: one in between is hidden.
+    let others = (2..5).map(|at| KeyValue {
+        key: format!("lock/k/stock:7/x-{LEASE:016x}-{at}").into(),
+        ..kv(Kind::Exclusive, at)
+    });
+    let entries = (5..8).map(|at| kv(Kind::Exclusive, at));
+    let (watch, key) = waiter(&mut story, 1, &others.chain(entries).collect::<Vec<_>>());
+    story.queue.seen(story.now, watch.id, &Seen::Deleted(11));
+    let look = story.claim_call(Step::Look);
+    story.answer(&look, Ok(range(12, vec![entry_of(key, 10)])));
+    assert_eq!(story.granted(1).0, 12);
+}
+
+#[test]
 fn whoever_followed_one_alone_enters_when_that_is_deleted_and_all_others_read() {
     let (one, two) = (kv(Kind::Exclusive, 2), kv(Kind::Exclusive, 3));
     for (mine, ahead, reads) in [
