@@ -120,7 +120,7 @@ impl Call {
         })
     }
 
-    /// Costs a member two thirds of a transaction that deletes one key.
+    /// Costs the members less than a transaction that deletes one key.
     pub(crate) fn delete(key: Vec<u8>) -> Self {
         Self::Delete(DeleteRangeRequest { key })
     }

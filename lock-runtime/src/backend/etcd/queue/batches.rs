@@ -22,7 +22,7 @@ type Write = Sent<Recipient>;
 #[derive(Debug)]
 pub(super) struct Batches {
     waiting: VecDeque<Write>,
-    /// Those of a transaction that was refused: each is asked by itself.
+    /// Those of transactions that were refused.
     singly: VecDeque<Write>,
     /// By the numbers of their transactions.
     together: Numbered<u64, Vec<Write>>,
@@ -78,8 +78,8 @@ impl Batches {
         Some(together)
     }
 
-    /// Takes as many as one transaction may have, with entries on one lease alone: where a
-    /// lease has ended, nothing is done.
+    /// Takes as many as one transaction may have. Its entries are on one lease, since a lease
+    /// that has ended refuses the whole transaction.
     fn gather(&mut self) -> Vec<Write> {
         let mut lease = None;
         let (mut taken, mut left) = (Vec::new(), Vec::new());
@@ -102,8 +102,8 @@ impl Batches {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Takes in the answer to a transaction: what it says about each of its calls. Where it
-    /// was refused, that says nothing about any of them, and each is asked again.
+    /// Takes in the answer to a transaction: what it says about each of its calls. A refusal
+    /// says nothing about any of them, so each is sent again by itself.
     pub(super) fn answered(
         &mut self,
         number: u64,
