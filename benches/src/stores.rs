@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use support::{EtcdCluster, ZooKeeperEnsemble};
 
-use crate::fleet;
+use crate::{aged, fleet};
 use crate::hot::{Crowd, Hot, compete_at};
 use crate::report::{Bound, Report, Row, Unit};
 use crate::stats::{Sorted, median};
@@ -26,31 +26,22 @@ struct Endpoint {
     case: &'static str,
     url: String,
     peer: System,
+    /// How many times as many cycles as with the other there have to be with 1, 64 and 256 tasks, and sections with a
+    /// hot key.
+    bounds: [f64; 4],
 }
 
 /// What a round has measured of ours, and of the other.
 type Round<T> = [T; 2];
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main() {
+pub(crate) async fn main(aged: u32, only_aged: bool) {
     let load_before = crate::load();
     let mut report = Report::default();
-    if let Some(ensemble) = ZooKeeperEnsemble::start_direct(TEST, TICK).await {
-        let endpoint = Endpoint {
-            case: "ZooKeeper, three servers",
-            url: ensemble.url(),
-            peer: System::ZooKeeperClient,
-        };
-        measure(&mut report, &endpoint).await;
+    if !only_aged {
+        beside_others(&mut report).await;
     }
-    if let Some(cluster) = EtcdCluster::start(TEST, 3).await {
-        let endpoint = Endpoint {
-            case: "etcd, three members",
-            url: cluster.url(),
-            peer: System::EtcdClient,
-        };
-        measure(&mut report, &endpoint).await;
-    }
+    aged::measure(&mut report, aged).await;
     let title = format!(
         "{} processors, {}; load average {load_before} before, {} after.",
         crate::cores(),
@@ -60,15 +51,37 @@ pub(crate) async fn main() {
     println!("\n{}", report.markdown(&title));
 }
 
-async fn measure(report: &mut Report, endpoint: &Endpoint) {
-    println!("{}", endpoint.case);
-    for tasks in [1, 64, 256] {
-        cycles(report, endpoint, tasks).await;
+async fn beside_others(report: &mut Report) {
+    if let Some(ensemble) = ZooKeeperEnsemble::start_direct(TEST, TICK).await {
+        let endpoint = Endpoint {
+            case: "ZooKeeper, three servers",
+            url: ensemble.url(),
+            peer: System::ZooKeeperClient,
+            bounds: [1.0; 4],
+        };
+        measure(report, &endpoint).await;
     }
-    hand_overs(report, endpoint).await;
+    if let Some(cluster) = EtcdCluster::start(TEST, 3).await {
+        let endpoint = Endpoint {
+            case: "etcd, three members",
+            url: cluster.url(),
+            peer: System::EtcdClient,
+            bounds: [0.95, 1.8, 2.3, 1.5],
+        };
+        measure(report, &endpoint).await;
+    }
 }
 
-async fn cycles(report: &mut Report, endpoint: &Endpoint, tasks: usize) {
+async fn measure(report: &mut Report, endpoint: &Endpoint) {
+    println!("{}", endpoint.case);
+    let [one, some, many, hot] = endpoint.bounds;
+    for (tasks, bound) in [(1, one), (64, some), (256, many)] {
+        cycles(report, endpoint, tasks, bound).await;
+    }
+    hand_overs(report, endpoint, hot).await;
+}
+
+async fn cycles(report: &mut Report, endpoint: &Endpoint, tasks: usize, bound: f64) {
     let cycles = async |system| {
         let spec = Spec {
             // Each ends with a confirmed release.
@@ -83,8 +96,7 @@ async fn cycles(report: &mut Report, endpoint: &Endpoint, tasks: usize) {
     let mut add = |figure: &str, unit, value: &dyn Fn(&(Sorted, f64)) -> f64| {
         let noun = if tasks == 1 { "task" } else { "tasks" };
         let figure = format!("{tasks} {noun}: {figure}");
-        let row = row(endpoint, &figure, unit, &rounds, value);
-        report.add(row);
+        report.add(row(endpoint, &figure, unit, &rounds, bound, value));
     };
     add("cycles", Unit::PerSecond, &|(cycles, seconds)| {
         cycles.count() as f64 / seconds
@@ -97,7 +109,7 @@ async fn cycles(report: &mut Report, endpoint: &Endpoint, tasks: usize) {
     }
 }
 
-async fn hand_overs(report: &mut Report, endpoint: &Endpoint) {
+async fn hand_overs(report: &mut Report, endpoint: &Endpoint, bound: f64) {
     let hot = async |system| {
         let crowd = Crowd::of_ours(CROWD, CROWD, BODY).of(system);
         compete_at(&endpoint.url, crowd, TIME).await
@@ -105,7 +117,7 @@ async fn hand_overs(report: &mut Report, endpoint: &Endpoint) {
     let rounds = rounds(endpoint, hot).await;
     let mut add = |figure: &str, unit, value: fn(&Hot) -> f64| {
         let figure = format!("hot key, {CROWD} processes x {CROWD} tasks: {figure}");
-        report.add(row(endpoint, &figure, unit, &rounds, &value));
+        report.add(row(endpoint, &figure, unit, &rounds, bound, &value));
     };
     add("sections", Unit::PerSecond, |hot| hot.per_second);
     add("release to next entry, p50", Unit::Nanoseconds, |hot| {
@@ -143,6 +155,7 @@ fn row<T>(
     figure: &str,
     unit: Unit,
     rounds: &[Round<T>],
+    bound: f64,
     value: &dyn Fn(&T) -> f64,
 ) -> Row {
     let middle = |of: &dyn Fn(&Round<T>) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
@@ -150,8 +163,8 @@ fn row<T>(
     let ratio = middle(&|[ours, theirs]| value(ours) / value(theirs));
     let row = Row::new(endpoint.case, figure, unit, ours).beside(endpoint.peer, theirs);
     match unit {
-        Unit::PerSecond => row.bound(Bound::at_least(1.0, ratio, " x the other")),
-        Unit::Nanoseconds => row.bound(Bound::at_most(1.0, ratio, " x the other")),
+        Unit::PerSecond => row.bound(Bound::at_least(bound, ratio, " x the other")),
+        Unit::Nanoseconds => row.bound(Bound::at_most(1.0 / bound, ratio, " x the other")),
         _ => row,
     }
 }
