@@ -41,11 +41,13 @@ pub fn parts(index: &Document) -> Vec<Part> {
 /// The page of a line such as `- [Testing](testing.md): how to test …`.
 fn page(index: &Document, line: &str) -> Option<Page> {
     let (title, rest) = line.strip_prefix("- [")?.split_once("](")?;
-    let (link, _) = rest.split_once(')')?;
-    let is_markdown = Path::new(link).extension().is_some_and(|kind| kind == "md");
+    let (target, _) = rest.split_once(')')?;
+    let is_markdown = Path::new(target)
+        .extension()
+        .is_some_and(|kind| kind == "md");
     is_markdown.then(|| Page {
         title: title.to_owned(),
-        path: from_root(index, link),
+        path: from_root(index, target),
     })
 }
 
