@@ -38,16 +38,14 @@ pub fn parts(index: &Document) -> Vec<Part> {
     sections.map(part).collect()
 }
 
-/// The page of a line such as `- [Testing](testing.md): how to test …`.
-fn page(index: &Document, line: &str) -> Option<Page> {
-    let (title, rest) = line.strip_prefix("- [")?.split_once("](")?;
-    let (target, _) = rest.split_once(')')?;
-    let is_markdown = Path::new(target)
-        .extension()
-        .is_some_and(|kind| kind == "md");
+/// The page of an entry such as `- [Testing](testing.md): how to test …`.
+fn page(index: &Document, entry: &str) -> Option<Page> {
+    let (title, rest) = entry.strip_prefix("- [")?.split_once("](")?;
+    let (link, _) = rest.split_once(')')?;
+    let is_markdown = Path::new(link).extension().is_some_and(|kind| kind == "md");
     is_markdown.then(|| Page {
         title: title.to_owned(),
-        path: from_root(index, target),
+        path: from_root(index, link),
     })
 }
 
