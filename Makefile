@@ -227,12 +227,16 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
 	LOCK_SEEDS=0..300 cargo mutants --output target
 
+# One that is installed already is used as it is.
+EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
-	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
+	@$(EXPAND) --version >/dev/null 2>&1 || { \
+	    echo 'installing cargo-expand into target/expand: about two minutes' >&2; \
+	    cargo install --quiet --locked --root target/expand cargo-expand; }
 	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
 	    echo "// $$example"; \
-	    cargo expand --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
+	    $(EXPAND) --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
 .PHONY: fuzz
