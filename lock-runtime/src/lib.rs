@@ -7,7 +7,7 @@
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
 //! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
-//!     Ok(count) // read, think, write: nobody else does, for this item
+//!     Ok(count) // meanwhile, no other process runs this for the same item
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
@@ -89,20 +89,8 @@
 //!
 //! # Read more
 //!
-//! In `docs/` of the repository:
-//!
-//! | document | about |
-//! |---|---|
-//! | `choosing.md` | which ttl, wait, key and store to choose |
-//! | `guarantees.md` | what holds, under which assumptions, and which test shows it |
-//! | `operations.md` | how to configure and run the locks |
-//! | `blocking.md` | locks in code that is not async |
-//! | `testing.md` | how to test a program that uses locks |
-//! | `watching.md` | events, spans, metrics, health and alerts |
-//! | `statuses.md` | what a service answers when a lock failed |
-//! | `expansion.md` | what the attribute makes of a function |
-//! | `migrating.md` | how to come from other locks |
-//! | `protocol.md` | what goes over the wire |
+//! The folder `docs/` of the repository has a guide, how-to pages, a reference and
+//! explanations. Its `README.md` lists them.
 //!
 //! # Features
 //!
