@@ -19,7 +19,7 @@ pub(crate) fn prospects(status: &Status) -> Vec<String> {
     let mut lines: Vec<_> = holders.take(MOST).map(holder).collect();
     if status.holders.len() > MOST {
         let more = count(status.holders.len() - MOST, "more holder");
-        lines.push(format!("So do {more}."));
+        lines.push(format!("{more} share it."));
     }
     lines.push(match status.waiting {
         0 => "Nobody waits for it.".to_owned(),

@@ -20,17 +20,18 @@ function replace(html) {
 function draw(point) {
   points.push(point);
   points.splice(0, points.length - 120);
-  const most = (field) => Math.max(1, ...points.map((it) => it[field]));
+  const most = (field) => Math.max(...points.map((it) => it[field]));
   const [waiting, handed] = [most("waiting"), most("hand_overs")];
+  const share = (part, whole) => (whole ? part / whole : 0);
   const x = (at) => (at + 120 - points.length) * 5;
-  const line = points.map((it, at) => `${x(at)},${78 - (it.waiting / waiting) * 74}`).join(" ");
+  const line = points.map((it, at) => `${x(at)},${78 - share(it.waiting, waiting) * 74}`).join(" ");
   const bars = points.map((it, at) => {
-    const height = (it.hand_overs / handed) * 40;
+    const height = share(it.hand_overs, handed) * 40;
     return `<rect x="${x(at) - 4}" y="${80 - height}" width="4" height="${height}"/>`;
   });
   chart.firstElementChild.innerHTML = `${bars.join("")}<polyline points="${line}"/>`;
   chart.lastElementChild.textContent =
-    `Since this page was opened: waiting (line), at most ${waiting}; hand-overs seen a look (bars), at most ${handed}`;
+    `Since this page was opened: waiting (line), at most ${waiting}; hand-overs per look (bars), at most ${handed}`;
   chart.hidden = false;
 }
 
