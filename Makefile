@@ -251,12 +251,16 @@ book: ## Builds the documents as a site with search, target/book/index.html, and
 	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
 	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
 
+# One that is installed already is used as it is.
+EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
-	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
+	@$(EXPAND) --version >/dev/null 2>&1 || { \
+	    echo 'installing cargo-expand into target/expand: about two minutes' >&2; \
+	    cargo install --quiet --locked --root target/expand cargo-expand; }
 	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
 	    echo "// $$example"; \
-	    cargo expand --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
+	    $(EXPAND) --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
 .PHONY: fuzz

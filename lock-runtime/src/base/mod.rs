@@ -3,6 +3,7 @@
 pub(crate) mod agenda;
 #[cfg(feature = "redis")]
 pub(crate) mod bell;
+pub(crate) mod block_on;
 pub(crate) mod clock;
 pub(crate) mod give_way;
 pub(crate) mod last_waker;
