@@ -15,6 +15,7 @@ mod leader_cut_off;
 mod long_queues;
 mod rights;
 mod sessions;
+mod traffic;
 
 /// A manager with a session of this time on these servers, which is given time to connect on a busy machine.
 async fn manager(url: &str, session: Duration) -> LockManager {

@@ -37,6 +37,10 @@ use requests::Requests;
 use tails::Tails;
 use watches::Watches;
 
+/// A lock that is held no longer needs no watch of its own: setting one and hearing of the
+/// release by it is a read and an event for each cycle.
+const SHORT: Duration = Duration::from_millis(50);
+
 /// All acquisitions of a manager.
 pub(super) struct Queue {
     claims: Claims<Claim>,
@@ -145,8 +149,8 @@ impl Queue {
         }
     }
 
-    /// Does what is due: a lock has cooled down, a node could not be watched, or a heartbeat
-    /// is to be sent.
+    /// Does what is due: a lock has cooled down, a holder's node is to be watched, or a
+    /// heartbeat is to be sent.
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             match self.claims.get(&id).map(|it| it.stage) {

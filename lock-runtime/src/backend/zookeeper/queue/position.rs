@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use super::claim::{Claim, Node, Stage};
-use super::{Entry, Queue};
+use super::{Entry, Queue, SHORT};
 use crate::backend::Outcome;
 use crate::backend::queue_order::Position;
 use crate::backend::zookeeper::call::{Recipient, Step};
@@ -104,7 +104,6 @@ impl Queue {
                 // Those behind may have seen it wait.
                 claim.announcing = claim.waited || at + 1 < entries.len();
                 self.grant(now, id, changed.max(node.created));
-                self.look_after(id);
             }
             Position::OtherPermits(held) => {
                 self.discard_entry(id, node.entry);
@@ -147,9 +146,7 @@ impl Queue {
     /// Its own node is there, and nobody was ahead at the last change that is known.
     pub(super) fn entered(&mut self, now: Moment, id: LeaseId, node: Node) {
         if let Some(claim) = self.claims.get(&id) {
-            let path = self.requests.path(claim, node.entry);
             let changed = claim.changed;
-            self.watches.node(path, id);
             self.grant(now, id, changed.max(node.created));
         }
     }
@@ -175,6 +172,7 @@ impl Queue {
             since: session.since(),
             ttl: session.timeout,
         });
+        self.claims.reschedule(Some(now.after(SHORT)), id);
         self.announce(id);
         self.precedes(id);
     }
@@ -428,7 +426,7 @@ impl Queue {
                 self.requests.send(Op::Read { path, watch }, to);
                 // Its own node may be gone, too. That it is there after the change shows that
                 // the fence, the number of the change, is smaller than that of who comes later.
-                self.ask_entry(id, node.entry, true, Step::Enter);
+                self.ask_entry(id, node.entry, false, Step::Enter);
             }
             None => self.look(id, false),
         }

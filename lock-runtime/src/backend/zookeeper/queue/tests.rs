@@ -132,7 +132,66 @@ fn a_free_lock_is_taken_with_one_write() {
     scene.acquire(Kind::Exclusive);
     let calls = scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
-    assert_eq!(watched(&calls).len(), 1, "its own, which may be deleted");
+    assert!(calls.is_empty(), "{calls:?}");
+}
+
+/// A holder that is to watch its own node now, and the request by which it does.
+fn long_held() -> (Scene, Call) {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.waits_behind(&[], 0);
+    assert!(scene.is_granted());
+    let start = scene.now;
+    scene.now = start.after(SHORT / 2);
+    scene.queue.tick(scene.now);
+    assert!(scene.queue.calls().is_empty(), "not yet");
+    scene.now = start.after(SHORT);
+    assert_eq!(scene.queue.next_wakeup(), Some(scene.now));
+    scene.queue.tick(scene.now);
+    let mut calls = scene.queue.calls();
+    assert_eq!(watched(&calls).len(), 1, "{calls:?}");
+    let call = calls.remove(0);
+    (scene, call)
+}
+
+#[test]
+fn a_holder_watches_its_node_once_it_has_held_the_lock_for_a_time() {
+    let (mut scene, look) = long_held();
+    let Op::Read { path, .. } = look.op.clone() else {
+        panic!("{look:?}");
+    };
+    let (data, stat) = (Vec::new(), Stat::default());
+    scene.reply(look, Ok(Reply::Data { data, stat }));
+    let change = Change::Deleted;
+    scene.queue.heard(&Message { change, path });
+    let look = scene.queue.calls().remove(0);
+    scene.reply(look, Err(Trouble::NoNode));
+    let outcomes = scene.outcomes();
+    assert!(matches!(outcomes[..], [Outcome::NotHeld { id: ID }]));
+}
+
+#[test]
+fn a_node_that_was_deleted_before_it_was_watched_is_a_lost_lock() {
+    let (mut scene, look) = long_held();
+    scene.reply(look, Err(Trouble::NoNode));
+    let outcomes = scene.outcomes();
+    assert!(matches!(outcomes[..], [Outcome::NotHeld { id: ID }]));
+}
+
+#[test]
+fn a_release_reports_that_its_node_was_deleted_before() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.waits_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.queue.release(scene.now, ID);
+    let delete = scene.queue.calls().remove(0);
+    scene.reply(delete, Err(Trouble::NoNode));
+    let released = scene.outcomes();
+    let [Outcome::Released { result, .. }] = &released[..] else {
+        panic!("{released:?}");
+    };
+    assert!(matches!(result, Ok(false)), "it was not held any more");
 }
 
 #[test]
@@ -317,7 +376,7 @@ fn renewals_are_answered_from_one_heartbeat() {
         assert!(scene.outcomes().is_empty(), "nothing is known yet");
         scene.now = start.after(TIMEOUT / 4 * beat);
         scene.queue.tick(scene.now);
-        let call = scene.queue.calls().remove(0);
+        let call = scene.queue.calls().pop().unwrap();
         assert!(matches!(call.to, Recipient::Heartbeat));
         assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
         scene.reply(call, Ok(Reply::Stat(Stat::default())));
@@ -512,7 +571,7 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
             matches!(queue.op, Op::Read { watch: false, .. }),
             "{queue:?}"
         );
-        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        assert!(matches!(own.op, Op::Read { watch: false, .. }), "{own:?}");
         let changed = Stat { pzxid: 99, ..stat };
         let data = Vec::new();
         scene.reply(
