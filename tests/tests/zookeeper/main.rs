@@ -7,12 +7,14 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockManager};
 use tests::{TIME_LIMIT, ZooKeeperServer, connect};
 
+mod batches;
 mod encryption;
 mod ensemble;
 mod faults;
 mod layout;
 mod leader_cut_off;
 mod long_queues;
+mod packets;
 mod rights;
 mod sessions;
 mod traffic;

@@ -8,19 +8,14 @@ use std::{
 
 use lock_runtime::{Clock, LockConfig, LockGuard, LockManager};
 use tests::{
-    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, eventually, release, within,
+    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, eventually, poll_once, release,
+    within,
 };
 
-use crate::server;
-
-/// The numbers of requests in the protocol of ZooKeeper.
-const DELETE: i32 = 2;
-const GET_DATA: i32 = 4;
-const GET_CHILDREN: i32 = 12;
-const CREATE: i32 = 15;
-
-/// The number that events have in place of that of a request.
-const EVENT: i32 = -1;
+use crate::{
+    packets::{CREATE, DELETE, GET_CHILDREN, GET_DATA, MULTI, Packets},
+    server,
+};
 
 /// How long a lock is held before its holder watches its own node.
 const SHORT: Duration = Duration::from_millis(50);
@@ -39,18 +34,24 @@ impl Traffic {
     /// Counts what passes from now on; nothing is on its way.
     fn of(proxy: &Proxy) -> Self {
         let this = Self::default();
-        let counts = this.clone();
-        proxy.requests().inspect(packets(move |packet| {
-            *counts
-                .counts()
-                .requests
-                .entry(number(packet, 4))
-                .or_default() += 1;
-        }));
-        let counts = this.clone();
-        proxy.replies().inspect(packets(move |packet| {
-            counts.counts().events += usize::from(number(packet, 0) == EVENT);
-        }));
+        let (counts, packets) = (this.clone(), Packets::default());
+        proxy.requests().inspect(move |bytes| {
+            for packet in packets.read(bytes) {
+                let operation = packet.operation();
+                *counts.counts().requests.entry(operation).or_default() += 1;
+            }
+            Verdict::Pass
+        });
+        let (counts, packets) = (this.clone(), Packets::default());
+        proxy.replies().inspect(move |bytes| {
+            let events = packets
+                .read(bytes)
+                .iter()
+                .filter(|it| it.is_event())
+                .count();
+            counts.counts().events += events;
+            Verdict::Pass
+        });
         this
     }
 
@@ -65,36 +66,20 @@ impl Traffic {
 }
 
 impl Counts {
+    /// Requests that create or delete nodes.
+    fn writes(&self) -> usize {
+        let counted = [CREATE, DELETE, MULTI].map(|it| self.requests.get(&it).copied());
+        counted.into_iter().flatten().sum()
+    }
+
     fn of<const N: usize>(requests: [(i32, usize); N], events: usize) -> Self {
         let requests = requests.into();
         Self { requests, events }
     }
 }
 
-/// Shows each packet, without its length, to `look`.
-fn packets(look: impl Fn(&[u8]) + Send + Sync) -> impl Fn(&mut Vec<u8>) -> Verdict + Send + Sync {
-    let unread = Mutex::new(Vec::new());
-    move |bytes| {
-        let mut unread = unread.lock().unwrap();
-        unread.extend_from_slice(bytes);
-        while let Some((length, rest)) = unread.split_first_chunk() {
-            let length = u32::from_be_bytes(*length) as usize;
-            let Some(packet) = rest.get(..length) else {
-                break;
-            };
-            look(packet);
-            unread.drain(..4 + length);
-        }
-        Verdict::Pass
-    }
-}
-
-fn number(packet: &[u8], at: usize) -> i32 {
-    i32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
-}
-
 struct Scene {
-    _server: ZooKeeperServer,
+    server: ZooKeeperServer,
     proxy: Proxy,
     locks: LockManager,
     clock: Clock,
@@ -110,11 +95,34 @@ impl Scene {
         let config = config.ttl(LONG).clock(clock.clone());
         let locks = connect(config.connect_timeout(TIME_LIMIT)).await;
         Some(Self {
-            _server: server,
+            server,
             proxy,
             locks,
             clock,
         })
+    }
+
+    /// Begins all of these before the first answer comes in.
+    async fn together<F: Future + Unpin>(&self, all: impl Iterator<Item = F>) -> Vec<F::Output> {
+        let mut all: Vec<_> = all.collect();
+        self.proxy.replies().hold();
+        for one in &mut all {
+            assert!(poll_once(one).await.is_pending());
+        }
+        self.proxy.replies().pass();
+        let mut results = Vec::new();
+        for one in all {
+            results.push(within(TIME_LIMIT, one).await);
+        }
+        results
+    }
+
+    /// Creates the container of a lock, with a node of somebody else, so that the server does not delete it.
+    async fn prepare(&self, key: &str) {
+        let guard = self.take(key).await;
+        let path = format!("/traffic/lock/{key}/notes");
+        self.server.peer().await.create(&path, "").await;
+        release(guard).await;
     }
 
     async fn take(&self, key: &str) -> LockGuard {
@@ -129,7 +137,7 @@ async fn a_short_cycle_is_three_requests_and_no_event() {
     let Some(scene) = Scene::new().await else {
         return;
     };
-    release(scene.take("key").await).await;
+    scene.prepare("key").await;
     let traffic = Traffic::of(&scene.proxy);
     for _ in 0..CYCLES {
         release(scene.take("key").await).await;
@@ -151,4 +159,30 @@ async fn a_longer_one_watches_its_own_node() {
     traffic.take();
     release(guard).await;
     assert_eq!(traffic.take(), Counts::of([(DELETE, 1)], 1));
+}
+
+#[tokio::test]
+async fn locks_that_are_taken_together_cost_few_writes() {
+    const LOCKS: usize = 64;
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    let keys: Vec<_> = (0..LOCKS).map(|it| format!("key-{it}")).collect();
+    for key in &keys {
+        scene.prepare(key).await;
+    }
+    let traffic = Traffic::of(&scene.proxy);
+    let acquires = keys.iter().map(|key| Box::pin(scene.take(key)));
+    let guards = scene.together(acquires).await;
+    let releases = guards
+        .into_iter()
+        .map(|it| Box::pin(it.release_confirmed()));
+    for held in scene.together(releases).await {
+        assert!(held.unwrap());
+    }
+    let counts = traffic.take();
+    // Two calls that go at once, and one for all that have gathered meanwhile.
+    assert!(counts.writes() <= 2 * 3, "{counts:?}");
+    assert_eq!(counts.requests[&GET_CHILDREN], LOCKS, "{counts:?}");
+    assert_eq!(counts.events, 0);
 }

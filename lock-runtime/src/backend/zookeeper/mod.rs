@@ -129,7 +129,7 @@ impl ZooKeeper {
         self.queue.tick(now);
         self.go_on_with_queries(cx);
         if self.link.is_up() {
-            let calls = self.queue.calls();
+            let calls = self.queue.calls(now);
             busy |= self.link.send(now, calls);
             while let Some(call) = self.queries.next_asked() {
                 busy |= self.link.send(now, vec![call]);
