@@ -250,11 +250,11 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries there, in three minutes
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries there, in eight minutes (CASE=zookeeper or etcd)
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
-	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-postgres
 bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks in 5 minutes (CASE=cycles, hot or snapshot)

@@ -59,7 +59,11 @@ enum Command {
     Watching,
     /// Measures locks on ZooKeeper and etcd beside other libraries on the same servers, and prints the table.
     #[cfg(feature = "stores")]
-    Stores,
+    Stores {
+        /// Only this: zookeeper or etcd.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Measures locks on PostgreSQL beside bare statements on the same server, and prints the table.
     #[cfg(feature = "postgres")]
     Postgres {
@@ -81,7 +85,7 @@ fn main() {
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
-        Command::Stores => stores::main(),
+        Command::Stores { only } => stores::main(only.as_deref()),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
