@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use support::{EtcdCluster, ZooKeeperEnsemble, ZooKeeperTraffic};
 
-use crate::fleet;
 use crate::hot::{Crowd, Hot, compete_at};
 use crate::report::{Bound, Report, Row, Unit};
 use crate::stats::{Sorted, median};
 use crate::systems::System;
 use crate::worker::{Spec, Work};
+use crate::{aged, fleet};
 
 const TEST: &str = "make bench-stores";
 const ROUNDS: usize = 5;
@@ -26,8 +26,9 @@ struct Endpoint<'a> {
     case: &'static str,
     url: String,
     peer: System,
-    /// So many tasks, and at least how many times as many cycles as the other.
-    cycles: [(usize, f64); 3],
+    /// How many times as many cycles as with the other there have to be with 1, 64 and 256 tasks, and sections with a
+    /// hot key.
+    bounds: [f64; 4],
     /// The servers that count what they are asked.
     counting: Option<&'a ZooKeeperEnsemble>,
 }
@@ -44,7 +45,7 @@ struct Cycles {
 type Round<T> = [T; 2];
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main(only: Option<&str>) {
+pub(crate) async fn main(aged: u32, only: Option<&str>) {
     let load_before = crate::load();
     let mut report = Report::default();
     let wanted = |name| only.is_none_or(|only| only == name);
@@ -55,6 +56,9 @@ pub(crate) async fn main(only: Option<&str>) {
     }
     if wanted("etcd") {
         etcd(&mut report).await;
+    }
+    if wanted("aged") {
+        aged::measure(&mut report, aged).await;
     }
     let title = format!(
         "{} processors, {}; load average {load_before} before, {} after.",
@@ -78,7 +82,7 @@ async fn zookeeper(report: &mut Report, syncs: bool) {
         case,
         url: ensemble.url(),
         peer: System::ZooKeeperClient,
-        cycles: [(1, 0.95), (64, 2.0), (256, 2.0)],
+        bounds: [0.95, 2.0, 2.0, 1.0],
         counting: Some(&ensemble),
     };
     measure(report, &endpoint).await;
@@ -90,7 +94,7 @@ async fn etcd(report: &mut Report) {
             case: "etcd, three members",
             url: cluster.url(),
             peer: System::EtcdClient,
-            cycles: [(1, 1.0), (64, 1.0), (256, 1.0)],
+            bounds: [0.95, 1.8, 2.3, 1.5],
             counting: None,
         };
         measure(report, &endpoint).await;
@@ -99,13 +103,14 @@ async fn etcd(report: &mut Report) {
 
 async fn measure(report: &mut Report, endpoint: &Endpoint<'_>) {
     println!("{}", endpoint.case);
-    for (tasks, least) in endpoint.cycles {
-        cycles(report, endpoint, tasks, least).await;
+    let [one, some, many, hot] = endpoint.bounds;
+    for (tasks, bound) in [(1, one), (64, some), (256, many)] {
+        cycles(report, endpoint, tasks, bound).await;
     }
-    hand_overs(report, endpoint).await;
+    hand_overs(report, endpoint, hot).await;
 }
 
-async fn cycles(report: &mut Report, endpoint: &Endpoint<'_>, tasks: usize, least: f64) {
+async fn cycles(report: &mut Report, endpoint: &Endpoint<'_>, tasks: usize, bound: f64) {
     let cycles = async |system| {
         let spec = Spec {
             // Each ends with a confirmed release.
@@ -121,30 +126,30 @@ async fn cycles(report: &mut Report, endpoint: &Endpoint<'_>, tasks: usize, leas
         }
     };
     let rounds = rounds(endpoint, cycles).await;
-    let mut add = |figure: &str, unit, least, value: &dyn Fn(&Cycles) -> f64| {
+    let mut add = |figure: &str, unit, value: &dyn Fn(&Cycles) -> f64| {
         let noun = if tasks == 1 { "task" } else { "tasks" };
         let figure = format!("{tasks} {noun}: {figure}");
-        report.add(row(endpoint, &figure, unit, least, &rounds, value));
+        report.add(row(endpoint, &figure, unit, &rounds, bound, value));
     };
-    add("cycles", Unit::PerSecond, least, &|it| {
+    add("cycles", Unit::PerSecond, &|it| {
         it.latencies.count() as f64 / it.seconds
     });
     for part in [0.5, 0.99] {
         let figure = format!("p{} of a cycle", part * 100.0);
-        add(&figure, Unit::Nanoseconds, 1.0, &|it| {
+        add(&figure, Unit::Nanoseconds, &|it| {
             it.latencies.quantile(part)
         });
     }
     if endpoint.counting.is_some() {
         for (figure, count) in COUNTS {
-            add(figure, Unit::Plain, 1.0, &|it| it.each(count));
+            add(figure, Unit::Plain, &|it| it.each(count));
         }
     }
 }
 
 type Count = fn(&ZooKeeperTraffic) -> u64;
 
-/// What servers count, of one cycle. It does not depend on the load of the machine.
+/// What servers count, of one cycle: it does not depend on the load of the machine.
 const COUNTS: [(&str, Count); 3] = [
     ("requests a cycle", |it| it.requests),
     ("answers and events a cycle", |it| it.answers),
@@ -163,7 +168,7 @@ impl Cycles {
     }
 }
 
-async fn hand_overs(report: &mut Report, endpoint: &Endpoint<'_>) {
+async fn hand_overs(report: &mut Report, endpoint: &Endpoint<'_>, bound: f64) {
     let hot = async |system| {
         let crowd = Crowd::of_ours(CROWD, CROWD, BODY).of(system);
         compete_at(&endpoint.url, crowd, TIME).await
@@ -171,7 +176,7 @@ async fn hand_overs(report: &mut Report, endpoint: &Endpoint<'_>) {
     let rounds = rounds(endpoint, hot).await;
     let mut add = |figure: &str, unit, value: fn(&Hot) -> f64| {
         let figure = format!("hot key, {CROWD} processes x {CROWD} tasks: {figure}");
-        report.add(row(endpoint, &figure, unit, 1.0, &rounds, &value));
+        report.add(row(endpoint, &figure, unit, &rounds, bound, &value));
     };
     add("sections", Unit::PerSecond, |hot| hot.per_second);
     add("release to next entry, p50", Unit::Nanoseconds, |hot| {
@@ -203,13 +208,13 @@ async fn rounds<T>(endpoint: &Endpoint<'_>, measure: impl AsyncFn(System) -> T) 
     rounds
 }
 
-/// The medians of a figure, and that of the ratios within one round, which is bounded for what is counted in time.
+/// The medians of a figure, and that of the ratios within one round.
 fn row<T>(
     endpoint: &Endpoint<'_>,
     figure: &str,
     unit: Unit,
-    least: f64,
     rounds: &[Round<T>],
+    bound: f64,
     value: &dyn Fn(&T) -> f64,
 ) -> Row {
     let middle = |of: &dyn Fn(&Round<T>) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
@@ -217,8 +222,8 @@ fn row<T>(
     let ratio = middle(&|[ours, theirs]| value(ours) / value(theirs));
     let row = Row::new(endpoint.case, figure, unit, ours).beside(endpoint.peer, theirs);
     match unit {
-        Unit::PerSecond => row.bound(Bound::at_least(least, ratio, " x the other")),
-        Unit::Nanoseconds => row.bound(Bound::at_most(1.0, ratio, " x the other")),
+        Unit::PerSecond => row.bound(Bound::at_least(bound, ratio, " x the other")),
+        Unit::Nanoseconds => row.bound(Bound::at_most(1.0 / bound, ratio, " x the other")),
         _ => row,
     }
 }

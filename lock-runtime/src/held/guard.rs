@@ -177,7 +177,7 @@ impl LockGuard {
                 give_way().await;
             }
             for answer in answers {
-                held &= answer.await.unwrap_or(Err(LockError::ShutDown))?;
+                held &= answer.await?;
             }
             Ok(held)
         }
