@@ -278,12 +278,12 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries in four minutes (AGED=1000000: only one lock of etcd after so many cycles)
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries in nine minutes (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores \
-	    $(if $(AGED),--only-aged --aged $(AGED))
+	    $(if $(CASE),--only $(CASE)) $(if $(AGED),--only aged --aged $(AGED))
 
 .PHONY: bench-postgres
 bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks in 5 minutes (CASE=cycles, hot or snapshot)

@@ -65,9 +65,9 @@ enum Command {
         /// After how many cycles one lock on etcd is measured again.
         #[arg(long, default_value_t = 100_000)]
         aged: u32,
-        /// Only that.
+        /// Only this: zookeeper, etcd or aged.
         #[arg(long)]
-        only_aged: bool,
+        only: Option<String>,
     },
     /// Measures locks on PostgreSQL beside bare statements on the same server, and prints the table.
     #[cfg(feature = "postgres")]
@@ -90,7 +90,7 @@ fn main() {
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
-        Command::Stores { aged, only_aged } => stores::main(aged, only_aged),
+        Command::Stores { aged, only } => stores::main(aged, only.as_deref()),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),

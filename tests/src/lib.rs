@@ -78,4 +78,6 @@ pub use steps::{
 pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;
-pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};
+pub use zookeeper::{
+    ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer, ZooKeeperTraffic,
+};
