@@ -58,17 +58,16 @@ pub(crate) fn order(one: &Summary, other: &Summary, by: Sort) -> Ordering {
 
 /// Why a list is empty: nothing is held, or nothing that is held matches.
 fn nothing(pattern: &str, held: usize) -> String {
-    let hint = match pattern.contains(['*', '?']) {
-        false => format!("; try `{}*`", tame(pattern)),
-        true => String::new(),
-    };
-    match pattern {
-        "*" => "no lock is held or waited for".to_owned(),
-        _ => format!(
-            "no lock matches `{}` ({held} are held){hint}",
-            tame(pattern)
-        ),
+    if pattern == "*" {
+        return "no lock is held or waited for".to_owned();
     }
+    let shown = tame(pattern);
+    let hint = if pattern.contains(['*', '?']) {
+        String::new()
+    } else {
+        format!("; try `{shown}*`")
+    };
+    format!("no lock matches `{shown}` ({held} are held){hint}")
 }
 
 /// How many of these locks are held; what cools down is not.

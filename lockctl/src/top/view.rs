@@ -87,7 +87,8 @@ fn totals(frame: &mut Frame<'_>, area: Rect, state: &State) {
 fn spark(values: impl ExactSizeIterator<Item = f64> + Clone, width: u16) -> Span<'static> {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let room = usize::from(width.saturating_sub(60));
-    let shown = values.clone().skip(values.len().saturating_sub(room));
+    let older = values.len().saturating_sub(room);
+    let shown = values.skip(older);
     let most = shown.clone().fold(f64::MIN_POSITIVE, f64::max);
     #[expect(
         clippy::cast_possible_truncation,

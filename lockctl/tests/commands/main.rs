@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod browser;
 mod http;
 mod inspecting;
 mod lost;
