@@ -245,18 +245,22 @@ MDBOOK := 0.5.4
 .PHONY: book
 book: ## Builds the documents as a site with search, target/book/index.html, and checks links and blocks of code
 	@target/mdbook/bin/mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || { \
-	    echo 'installing mdBook $(MDBOOK): about five minutes'; \
+	    echo 'installing mdBook $(MDBOOK): about a minute'; \
 	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
 	        --no-default-features --features search mdbook@$(MDBOOK); } || \
 	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
 	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
 
+# One that is installed already is used as it is.
+EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
-	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
+	@$(EXPAND) --version >/dev/null 2>&1 || { \
+	    echo 'installing cargo-expand into target/expand: about two minutes' >&2; \
+	    cargo install --quiet --locked --root target/expand cargo-expand; }
 	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
 	    echo "// $$example"; \
-	    cargo expand --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
+	    $(EXPAND) --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
 .PHONY: fuzz
@@ -274,11 +278,12 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries there, in three minutes
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries in nine minutes (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
-	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores \
+	    $(if $(CASE),--only $(CASE)) $(if $(AGED),--only aged --aged $(AGED))
 
 .PHONY: bench-postgres
 bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks in 5 minutes (CASE=cycles, hot or snapshot)

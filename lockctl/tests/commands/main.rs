@@ -12,4 +12,5 @@ mod serving;
 mod support;
 mod terminal;
 mod top;
+mod unanswered;
 mod watching;

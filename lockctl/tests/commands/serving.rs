@@ -225,6 +225,65 @@ async fn a_strangers_name_does_not_lead_to_the_page() {
     assert!(taken.stderr.contains("cannot listen"), "{taken:?}");
 }
 
+#[tokio::test]
+async fn the_page_names_the_store_and_denies_nothing() {
+    let mut server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let all = get(&address, "/").await.body;
+    let store = format!("Redis at {}, prefix `lock`, as of ", server.addr());
+    assert!(all.contains(&store), "{all}");
+    assert!(
+        all.contains("held for") && all.contains("longest wait"),
+        "{all}"
+    );
+    let none = get(&address, "/?q=zzz").await.body;
+    assert!(
+        none.contains("No lock matches `zzz` (1 are held)."),
+        "{none}"
+    );
+    let held = get(&address, "/lock?key=stock%3Alamp").await.body;
+    for part in [
+        "Its process answers.",
+        "Nobody waits for it.",
+        "compares fencing tokens",
+    ] {
+        assert!(held.contains(part), "no {part:?} in {held}");
+    }
+    assert!(held.contains(r#"action="/force">"#), "{held}");
+    let free = get(&address, "/lock?key=free").await.body;
+    assert!(free.contains(r#"action="/force" hidden>"#), "{free}");
+
+    let mut events = Events::from(&address, "/live/list?q=").await;
+    server.kill().await;
+    events.with("is unavailable").await;
+    // What was seen last is still shown.
+    let gone = get(&address, "/").await.body;
+    assert!(
+        gone.contains("is unavailable") && gone.contains("stock:lamp"),
+        "{gone}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_revoked_on_the_page_is_written_down() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let (mut serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let body = format!("key=key&token={TOKEN}");
+    assert_eq!(send(&address, "POST /force", form, &body).await.status, 200);
+    let line: Value = serde_json::from_str(&serving.line().await).unwrap();
+    assert_eq!(
+        (&line["event"], &line["key"]),
+        (&"revoked".into(), &"key".into())
+    );
+    assert_eq!(line["holders"][0]["fence"], guard.fencing_token().get());
+    assert!(line["at"].is_string() && line["released"] == 1, "{line}");
+}
+
 /// A browser without a window, driven over HTTP; none where there is no driver.
 async fn browser() -> Option<(Child, String)> {
     let mut driver = Command::new("chromedriver");
@@ -276,7 +335,12 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
         "--disable-component-update",
         "--disable-sync",
     ];
-    let options = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}});
+    let mut chrome = json!({"args": flags});
+    // Where it is not at the usual place.
+    if let Ok(binary) = std::env::var("CHROME_BINARY") {
+        chrome["binary"] = binary.into();
+    }
+    let options = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": chrome}}});
     let session = drive(&driver, "POST /session", &options).await;
     let session = format!("/session/{}", session["sessionId"].as_str().unwrap());
     let go = async |path: &str| {
@@ -316,9 +380,66 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
             .all(|it| history.as_str().unwrap().contains(it))
     };
     eventually(TIME_LIMIT, history).await;
+    // The chart is drawn, and the text around the names is no part of it.
+    let drawn =
+        async || run("return document.querySelectorAll('#chart polyline').length").await == 1;
+    eventually(TIME_LIMIT, drawn).await;
+    shows("at most 1; hand-overs").await;
+    assert_eq!(
+        run("return document.querySelector('form.force').hidden").await,
+        false
+    );
     run("document.querySelector('[name=token]').value = 's3cret-s3cret-s3cret'").await;
     run("document.querySelector('button').click()").await;
     shows("revoked from 1 holder").await;
     within(TIME_LIMIT, next.lost()).await;
+
+    // A free lock is not offered to be revoked.
+    go("/lock?key=free").await;
+    shows("free").await;
+    let is_hidden = "return document.querySelector('form.force').offsetParent === null";
+    assert_eq!(run(is_hidden).await, true);
+
+    // By keyboard: search, choose, open, and back; what is replaced meanwhile keeps the focus.
+    let press = async |key: &str| {
+        let script = format!(
+            "(document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+        );
+        run(&script).await
+    };
+    let focused = "return document.activeElement.textContent || document.activeElement.name";
+    let _second = take(&locks, "stock:second", LONG).await;
+    go("/").await;
+    shows("stock:second").await;
+    press("/").await;
+    assert_eq!(run(focused).await, "q");
+    press("Escape").await;
+    press("j").await;
+    let first = run(focused).await;
+    press("j").await;
+    let second = run(focused).await;
+    assert_ne!(first, second);
+    run("window.before = document.querySelector('tbody')").await;
+    let replaced = async || run("return !document.contains(window.before)").await == true;
+    eventually(TIME_LIMIT, replaced).await;
+    assert_eq!(run(focused).await, second);
+    press("k").await;
+    assert_eq!(run(focused).await, first);
+
+    // On a phone nothing is cut off, in the dark nothing is black on black.
+    let narrow = json!({"width": 360, "height": 700});
+    drive(&driver, &format!("POST {session}/window/rect"), &narrow).await;
+    let fits =
+        "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(run(fits).await, true);
+    let dark = json!({"cmd": "Emulation.setEmulatedMedia", "params":
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}});
+    drive(&driver, &format!("POST {session}/goog/cdp/execute"), &dark).await;
+    let colours =
+        "const it = getComputedStyle(document.body); return [it.color, it.backgroundColor]";
+    assert_eq!(
+        run(colours).await,
+        json!(["rgb(232, 234, 237)", "rgb(22, 24, 27)"])
+    );
     drive(&driver, &format!("DELETE {session}"), &Value::Null).await;
 }
