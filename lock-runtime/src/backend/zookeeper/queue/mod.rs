@@ -17,6 +17,7 @@ mod tails;
 mod tests;
 mod watches;
 mod writes;
+mod writing;
 
 use std::fmt;
 use std::sync::Arc;
