@@ -111,7 +111,8 @@ async fn measure(bench: &mut Bench, name: &str, clients: Clients, always: &[Syst
     let mut all = All::new();
     for round in 0..bench.pick(3, 5) {
         for system in bench.turn(round, always) {
-            let specs = clients.specs(system, &server.url());
+            let url = server.url();
+            let specs = clients.specs(system, &url);
             let outcomes = bench.attempt(system, fleet::run_all(specs, time)).await;
             if let Some(outcomes) = outcomes {
                 all.entry(system).or_default().add(outcomes);

@@ -220,9 +220,9 @@ mod tests {
     }
 
     impl<T> Caller<T> {
-        fn new(on_wake: impl Fn() + Send + Sync + 'static) -> Self {
+        fn new(action: impl Fn() + Send + Sync + 'static) -> Self {
             let (to, mut answer) = oneshot::channel();
-            let waker = Waker::from(Arc::new(Call(on_wake)));
+            let waker = Waker::from(Arc::new(Call(action)));
             let polled = pin!(&mut answer).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
             Self { to, answer }
