@@ -14,17 +14,18 @@ async fn lead() -> ! {
         },
         [lock_key],
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = async move {
-            loop {
-                work().await
-            }
-        };
-        ::lock_runtime::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+    let lock_body = async move {
+        loop {
+            work().await
+        }
     };
-    ::lock_runtime::__private::on_error(lock_error, stop)
+    match ::lock_runtime::__private::hold_unstopped(lock_request, lock_body).await {
+        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+            ::lock_runtime::LockGuard::release(lock_guard);
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            ::lock_runtime::__private::on_error(lock_error, stop)
+        }
+    }
 }
