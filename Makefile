@@ -22,8 +22,14 @@ help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: setup build lint features run deny ## Runs every check and every test
-	@$(MAKE) --no-print-directory torture QUICK=1
+test: setup build run ## Runs every test
+
+.PHONY: check
+check: setup ## Runs what a change must pass beside the tests: lints, dependencies, torture for a minute
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,features,$(MAKE) --no-print-directory features)
+	$(call timed,deny,$(MAKE) --no-print-directory deny)
+	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
 setup: zookeeper postgres ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
@@ -140,7 +146,7 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 
 # What is slow, and need not run on every change. What a machine lacks is named in a line that begins with NOTICE.
 .PHONY: release-check
-release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test`
+release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test` and `make check`
 
 .PHONY: package
 package: ## Packages the published crates and runs a program that uses them, outside the workspace
@@ -227,6 +233,16 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
 	LOCK_SEEDS=0..300 cargo mutants --output target
 
+MDBOOK := 0.5.4
+.PHONY: book
+book: ## Builds the documents as a site with search, target/book/index.html, and checks links and blocks of code
+	@target/mdbook/bin/mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || { \
+	    echo 'installing mdBook $(MDBOOK): about five minutes'; \
+	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
+	        --no-default-features --features search mdbook@$(MDBOOK); } || \
+	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
+	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
+
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
 	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
@@ -269,7 +285,7 @@ bench-watching: setup ## Counts what metrics and spans add to the instructions o
 	$(BENCH) watching
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
 
-# Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
+# Not a part of `make check`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint
 bench-lint: ## Checks the bench's format and lints
 	cargo fmt --manifest-path benches/Cargo.toml --check

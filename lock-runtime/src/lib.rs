@@ -7,7 +7,7 @@
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
 //! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
-//!     Ok(count) // read, think, write: nobody else does, for this item
+//!     Ok(count) // meanwhile, no other process runs this for the same item
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
@@ -35,44 +35,39 @@
 //! - [`inspect`] has the answers to questions: who holds a lock, who waits, how the server is.
 //! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
 //!
-//! The documents are in `docs/` of the repository, whose `README.md` lists them all:
-//! `choosing.md` says which ttl and wait to choose; `guarantees.md` what holds, under
-//! which assumptions, and which test shows it; `operations.md` how to configure and run
-//! the locks; `testing.md` how to test a program that uses them; `watching.md` what can
-//! be watched; `statuses.md` what a service answers when a lock failed; `expansion.md`
-//! what the attribute makes of a function, and which attributes stand beside it;
-//! `migrating.md` how to come from other locks; `protocol.md` what goes over the wire.
+//! The folder `docs/` of the repository has a guide, how-to pages, a reference and
+//! explanations. Its `README.md` lists them.
 //!
 //! # Events
 //!
-//! Through `tracing`, with the target `lock_runtime`. All events of one
-//! acquisition carry its `id`, a number within the process.
+//! Events go through `tracing`, with the target `lock_runtime`. All events of one
+//! acquisition carry its `id`, a number that is unique in the process.
 //!
 //! | event | level | other fields | |
 //! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
-//! | `wait` | debug | `key` `function` `template` | somebody else holds it |
-//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | it is ours |
-//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
-//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
-//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
-//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
-//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease has ended while it was held |
-//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
-//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
-//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
-//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
+//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a call asks for a lock |
+//! | `wait` | debug | `key` `function` `template` | another holder has it, so the call waits |
+//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | lock acquired |
+//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller dropped the request |
+//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try (`wait = "0s"`) found the lock held |
+//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the call failed with any other error |
+//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease was renewed, `left_ms` before its end |
+//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is retried until the lease ends |
+//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease of a held lock has ended |
+//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has reached its limit, set by `max_hold` or `renew = false` |
+//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped because of a `loss` or a `limit`, or because a reentrant call reached its own `max_hold` |
+//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished after the end of its lease, in a poll that had begun before |
+//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was released, or an acquisition abandoned |
+//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | a release failed: the lock stays on the server until its ttl ends |
 //! | `connect` | info | `connection` | a connection of the pool is up |
 //! | `disconnect` | warn | `connection` `error` | a connection is down |
-//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
-//! | `weak store` | warn | `store` `without` | a manager connects to a store that cannot do everything that locks can do elsewhere: at `redis+setnx://` |
+//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it retries after a second |
+//! | `weak store` | warn | `store` `without` | a manager connects to a store that lacks some features, such as `redis+setnx://` |
 //!
-//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` where the
-//! caller had not got the lock; or `absent` where the lease was kept, but the server no longer had the lock: somebody took
-//! it away, or an earlier release freed it whose answer was lost. `kind` is that of `LockError::kind`. `template` is the key
-//! as the attribute has it, before its values: `stock:{item}`. Times are whole milliseconds.
+//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` if the lock
+//! never reached its caller; or `absent` if the server no longer had the lock although its lease had not ended. In the last
+//! case the lock was revoked, or an earlier release whose reply was lost had freed it. `kind` is the result of
+//! `LockError::kind`. `template` is the key in the attribute, without values: `stock:{item}`. Times are whole milliseconds.
 //!
 //! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
 //!

@@ -9,6 +9,7 @@
 mod body;
 mod chains;
 mod compiler;
+pub mod documents;
 mod etcd;
 pub mod failovers;
 mod fixtures;
@@ -59,11 +60,11 @@ pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
-    Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
+    Backup, Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
     PostgresServerBuilder, Rows, SCHEMA, SqlError, postgres_script,
 };
 pub use protocol::{member, token, token_of};
-pub use proxy::{Direction, Proxy, Verdict};
+pub use proxy::{Direction, Lost, Proxy, Verdict};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,

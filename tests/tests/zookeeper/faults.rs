@@ -10,19 +10,12 @@ use std::{
 
 use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
+    LONG, Lost, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
     settled, take_turn, within,
 };
 use tokio::task::JoinSet;
 
 use crate::{manager, server};
-
-/// What of an exchange is lost.
-#[derive(Clone, Copy, PartialEq)]
-enum Lost {
-    Request,
-    Reply,
-}
 
 struct Scene {
     server: ZooKeeperServer,
@@ -47,19 +40,6 @@ impl Scene {
     async fn queue(&self) -> Vec<String> {
         self.server.peer().await.children("/faults/lock/key").await
     }
-
-    /// Begins what asks the server, and cuts the connection when the request, or the reply, is on its way.
-    async fn cut(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
-        let way = match lost {
-            Lost::Request => self.proxy.requests(),
-            Lost::Reply => self.proxy.replies(),
-        };
-        way.hold();
-        assert!(poll_once(asks).await.is_pending());
-        within(TIME_LIMIT, way.held()).await;
-        self.proxy.cut().await;
-        way.pass();
-    }
 }
 
 fn request(locks: &LockManager) -> LockRequest {
@@ -74,7 +54,7 @@ async fn a_create_whose_answer_is_lost_is_one_node() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene.cut(lost, &mut acquire).await;
+        scene.proxy.lose(lost, &mut acquire).await;
         let guard = within(TIME_LIMIT, acquire).await.unwrap();
         assert_eq!(scene.queue().await.len(), 1);
         release(guard).await;
@@ -140,7 +120,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         let guard = take(&scene.ours).await;
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
-        scene.cut(lost, &mut released).await;
+        scene.proxy.lose(lost, &mut released).await;
         assert!(within(TIME_LIMIT, released).await.unwrap());
         assert_eq!(scene.queue().await, [""; 0]);
     }
@@ -154,7 +134,7 @@ async fn whoever_is_dropped_meanwhile_leaves_nothing() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene.cut(lost, &mut acquire).await;
+        scene.proxy.lose(lost, &mut acquire).await;
         drop(acquire);
         settled(&scene.ours).await;
         tests::eventually(TIME_LIMIT, async || scene.queue().await.is_empty()).await;

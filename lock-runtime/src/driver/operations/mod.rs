@@ -6,6 +6,8 @@ mod awaited;
 #[cfg(feature = "metrics")]
 mod counts;
 mod releasing;
+#[cfg(test)]
+mod scene;
 mod waiting;
 
 use std::fmt;
