@@ -37,20 +37,22 @@ where
         },
         lock_keys,
     );
-    let lock_body = async move {
-        if false {
-            return crate::reexport::lock_runtime::__private::output::<Option<_>>();
-        }
-        let lock: &crate::reexport::lock_runtime::LockGuard = &crate::reexport::lock_runtime::__private::guard();
-        { body(lock) }
-    };
-    match crate::reexport::lock_runtime::__private::hold_unstopped(
-            lock_request,
-            lock_body,
-        )
-        .await
-    {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
+                if false {
+                    return crate::reexport::lock_runtime::__private::output::<
+                        Option<_>,
+                    >();
+                }
+                let lock: &crate::reexport::lock_runtime::LockGuard = &crate::reexport::lock_runtime::__private::guard();
+                { body(lock) }
+            };
+            let lock_output = crate::reexport::lock_runtime::LockGuard::hold_unstopped(
+                    &lock_guard,
+                    lock_body,
+                )
+                .await;
             let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(
                     lock_guard,
                 )

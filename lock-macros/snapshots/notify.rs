@@ -14,15 +14,20 @@ async fn count(id: u32) -> Result<u32, ShopError> {
         },
         [lock_key],
     );
-    let lock_body = async move {
-        if false {
-            return ::lock_runtime::__private::output::<Result<u32, ShopError>>();
-        }
-        let lock: &::lock_runtime::LockGuard = &::lock_runtime::__private::guard();
-        { count(id, lock).await }
-    };
-    match ::lock_runtime::__private::hold_unstopped(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
+                if false {
+                    return ::lock_runtime::__private::output::<Result<u32, ShopError>>();
+                }
+                let lock: &::lock_runtime::LockGuard = &::lock_runtime::__private::guard();
+                { count(id, lock).await }
+            };
+            let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
+                    &lock_guard,
+                    lock_body,
+                )
+                .await;
             let _ = ::lock_runtime::LockGuard::release_confirmed(lock_guard).await;
             lock_output
         }

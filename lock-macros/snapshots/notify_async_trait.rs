@@ -45,18 +45,23 @@ fn f<'life0, 'async_trait>(
             },
             lock_keys,
         );
-        let lock_body = async move {
-            if false {
-                return ::lock_runtime::__private::output::<Result<u32, E>>();
-            }
-            {
-                let __self = self;
-                let __ret: Result<u32, E> = { __self.run(a, b).await };
-                __ret
-            }
-        };
-        match ::lock_runtime::__private::hold_unstopped(lock_request, lock_body).await {
-            ::core::result::Result::Ok((lock_guard, lock_output)) => {
+        match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => {
+                let lock_body = async move {
+                    if false {
+                        return ::lock_runtime::__private::output::<Result<u32, E>>();
+                    }
+                    {
+                        let __self = self;
+                        let __ret: Result<u32, E> = { __self.run(a, b).await };
+                        __ret
+                    }
+                };
+                let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
+                        &lock_guard,
+                        lock_body,
+                    )
+                    .await;
                 ::lock_runtime::LockGuard::release(lock_guard);
                 lock_output
             }

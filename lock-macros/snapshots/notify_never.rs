@@ -14,15 +14,14 @@ async fn lead() -> ! {
         },
         [lock_key],
     );
-    let lock_body = async move {
-        loop {
-            work().await
-        }
-    };
-    match ::lock_runtime::__private::hold_unstopped(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
+                loop {
+                    work().await
+                }
+            };
+            ::lock_runtime::LockGuard::hold_unstopped(&lock_guard, lock_body).await
         }
         ::core::result::Result::Err(lock_error) => {
             ::lock_runtime::__private::on_error(lock_error, stop)

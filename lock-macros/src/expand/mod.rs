@@ -61,22 +61,15 @@ impl Expansion<'_> {
         let warning = self.warning();
         let keys = self.keys();
         let acquire = self.acquire();
-        let body = self.body();
-        let hold = self.hold();
-        let release = self.release();
-        let failure = self.failure();
+        let run = match self.lock.args.on_lost.unwrap_or(OnLost::Cancel) {
+            OnLost::Cancel => self.hold(),
+            OnLost::Notify => self.hold_unstopped(),
+        };
         let statements = quote_spanned! {Span::mixed_site()=>
             #warning
             #keys
             let lock_request = #acquire;
-            let lock_body = #body;
-            match #hold(lock_request, lock_body).await {
-                ::core::result::Result::Ok((lock_guard, lock_output)) => {
-                    #release
-                    lock_output
-                }
-                ::core::result::Result::Err(lock_error) => #failure,
-            }
+            #run
         };
         function::with_body(self.lock, &statements)
     }
@@ -171,12 +164,62 @@ impl Expansion<'_> {
         })
     }
 
-    /// The function that takes the lock and runs the body under it.
+    /// Takes the lock, runs the body and releases the lock.
     fn hold(&self) -> TokenStream {
         let krate = &self.krate;
-        match self.lock.args.on_lost.unwrap_or(OnLost::Cancel) {
-            OnLost::Cancel => quote_spanned!(Span::mixed_site()=> #krate::__private::hold),
-            OnLost::Notify => quote_spanned!(Span::mixed_site()=> #krate::__private::hold_unstopped),
+        let body = self.body();
+        let release = self.release();
+        let failure = self.failure();
+        quote_spanned! {Span::mixed_site()=>
+            let lock_body = #body;
+            match #krate::__private::hold(lock_request, lock_body).await {
+                ::core::result::Result::Ok((lock_guard, lock_output)) => {
+                    #release
+                    lock_output
+                }
+                ::core::result::Result::Err(lock_error) => #failure,
+            }
+        }
+    }
+
+    // Output:
+    //     match lock_request.await {
+    //         Ok(lock_guard) => {
+    //             let lock_body = async move { BODY };
+    //             let lock_output = LockGuard::hold_unstopped(&lock_guard, lock_body).await;
+    //             LockGuard::release(lock_guard);
+    //             lock_output
+    //         }
+    //         Err(lock_error) => <Ret as FromLockError>::from_lock_error(lock_error),
+    //     }
+    //
+    /// The same for a body that nothing stops. Where the lock was not taken, there is no body yet:
+    /// `on_error` may use what the body moves.
+    fn hold_unstopped(&self) -> TokenStream {
+        let krate = &self.krate;
+        let body = self.body();
+        let release = self.release();
+        let failure = self.failure();
+        let output = quote_spanned! {Span::mixed_site()=>
+            #krate::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+        };
+        let finish = if self.never_returns() {
+            output
+        } else {
+            quote_spanned! {Span::mixed_site()=>
+                let lock_output = #output;
+                #release
+                lock_output
+            }
+        };
+        quote_spanned! {Span::mixed_site()=>
+            match lock_request.await {
+                ::core::result::Result::Ok(lock_guard) => {
+                    let lock_body = #body;
+                    #finish
+                }
+                ::core::result::Result::Err(lock_error) => #failure,
+            }
         }
     }
 

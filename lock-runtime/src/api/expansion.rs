@@ -51,12 +51,7 @@ pub fn acquire_with<const N: usize>(
 /// Takes the lock and runs the body for as long as the lock is surely held, as
 /// [`LockGuard::hold`] does.
 pub fn hold<F: Future>(request: Acquire, body: F) -> Locked<F> {
-    Locked::new(request, body, true)
-}
-
-/// Takes the lock and runs the body to its end, as [`LockGuard::hold_unstopped`] does.
-pub fn hold_unstopped<F: Future>(request: Acquire, body: F) -> Locked<F> {
-    Locked::new(request, body, false)
+    Locked::new(request, body)
 }
 
 /// The guard of the lock that the body runs under, for `guard = …`.

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use crate::api::acquire::Acquire;
 use crate::held::body::{Body, Slot, Work, polled_again};
 use crate::held::guard::LockGuard;
-use crate::held::hold::{Watched, poll_unstopped};
+use crate::held::hold::Watched;
 use crate::telemetry::spans::Traced;
 use crate::types::error::LockError;
 
@@ -28,12 +28,8 @@ pin_project! {
 
 /// What ends before the body does.
 enum Progress {
-    Asking {
-        request: Acquire,
-        stops: bool,
-    },
-    /// Without a watch, the end of the lease does not stop the body.
-    Holding(Option<Watched>),
+    Asking(Acquire),
+    Holding(Watched),
     Ended,
 }
 
@@ -45,10 +41,9 @@ struct Held {
 }
 
 impl<F: Future> Locked<F> {
-    /// With `stops`, the body is dropped when the lock is lost.
-    pub(crate) fn new(request: Acquire, body: F, stops: bool) -> Self {
+    pub(crate) fn new(request: Acquire, body: F) -> Self {
         Self {
-            progress: Progress::Asking { request, stops },
+            progress: Progress::Asking(request),
             body: Some(body),
             held: Held::default(),
         }
@@ -84,20 +79,17 @@ impl Progress {
         cx: &mut Context<'_>,
         body: &mut dyn Work,
     ) -> Poll<Result<LockGuard, LockError>> {
-        if let Self::Asking { request, stops } = self {
+        if let Self::Asking(request) = self {
             let guard = ready!(Pin::new(request).poll(cx));
             let guard = guard.inspect_err(|_| body.drop())?;
             held.span = guard.lease().traced();
-            *self = Self::Holding(stops.then(|| Watched::new(guard.lease())));
+            *self = Self::Holding(Watched::new(guard.lease()));
             held.guard = Some(guard);
         }
-        let (Self::Holding(watched), Some(guard)) = (&mut *self, &held.guard) else {
+        let Self::Holding(watched) = self else {
             polled_again()
         };
-        let ended = match watched {
-            Some(watched) => ready!(watched.poll(&mut held.span, cx, body)),
-            None => Ok(ready!(poll_unstopped(guard.lease(), &mut held.span, cx, body))),
-        };
+        let ended = ready!(watched.poll(&mut held.span, cx, body));
         *self = Self::Ended;
         let guard = held.guard.take().unwrap_or_else(|| polled_again());
         Poll::Ready(ended.map(|()| guard))

@@ -199,7 +199,7 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 }
 
 /// Polls the body whatever becomes of the lock.
-pub(crate) fn poll_unstopped(
+fn poll_unstopped(
     lease: &Arc<Lease>,
     span: &mut Traced,
     cx: &mut Context<'_>,
