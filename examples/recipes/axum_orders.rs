@@ -86,7 +86,7 @@ async fn order(State(shop): State<Arc<Shop>>, Path(item): Path<String>) -> Resul
 
 async fn ready(State(shop): State<Arc<Shop>>) -> (StatusCode, &'static str) {
     let health = shop.locks.health().await;
-    if health.connected && health.quarantined_until.is_none() {
+    if health.grants {
         (StatusCode::OK, "ready\n")
     } else {
         (

@@ -23,53 +23,74 @@
 //! lost before, the body is dropped where it awaits and the caller gets
 //! [`LockError::Lost`].
 //!
-//! # Where to look
+//! # Connect once
 //!
-//! - [`init`] connects, and installs the [`LockManager`] that annotated functions
-//!   use; [`LockConfig`] says with which settings.
-//! - [`LockManager::lock`] takes a lock without the attribute: a [`LockRequest`]
-//!   that gives a [`LockGuard`], or [runs a closure](LockRequest::run).
-//! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
-//!   a holder that was overtaken.
-//! - [`LockError`] says what went wrong, and what to do.
-//! - [`inspect`] has the answers to questions: who holds a lock, who waits, how the server is.
-//! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep what it returns until the end
+//! of `main`. A URL is enough; [`LockConfig`] has the settings, also from the environment or, with the feature `serde`,
+//! from a configuration file.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), lock_runtime::LockError> {
+//! use std::time::Duration;
+//!
+//! use lock_runtime::LockConfig;
+//!
+//! let config = LockConfig::new("memory:")?.prefix("shop").ttl(Duration::from_secs(30));
+//! let _locks = lock_runtime::init(config).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Lock a function, or a part of one
+//!
+//! [`distributed_lock`] locks a function. [`LockManager::lock`] makes a [`LockRequest`] for a part of one: it
+//! [runs a closure](LockRequest::run), or gives a [`LockGuard`] that holds the lock until it is dropped.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), lock_runtime::LockError> {
+//! use lock_runtime::LockManager;
+//!
+//! let locks = LockManager::connect("memory:").await?;
+//! let sold = locks.lock("stock:lamp").run(async |_| 1).await?;
+//! assert_eq!(sold, 1);
+//! # Ok(()) }
+//! ```
+//!
+//! Code that is not async takes locks with [`LockRequest::acquire_blocking`].
+//!
+//! # Handle what goes wrong
+//!
+//! | error | what happened | the body |
+//! |---|---|---|
+//! | [`Contended`](LockError::Contended) | somebody else held the lock until the wait ended | did not begin |
+//! | [`Unavailable`](LockError::Unavailable) | the server could not be asked | did not begin |
+//! | [`Lost`](LockError::Lost) | the lease ended while the body ran | was stopped |
+//!
+//! [`LockError::is_retryable`], [`retry_after`](LockError::retry_after) and
+//! [`public_message`](LockError::public_message) say what a service answers then.
+//!
+//! # Reject late writes
+//!
+//! A lock makes it rare that two holders work at once. Where that must not happen, send
+//! [`LockGuard::fencing_token`] along with each write: a database that rejects a smaller number than the last one
+//! accepts no write of a holder that was overtaken.
+//!
+//! # Look at locks
+//!
+//! [`LockManager::status`] says who holds a lock, since when, and who waits; [`LockManager::health`] answers a readiness
+//! probe; [`inspect`] has all answers. The crate emits `tracing` events with the target `lock_runtime`, the spans
+//! `lock.wait` and `lock.hold`, and metrics with the feature `metrics`. The program `lockctl` shows the same on a shell
+//! and as a web page.
+//!
+//! # Test
+//!
+//! With the feature `testing`, `testing::Locks` has locks in memory whose faults a test chooses.
+//!
+//! # Read more
 //!
 //! The folder `docs/` of the repository has a guide, how-to pages, a reference and
 //! explanations. Its `README.md` lists them.
-//!
-//! # Events
-//!
-//! Events go through `tracing`, with the target `lock_runtime`. All events of one
-//! acquisition carry its `id`, a number that is unique in the process.
-//!
-//! | event | level | other fields | |
-//! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a call asks for a lock |
-//! | `wait` | debug | `key` `function` `template` | another holder has it, so the call waits |
-//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | lock acquired |
-//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller dropped the request |
-//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try (`wait = "0s"`) found the lock held |
-//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the call failed with any other error |
-//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease was renewed, `left_ms` before its end |
-//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is retried until the lease ends |
-//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease of a held lock has ended |
-//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has reached its limit, set by `max_hold` or `renew = false` |
-//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped because of a `loss` or a `limit`, or because a reentrant call reached its own `max_hold` |
-//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished after the end of its lease, in a poll that had begun before |
-//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was released, or an acquisition abandoned |
-//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | a release failed: the lock stays on the server until its ttl ends |
-//! | `connect` | info | `connection` | a connection of the pool is up |
-//! | `disconnect` | warn | `connection` `error` | a connection is down |
-//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it retries after a second |
-//! | `weak store` | warn | `store` `without` | a manager connects to a store that lacks some features, such as `redis+setnx://` |
-//!
-//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` if the lock
-//! never reached its caller; or `absent` if the server no longer had the lock although its lease had not ended. In the last
-//! case the lock was revoked, or an earlier release whose reply was lost had freed it. `kind` is the result of
-//! `LockError::kind`. `template` is the key in the attribute, without values: `stock:{item}`. Times are whole milliseconds.
-//!
-//! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
 //!
 //! # Features
 //!

@@ -44,6 +44,7 @@ mod register;
 mod server;
 mod startup;
 mod steps;
+mod stop;
 mod stores;
 pub mod torture;
 mod woken;
@@ -74,6 +75,9 @@ pub use server::{
 pub use steps::{
     connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, work,
 };
+pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;
-pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};
+pub use zookeeper::{
+    ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer, ZooKeeperTraffic,
+};

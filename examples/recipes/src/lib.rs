@@ -35,6 +35,11 @@ mod migrating {}
 #[doc = include_str!("../../../docs/statuses.md")]
 mod statuses {}
 
+/// `docs/blocking.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/blocking.md")]
+mod blocking {}
+
 /// `docs/watching.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/watching.md")]

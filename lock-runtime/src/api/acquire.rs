@@ -14,6 +14,7 @@ use crate::api::shared::Shared;
 use crate::driver::Op;
 use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
+use crate::held::home::Home as _;
 use crate::held::lease::Lease;
 use crate::telemetry::spans::Traced;
 use crate::types::error::LockError;
@@ -154,9 +155,15 @@ impl Future for Acquire {
         loop {
             let answer = match &mut self.progress {
                 Progress::Asked {
-                    answer, several, ..
+                    shared,
+                    answer,
+                    several,
+                    ..
                 } => match Pin::new(answer).poll(cx) {
-                    Poll::Ready(answer) => Some(answer.unwrap_or(Err(LockError::ShutDown))),
+                    Poll::Ready(answer) => {
+                        shared.mailbox.help_to_deliver();
+                        Some(answer.unwrap_or(Err(LockError::ShutDown)))
+                    }
                     Poll::Pending if several.as_mut().is_some_and(|it| it.poll_lost(cx)) => None,
                     Poll::Pending => return Poll::Pending,
                 },

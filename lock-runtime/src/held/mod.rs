@@ -2,6 +2,7 @@
 //! lease lasts.
 
 pub(crate) mod body;
+pub(crate) mod confirmation;
 pub(crate) mod current;
 pub(crate) mod guard;
 pub(crate) mod hold;

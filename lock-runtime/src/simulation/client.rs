@@ -13,7 +13,7 @@ use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;
 use crate::base::clock::{Clock, Moment};
-use crate::driver::{Limits, Mailbox, Op, Operations};
+use crate::driver::{Limits, Mailbox, Op, Operations, Pile};
 use crate::held::guard::LockGuard;
 use crate::held::home::Home;
 use crate::types::answer::Answer;
@@ -171,7 +171,7 @@ impl Client {
                 }
             }
             idle &= !self.settle(now);
-            self.operations.deliver();
+            self.operations.deliver(&Pile::default());
             self.collect(now);
             if idle {
                 return;

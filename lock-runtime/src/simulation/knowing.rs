@@ -55,5 +55,5 @@ impl Known {
 
 #[test]
 fn nobody_enters_a_chain_before_the_server_knows() {
-    simulate_all("0..160", Store::Knowing);
+    simulate_all("0..120", Store::Knowing);
 }

@@ -110,7 +110,7 @@ async fn a_release_asks_first() {
     let release = ["release", "--force", "key"];
     for (answer, code) in [("n\n", 76), ("\n", 76), ("y\n", 0)] {
         let mut screen = Screen::start(LOCKCTL, &release, &server.url());
-        screen.shows("Revoke the lock? [y/N]").await;
+        screen.shows("Revoke `key`? [y/N]").await;
         assert!(guard.is_held());
         screen.press(answer);
         assert_eq!(screen.end().await.code(), Some(code));

@@ -38,9 +38,9 @@ pub fn parts(index: &Document) -> Vec<Part> {
     sections.map(part).collect()
 }
 
-/// The page of a line such as `- [Testing](testing.md): how to test …`.
-fn page(index: &Document, line: &str) -> Option<Page> {
-    let (title, rest) = line.strip_prefix("- [")?.split_once("](")?;
+/// The page of an entry such as `- [Testing](testing.md): how to test …`.
+fn page(index: &Document, entry: &str) -> Option<Page> {
+    let (title, rest) = entry.strip_prefix("- [")?.split_once("](")?;
     let (link, _) = rest.split_once(')')?;
     let is_markdown = Path::new(link).extension().is_some_and(|kind| kind == "md");
     is_markdown.then(|| Page {

@@ -158,8 +158,8 @@ impl PostgresServerBuilder {
     ) -> Option<PostgresServer> {
         let mut command = programs.words("postgres");
         if let Some(clock) = &self.clock {
-            let environment = clock.environment().into_iter();
-            let words = std::iter::once("env".into()).chain(environment);
+            let words = ["env", "MOVED_CLOCK_AT_ONCE=yes"].map(OsString::from);
+            let words = words.into_iter().chain(clock.environment());
             let program = command.len() - 1;
             command.splice(program..program, words);
         }

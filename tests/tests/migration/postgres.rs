@@ -127,9 +127,12 @@ async fn rows_of_shedlock_and_ours_exclude_each_other() {
         panic!("{sections:?}");
     };
     let (running, runs) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let job = async || {
+    let job = async |peer: &mut PostgresPeer| {
         assert!(!running.swap(true, Ordering::Relaxed), "two run the job");
-        yield_now().await;
+        // Long enough that others look at the row meanwhile.
+        for _ in 0..4 {
+            peer.rows("SELECT").await;
+        }
         runs.fetch_add(1, Ordering::Relaxed);
     };
     let theirs = async || {
@@ -137,7 +140,7 @@ async fn rows_of_shedlock_and_ours_exclude_each_other() {
         let mut turns = 0;
         while turns < TURNS {
             if !peer.rows(take).await.is_empty() {
-                job().await;
+                job(&mut peer).await;
                 running.store(false, Ordering::Relaxed);
                 peer.rows(give_back).await;
                 turns += 1;
@@ -153,7 +156,7 @@ async fn rows_of_shedlock_and_ours_exclude_each_other() {
             let fence = guard.fencing_token().to_string();
             let own = |sql: &str| sql.replace("1795370634480661", &fence);
             if !peer.rows(&own(take)).await.is_empty() {
-                job().await;
+                job(&mut peer).await;
                 assert_eq!(peer.rows(&own(extend)).await.len(), 1);
                 running.store(false, Ordering::Relaxed);
                 assert_eq!(peer.rows(&own(give_back)).await.len(), 1);

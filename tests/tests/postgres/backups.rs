@@ -22,13 +22,13 @@ struct Scene {
 impl Scene {
     async fn new(
         ttl: Duration,
-        back_up: impl AsyncFnOnce(&mut PostgresServer) -> Backup,
+        saves: impl AsyncFnOnce(&mut PostgresServer) -> Backup,
     ) -> Option<Self> {
         let mut server = server().await?;
         let mut proxy = Proxy::start(server.addr());
         let locks = connect(config(&server.url_at(proxy.addr()))).await;
         release(take(&locks, "key", ttl).await).await;
-        let backup = back_up(&mut server).await;
+        let backup = saves(&mut server).await;
         release(take(&locks, "key", ttl).await).await;
         let forgotten = take(&locks, "key", ttl).await;
         proxy.refuse().await;
@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// Nothing is granted until the lease has ended that is forgotten.
-    async fn is_quarantined(self) {
+    async fn demands_quarantine(self) {
         let others = connect(config(&self.server.url()).quarantine(LONGEST)).await;
         let tried = others.lock("key").try_once().acquire();
         match within(TIME_LIMIT, tried).await {
@@ -61,7 +61,7 @@ impl Scene {
     }
 
     /// The lock is granted at once; the tokens of both holders.
-    async fn is_granted_twice(self) -> [FencingToken; 2] {
+    async fn grants_twice(self) -> [FencingToken; 2] {
         let others = connect(config(&self.server.url())).await;
         let next = others.lock("key").wait_forever().acquire();
         let next = within(TIME_LIMIT, next).await.unwrap();
@@ -81,7 +81,7 @@ fn config(url: &str) -> LockConfig {
 async fn a_restored_backup_grants_nothing_until_forgotten_leases_have_ended() {
     let scene = Scene::new(LONGEST, async |server| server.back_up().await).await;
     if let Some(scene) = scene {
-        scene.is_quarantined().await;
+        scene.demands_quarantine().await;
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_restored_backup_grants_nothing_until_forgotten_leases_have_ended() {
 async fn fencing_tokens_go_on_over_a_restored_backup() {
     let scene = Scene::new(LONG, async |server| server.back_up().await).await;
     if let Some(scene) = scene {
-        let [forgotten, next] = scene.is_granted_twice().await;
+        let [forgotten, next] = scene.grants_twice().await;
         assert!(next > forgotten);
     }
 }
@@ -101,7 +101,7 @@ async fn files_of_a_stopped_server_need_a_quarantine_by_hand() {
     let scene = Scene::new(LONGEST, async |server| server.copy_files().await).await;
     if let Some(scene) = scene {
         scene.server.cmd("TRUNCATE lock_runtime.run").await;
-        scene.is_quarantined().await;
+        scene.demands_quarantine().await;
     }
     let scene = Scene::new(LONG, async |server| server.copy_files().await).await;
     if let Some(scene) = scene {

@@ -278,3 +278,48 @@ async fn servers_that_answer_once_and_break_make_no_storm_of_connections() {
     }
     release(guard).await;
 }
+
+/// What a server answers that ends a session: to those who connect to it, or to their first request.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Welcome,
+    Answer,
+}
+
+impl Refusal {
+    /// Changes what a server says.
+    fn apply(self, bytes: &mut [u8]) {
+        const EXPIRED: i32 = -112;
+        // The length, the version, and the time of the session; or the length, two numbers, and the error.
+        match self {
+            Self::Welcome if is_welcome(bytes) => bytes[8..12].fill(0),
+            Self::Answer if !is_welcome(bytes) => {
+                bytes[16..20].copy_from_slice(&EXPIRED.to_be_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_that_end_each_session_make_no_storm_of_connections() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    for refusal in [Refusal::Welcome, Refusal::Answer] {
+        let locks = manager(&format!("zookeeper://{}/ends", proxy.addr()), LONG).await;
+        take_turn(&locks, "key").await;
+        let welcomes = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&welcomes);
+        proxy.replies().inspect(move |bytes| {
+            seen.fetch_add(usize::from(is_welcome(bytes)), Ordering::Relaxed);
+            refusal.apply(bytes);
+            Verdict::Pass
+        });
+        proxy.cut().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let connections = welcomes.load(Ordering::Relaxed);
+        assert!((2..60).contains(&connections), "{connections}: {refusal:?}");
+        proxy.replies().ignore();
+        release(take(&locks).await).await;
+    }
+}
