@@ -293,6 +293,10 @@ bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease stat
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
 
+.PHONY: bench-compile
+bench-compile: ## Compiles 500 annotated functions and 500 plain ones, and compares time and size (FUNCTIONS, ROUNDS)
+	benches/compile/run
+
 .PHONY: bench-watching
 bench-watching: setup ## Counts what metrics and spans add to the instructions of a cycle
 	$(BENCH) watching

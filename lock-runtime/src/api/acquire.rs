@@ -31,7 +31,8 @@ pub struct Acquire {
 }
 
 enum Progress {
-    Refused(LockError),
+    /// Boxed, since it would be the largest part of the future.
+    Refused(Box<LockError>),
     Unasked(Ask),
     Asked {
         shared: Arc<Shared>,
@@ -75,7 +76,7 @@ impl Acquire {
 
     pub(crate) fn refused(error: LockError) -> Self {
         Self {
-            progress: Progress::Refused(error),
+            progress: Progress::Refused(error.into()),
             span: Traced::default(),
         }
     }
@@ -187,7 +188,7 @@ impl Future for Acquire {
                     self.span = Traced::wait(&ask.terms, ask.keys());
                     ask.send()
                 }
-                (Progress::Refused(error), _) => Err(Err(error)),
+                (Progress::Refused(error), _) => Err(Err(*error)),
                 _ => panic!("`Acquire` was polled after it had returned"),
             };
             match next {

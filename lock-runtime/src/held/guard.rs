@@ -60,7 +60,7 @@ impl LockGuard {
         }
     }
 
-    pub(crate) fn lease(&self) -> &Lease {
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
         &self.lease
     }
 
