@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{LONG, PostgresServer, TIME_LIMIT, connect, release, take, within};
+use tokio::time::timeout;
 
 /// In MB.
 const DISK: u32 = 128;
@@ -49,17 +50,23 @@ async fn is_not_granted_twice(locks: &LockManager, key: &str) {
 async fn a_full_disk_makes_locks_unavailable_until_there_is_room() {
     let Some(server) = small().await else { return };
     let [ours, theirs] = [manager(&server).await, manager(&server).await];
+    let patient = crate::manager(&server.url()).await;
     let guard = take(&ours, "key", LONG).await;
     let fixed = ours.lock("fixed").ttl(TTL).renew(false).acquire();
     let fixed = within(TIME_LIMIT, fixed).await.unwrap();
     server.fill_disk();
     let error = use_up(&theirs).await;
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+    let late = patient.lock(format!("{:0>900}", "late")).ttl(LONG);
+    let mut late = tokio::spawn(late.wait_forever().acquire());
     is_not_granted_twice(&theirs, "key").await;
     assert!(guard.is_held());
     within(TIME_LIMIT, fixed.lost()).await;
+    let refused = timeout(TTL, &mut late).await;
+    assert!(refused.is_err(), "it goes on: {refused:?}");
     server.clear_disk();
     // Nobody has to do anything about it.
+    release(within(TIME_LIMIT, late).await.unwrap().unwrap()).await;
     for locks in [&ours, &theirs] {
         let other = async || locks.lock("other").ttl(LONG).wait(TTL).acquire().await;
         let usable = async || other().await.is_ok();
