@@ -16,7 +16,9 @@ BEGIN
   END IF;
   IF cardinality(tokens) = 0 THEN RETURN 0; END IF;
   FOREACH holder IN ARRAY tokens LOOP
-    IF holder IS NOT NULL THEN PERFORM pg_notify('lock_runtime_all', E'revoked\n' || hex(holder)); END IF;
+    IF holder IS NOT NULL AND may_notify() THEN
+      PERFORM pg_notify('lock_runtime_all', E'revoked\n' || hex(holder));
+    END IF;
   END LOOP;
   l.token := NULL;
   l.session := NULL;
