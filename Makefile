@@ -22,8 +22,14 @@ help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: setup build lint features run deny ## Runs every check and every test
-	@$(MAKE) --no-print-directory torture QUICK=1
+test: setup build run ## Runs every test
+
+.PHONY: check
+check: setup ## Runs what a change must pass beside the tests: lints, dependencies, torture for a minute
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,features,$(MAKE) --no-print-directory features)
+	$(call timed,deny,$(MAKE) --no-print-directory deny)
+	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
 setup: zookeeper postgres ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
@@ -140,7 +146,7 @@ deny: ## Checks the dependencies' licences, versions, sources and advisories
 
 # What is slow, and need not run on every change. What a machine lacks is named in a line that begins with NOTICE.
 .PHONY: release-check
-release-check: package msrv minimal-versions feature-tests public-api crate-docs ## Checks what a release needs beside `make test`
+release-check: package msrv minimal-versions feature-tests public-api crate-docs recipes-postgres ## Checks what a release needs beside `make test` and `make check`
 
 .PHONY: package
 package: ## Packages the published crates and runs a program that uses them, outside the workspace
@@ -178,6 +184,14 @@ public-api: ## Compares the public API with docs/public-api.txt (UPDATE_SNAPSHOT
 crate-docs: ## Builds the documentation as docs.rs does, with labels of features
 	RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS='--cfg docsrs -D warnings' \
 	    cargo doc --quiet -p lock-macros -p lock-runtime --all-features --no-deps --target-dir target/release-check
+
+# Not a part of `make test`: sqlx and Diesel take longer to build than the runtime.
+RECIPES := --manifest-path examples/postgres/Cargo.toml
+.PHONY: recipes-postgres
+recipes-postgres: setup ## Runs the recipes with sqlx and Diesel on a PostgreSQL server
+	cargo fmt $(RECIPES) --check
+	cargo clippy --quiet $(RECIPES) --all-targets -- -D warnings
+	cargo test --quiet $(RECIPES)
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
@@ -227,12 +241,26 @@ mutants-rust: ## Changes one operator at a time in lease, watchdog, hold and que
 	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
 	LOCK_SEEDS=0..300 cargo mutants --output target
 
+MDBOOK := 0.5.4
+.PHONY: book
+book: ## Builds the documents as a site with search, target/book/index.html, and checks links and blocks of code
+	@target/mdbook/bin/mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || { \
+	    echo 'installing mdBook $(MDBOOK): about a minute'; \
+	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
+	        --no-default-features --features search mdbook@$(MDBOOK); } || \
+	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
+	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
+
+# One that is installed already is used as it is.
+EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
-	@cargo expand --version >/dev/null 2>&1 || cargo install --locked cargo-expand
+	@$(EXPAND) --version >/dev/null 2>&1 || { \
+	    echo 'installing cargo-expand into target/expand: about two minutes' >&2; \
+	    cargo install --quiet --locked --root target/expand cargo-expand; }
 	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
 	    echo "// $$example"; \
-	    cargo expand --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
+	    $(EXPAND) --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
 .PHONY: fuzz
@@ -250,11 +278,12 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries there, in three minutes
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries in nine minutes (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
-	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores \
+	    $(if $(CASE),--only $(CASE)) $(if $(AGED),--only aged --aged $(AGED))
 
 .PHONY: bench-postgres
 bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks (CASE=cycles, hot or snapshot)
@@ -264,12 +293,16 @@ bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease stat
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
 
+.PHONY: bench-compile
+bench-compile: ## Compiles 500 annotated functions and 500 plain ones, and compares time and size (FUNCTIONS, ROUNDS)
+	benches/compile/run
+
 .PHONY: bench-watching
 bench-watching: setup ## Counts what metrics and spans add to the instructions of a cycle
 	$(BENCH) watching
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features watching -- watching
 
-# Not a part of `make test`: what the bench compares with takes longer to build than all the rest.
+# Not a part of `make check`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint
 bench-lint: ## Checks the bench's format and lints
 	cargo fmt --manifest-path benches/Cargo.toml --check

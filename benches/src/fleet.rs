@@ -79,9 +79,14 @@ impl Fleet {
 
 /// One worker that works for some time.
 pub(crate) async fn run(spec: Spec, time: Duration) -> Outcome {
-    let mut fleet = Fleet::start([spec]).await;
+    run_all([spec], time).await.pop().expect("one worker")
+}
+
+/// Workers that work at the same time.
+pub(crate) async fn run_all(specs: impl IntoIterator<Item = Spec>, time: Duration) -> Vec<Outcome> {
+    let mut fleet = Fleet::start(specs).await;
     fleet.go(time).await;
-    fleet.stop().await.pop().expect("one worker")
+    fleet.stop().await
 }
 
 /// The outcome of a measurement, or `None` if it panicked.

@@ -1,5 +1,7 @@
 //! Measures the locks against a bare client and against other libraries, on a server of its own.
 
+#[cfg(feature = "stores")]
+mod aged;
 mod alloc;
 mod awake;
 mod bench;
@@ -59,7 +61,14 @@ enum Command {
     Watching,
     /// Measures locks on ZooKeeper and etcd beside other libraries on the same servers, and prints the table.
     #[cfg(feature = "stores")]
-    Stores,
+    Stores {
+        /// After how many cycles one lock on etcd is measured again.
+        #[arg(long, default_value_t = 100_000)]
+        aged: u32,
+        /// Only this: zookeeper, etcd or aged.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Measures locks on PostgreSQL beside bare statements on the same server, and prints the table.
     #[cfg(feature = "postgres")]
     Postgres {
@@ -81,7 +90,7 @@ fn main() {
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
-        Command::Stores => stores::main(),
+        Command::Stores { aged, only } => stores::main(aged, only.as_deref()),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),

@@ -2,6 +2,8 @@
 
 use support::RedisServer;
 
+use crate::systems::System;
+
 /// Counters since the last reset.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Statistics {
@@ -13,6 +15,18 @@ pub(crate) struct Statistics {
     pub(crate) pushes: f64,
     /// How long the scripts took, in µs.
     pub(crate) script_us: f64,
+}
+
+impl Statistics {
+    /// Calls of scripts, and the commands of a system that takes locks without one.
+    pub(crate) fn commands(&self, system: System) -> f64 {
+        let sets = if system.takes_with_set() {
+            self.sets
+        } else {
+            0.0
+        };
+        self.scripts + sets
+    }
 }
 
 /// Sets the counters to zero.

@@ -8,9 +8,9 @@
 //!
 //! ```text
 //! cargo run -p recipes --example axum_orders
-//! LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example axum_orders
-//! curl -i -X POST http://127.0.0.1:PORT/orders/lamp
-//! curl http://127.0.0.1:PORT/metrics
+//! LISTEN=127.0.0.1:8080 LOCK_URL=redis://127.0.0.1:6379 cargo run -p recipes --example axum_orders
+//! curl -i -X POST http://127.0.0.1:8080/orders/lamp
+//! curl http://127.0.0.1:8080/metrics
 //! ```
 
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ async fn order(State(shop): State<Arc<Shop>>, Path(item): Path<String>) -> Resul
 
 async fn ready(State(shop): State<Arc<Shop>>) -> (StatusCode, &'static str) {
     let health = shop.locks.health().await;
-    if health.connected && health.quarantined_until.is_none() {
+    if health.grants {
         (StatusCode::OK, "ready\n")
     } else {
         (
@@ -164,11 +164,62 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_state(shop)
         .route("/metrics", get(async move || metrics.render()));
 
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = std::env::var("LISTEN").unwrap_or_else(|_| "127.0.0.1:0".to_owned());
+    let listener = TcpListener::bind(address).await?;
     println!("listening on {}", listener.local_addr()?);
     let end = async { drop(asked_to_stop().await) };
     serve(listener, routes).with_graceful_shutdown(end).await?;
     locks.shutdown().await;
     println!("all orders are finished, all locks released");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_runtime::testing::Locks;
+
+    use super::*;
+
+    fn shop(locks: &Locks) -> Arc<Shop> {
+        Arc::new(Shop {
+            locks: locks.manager().clone(),
+            stock: Mutex::new(HashMap::from([("lamp", 50), ("desk", 1)])),
+        })
+    }
+
+    async fn buy(shop: &Arc<Shop>, item: &str) -> Response {
+        let (shop, item) = (State(Arc::clone(shop)), Path(item.to_owned()));
+        order(shop, item).await.into_response()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_desk_is_sold_once() {
+        let shop = shop(&Locks::new());
+        let (first, second) = tokio::join!(buy(&shop, "desk"), buy(&shop, "desk"));
+        assert_eq!(first.status(), StatusCode::OK);
+        assert_eq!(second.status(), StatusCode::GONE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_customer_whose_item_is_locked_tries_again_later() {
+        let locks = Locks::new();
+        let _other = locks.hold("stock:lamp").await.expect("it is free");
+
+        let answer = buy(&shop(&locks), "lamp").await;
+
+        assert_eq!(answer.status(), StatusCode::CONFLICT);
+        assert!(answer.headers().contains_key(RETRY_AFTER));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_sold_without_the_lock() {
+        let locks = Locks::new();
+        let shop = shop(&locks);
+        locks.disconnect();
+
+        let answer = buy(&shop, "lamp").await;
+
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(shop.left("lamp"), 50);
+    }
 }

@@ -35,34 +35,32 @@ fn f<'life0, 'async_trait>(
             },
             [lock_key],
         );
-        let lock_error = 'locked: {
-            let lock_guard = match lock_request.await {
-                ::core::result::Result::Ok(lock_guard) => lock_guard,
-                ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-            };
-            let lock_body = async move {
-                if false {
-                    return ::lock_runtime::__private::output::<Result<u32, E>>();
+        let lock_body = async move {
+            if false {
+                return ::lock_runtime::__private::output::<Result<u32, E>>();
+            }
+            {
+                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                    Result<u32, E>,
+                > {
+                    return __ret;
                 }
-                {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                        Result<u32, E>,
-                    > {
-                        return __ret;
-                    }
-                    let __self = self;
-                    let __ret: Result<u32, E> = { __self.run(item, a, b).await };
-                    __ret
-                }
-            };
-            match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
-                ::core::result::Result::Ok(lock_output) => {
-                    ::lock_runtime::LockGuard::release(lock_guard);
-                    return lock_output;
-                }
-                ::core::result::Result::Err(lock_error) => lock_error,
+                let __self = self;
+                let __ret: Result<u32, E> = { __self.run(item, a, b).await };
+                __ret
             }
         };
-        <Result<u32, E> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+        match ::lock_runtime::__private::hold(lock_request, lock_body).await {
+            ::core::result::Result::Ok((lock_guard, lock_output)) => {
+                ::lock_runtime::LockGuard::release(lock_guard);
+                lock_output
+            }
+            ::core::result::Result::Err(lock_error) => {
+                <Result<
+                    u32,
+                    E,
+                > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+            }
+        }
     })
 }

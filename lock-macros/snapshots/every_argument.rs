@@ -37,32 +37,32 @@ where
         },
         lock_keys,
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = {
-            let lock: &crate::reexport::lock_runtime::LockGuard = &lock_guard;
-            async move {
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
                 if false {
                     return crate::reexport::lock_runtime::__private::output::<
                         Option<_>,
                     >();
                 }
+                let lock: &crate::reexport::lock_runtime::LockGuard = &crate::reexport::lock_runtime::__private::guard();
                 { body(lock) }
-            }
-        };
-        let lock_output = crate::reexport::lock_runtime::LockGuard::hold_unstopped(
-                &lock_guard,
-                lock_body,
-            )
-            .await;
-        let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(lock_guard)
-            .await;
-        return lock_output;
-    };
-    crate::reexport::lock_runtime::__private::on_error::<
-        Option<_>,
-    >(lock_error, |error| fallback(&c, error))
+            };
+            let lock_output = crate::reexport::lock_runtime::LockGuard::hold_unstopped(
+                    &lock_guard,
+                    lock_body,
+                )
+                .await;
+            let _ = crate::reexport::lock_runtime::LockGuard::release_confirmed(
+                    lock_guard,
+                )
+                .await;
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            crate::reexport::lock_runtime::__private::on_error::<
+                Option<_>,
+            >(lock_error, |error| fallback(&c, error))
+        }
+    }
 }

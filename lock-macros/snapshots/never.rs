@@ -14,20 +14,18 @@ async fn serve<const N: usize>() -> ! {
         },
         [lock_key],
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = async move {
-            loop {
-                accept().await
-            }
-        };
-        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
-            ::core::result::Result::Ok(lock_output) => lock_output,
-            ::core::result::Result::Err(lock_error) => lock_error,
+    let lock_body = async move {
+        loop {
+            accept().await
         }
     };
-    ::lock_runtime::__private::on_error(lock_error, |error| panic!("{error}"))
+    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
+        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+            ::lock_runtime::LockGuard::release(lock_guard);
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            ::lock_runtime::__private::on_error(lock_error, |error| panic!("{error}"))
+        }
+    }
 }

@@ -14,30 +14,28 @@ async fn count(id: u32) -> Result<u32, ShopError> {
         },
         [lock_key],
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = {
-            let lock: &::lock_runtime::LockGuard = &lock_guard;
-            async move {
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
                 if false {
                     return ::lock_runtime::__private::output::<Result<u32, ShopError>>();
                 }
+                let lock: &::lock_runtime::LockGuard = &::lock_runtime::__private::guard();
                 { count(id, lock).await }
-            }
-        };
-        let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
-                &lock_guard,
-                lock_body,
-            )
-            .await;
-        let _ = ::lock_runtime::LockGuard::release_confirmed(lock_guard).await;
-        return lock_output;
-    };
-    <Result<
-        u32,
-        ShopError,
-    > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+            };
+            let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
+                    &lock_guard,
+                    lock_body,
+                )
+                .await;
+            let _ = ::lock_runtime::LockGuard::release_confirmed(lock_guard).await;
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            <Result<
+                u32,
+                ShopError,
+            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+        }
+    }
 }

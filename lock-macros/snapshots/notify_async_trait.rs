@@ -45,29 +45,32 @@ fn f<'life0, 'async_trait>(
             },
             lock_keys,
         );
-        let lock_error = 'locked: {
-            let lock_guard = match lock_request.await {
-                ::core::result::Result::Ok(lock_guard) => lock_guard,
-                ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-            };
-            let lock_body = async move {
-                if false {
-                    return ::lock_runtime::__private::output::<Result<u32, E>>();
-                }
-                {
-                    let __self = self;
-                    let __ret: Result<u32, E> = { __self.run(a, b).await };
-                    __ret
-                }
-            };
-            let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
-                    &lock_guard,
-                    lock_body,
-                )
-                .await;
-            ::lock_runtime::LockGuard::release(lock_guard);
-            return lock_output;
-        };
-        <Result<u32, E> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+        match lock_request.await {
+            ::core::result::Result::Ok(lock_guard) => {
+                let lock_body = async move {
+                    if false {
+                        return ::lock_runtime::__private::output::<Result<u32, E>>();
+                    }
+                    {
+                        let __self = self;
+                        let __ret: Result<u32, E> = { __self.run(a, b).await };
+                        __ret
+                    }
+                };
+                let lock_output = ::lock_runtime::LockGuard::hold_unstopped(
+                        &lock_guard,
+                        lock_body,
+                    )
+                    .await;
+                ::lock_runtime::LockGuard::release(lock_guard);
+                lock_output
+            }
+            ::core::result::Result::Err(lock_error) => {
+                <Result<
+                    u32,
+                    E,
+                > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+            }
+        }
     })
 }

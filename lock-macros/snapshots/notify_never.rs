@@ -14,17 +14,17 @@ async fn lead() -> ! {
         },
         [lock_key],
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = async move {
-            loop {
-                work().await
-            }
-        };
-        ::lock_runtime::LockGuard::hold_unstopped(&lock_guard, lock_body).await
-    };
-    ::lock_runtime::__private::on_error(lock_error, stop)
+    match lock_request.await {
+        ::core::result::Result::Ok(lock_guard) => {
+            let lock_body = async move {
+                loop {
+                    work().await
+                }
+            };
+            ::lock_runtime::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+        }
+        ::core::result::Result::Err(lock_error) => {
+            ::lock_runtime::__private::on_error(lock_error, stop)
+        }
+    }
 }

@@ -19,30 +19,25 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
         },
         [lock_key],
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = async move {
-            if false {
-                return ::lock_runtime::__private::output::<Result<Receipt, ShopError>>();
-            }
-            {
-                self.stock.take(item).await?;
-                Ok(Receipt::new(item, user))
-            }
-        };
-        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
-            ::core::result::Result::Ok(lock_output) => {
-                ::lock_runtime::LockGuard::release(lock_guard);
-                return lock_output;
-            }
-            ::core::result::Result::Err(lock_error) => lock_error,
+    let lock_body = async move {
+        if false {
+            return ::lock_runtime::__private::output::<Result<Receipt, ShopError>>();
+        }
+        {
+            self.stock.take(item).await?;
+            Ok(Receipt::new(item, user))
         }
     };
-    <Result<
-        Receipt,
-        ShopError,
-    > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
+        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+            ::lock_runtime::LockGuard::release(lock_guard);
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            <Result<
+                Receipt,
+                ShopError,
+            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+        }
+    }
 }

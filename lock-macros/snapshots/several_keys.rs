@@ -37,24 +37,22 @@ async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
         },
         lock_keys,
     );
-    let lock_error = 'locked: {
-        let lock_guard = match lock_request.await {
-            ::core::result::Result::Ok(lock_guard) => lock_guard,
-            ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-        };
-        let lock_body = async move {
-            if false {
-                return ::lock_runtime::__private::output::<Result<(), BankError>>();
-            }
-            { from.pay(to).await }
-        };
-        match ::lock_runtime::LockGuard::hold(&lock_guard, lock_body).await {
-            ::core::result::Result::Ok(lock_output) => {
-                ::lock_runtime::LockGuard::release(lock_guard);
-                return lock_output;
-            }
-            ::core::result::Result::Err(lock_error) => lock_error,
+    let lock_body = async move {
+        if false {
+            return ::lock_runtime::__private::output::<Result<(), BankError>>();
         }
+        { from.pay(to).await }
     };
-    <Result<(), BankError> as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
+        ::core::result::Result::Ok((lock_guard, lock_output)) => {
+            ::lock_runtime::LockGuard::release(lock_guard);
+            lock_output
+        }
+        ::core::result::Result::Err(lock_error) => {
+            <Result<
+                (),
+                BankError,
+            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
+        }
+    }
 }

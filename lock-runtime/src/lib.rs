@@ -7,7 +7,7 @@
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
 //! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
-//!     Ok(count) // read, think, write: nobody else does, for this item
+//!     Ok(count) // meanwhile, no other process runs this for the same item
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
@@ -23,58 +23,74 @@
 //! lost before, the body is dropped where it awaits and the caller gets
 //! [`LockError::Lost`].
 //!
-//! # Where to look
+//! # Connect once
 //!
-//! - [`init`] connects, and installs the [`LockManager`] that annotated functions
-//!   use; [`LockConfig`] says with which settings.
-//! - [`LockManager::lock`] takes a lock without the attribute: a [`LockRequest`]
-//!   that gives a [`LockGuard`], or [runs a closure](LockRequest::run).
-//! - [`LockGuard::fencing_token`] gives the number by which a database can refuse
-//!   a holder that was overtaken.
-//! - [`LockError`] says what went wrong, and what to do.
-//! - [`inspect`] has the answers to questions: who holds a lock, who waits, how the server is.
-//! - The feature `testing`, [`LockManager::scope`] and [`Clock::manual`] are for tests.
+//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep what it returns until the end
+//! of `main`. A URL is enough; [`LockConfig`] has the settings, also from the environment or, with the feature `serde`,
+//! from a configuration file.
 //!
-//! The documents are in `docs/` of the repository, whose `README.md` lists them all:
-//! `choosing.md` says which ttl and wait to choose; `guarantees.md` what holds, under
-//! which assumptions, and which test shows it; `operations.md` how to configure and run
-//! the locks; `testing.md` how to test a program that uses them; `watching.md` what can
-//! be watched; `statuses.md` what a service answers when a lock failed; `expansion.md`
-//! what the attribute makes of a function, and which attributes stand beside it;
-//! `migrating.md` how to come from other locks; `protocol.md` what goes over the wire.
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), lock_runtime::LockError> {
+//! use std::time::Duration;
 //!
-//! # Events
+//! use lock_runtime::LockConfig;
 //!
-//! Through `tracing`, with the target `lock_runtime`. All events of one
-//! acquisition carry its `id`, a number within the process.
+//! let config = LockConfig::new("memory:")?.prefix("shop").ttl(Duration::from_secs(30));
+//! let _locks = lock_runtime::init(config).await?;
+//! # Ok(()) }
+//! ```
 //!
-//! | event | level | other fields | |
-//! |---|---|---|---|
-//! | `acquire` | debug | `key` `function` `template` `ttl_ms` | a lock is asked for |
-//! | `wait` | debug | `key` `function` `template` | somebody else holds it |
-//! | `grant` | debug | `key` `function` `template` `fencing_token` `waited_ms` | it is ours |
-//! | `cancel` | debug | `key` `function` `template` `waited_ms` | the caller does not want it any more |
-//! | `refuse` | debug | `key` `function` `template` `kind` `error` `waited_ms` | a try found it held |
-//! | `refuse` | info | `key` `function` `template` `kind` `error` `waited_ms` | the caller got any other error instead |
-//! | `renew` | trace | `key` `function` `template` `left_ms` | a lease goes on that would have ended after `left_ms` |
-//! | `renew failure` | warn | `key` `function` `template` `error` | a renewal failed; it is tried again until the lease ends |
-//! | `loss` | warn | `key` `function` `template` `fencing_token` `held_ms` | the lease has ended while it was held |
-//! | `limit` | info | `key` `function` `template` `fencing_token` `held_ms` | the lease has lasted for as long as it may, by `max_hold` or `renew = false` |
-//! | `stop` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body was dropped for that, or at the limit of a call that had joined |
-//! | `overrun` | warn | `key` `function` `template` `fencing_token` `held_ms` | a body finished in a turn that outlasted the lease |
-//! | `release` | debug | `key` `function` `template` `outcome` `held_ms` `took_ms` | a lock was let go, or an acquisition given up |
-//! | `release failure` | warn | `key` `function` `template` `error` `held_ms` `took_ms` | it stays on the server until its ttl |
-//! | `connect` | info | `connection` | a connection of the pool is up |
-//! | `disconnect` | warn | `connection` `error` | a connection is down |
-//! | `login failure` | warn | `connection` `error` | an open connection could not renew its password; it is tried again after a second |
-//! | `weak store` | warn | `store` `without` | a manager connects to a store that cannot do everything that locks can do elsewhere: at `redis+setnx://` |
+//! # Lock a function, or a part of one
 //!
-//! The `outcome` of a `release` is `released`; `lost` after a `loss`; `limited` after a `limit`; `withdrawn` where the
-//! caller had not got the lock; or `absent` where the lease was kept, but the server no longer had the lock: somebody took
-//! it away, or an earlier release freed it whose answer was lost. `kind` is that of `LockError::kind`. `template` is the key
-//! as the attribute has it, before its values: `stock:{item}`. Times are whole milliseconds.
+//! [`distributed_lock`] locks a function. [`LockManager::lock`] makes a [`LockRequest`] for a part of one: it
+//! [runs a closure](LockRequest::run), or gives a [`LockGuard`] that holds the lock until it is dropped.
 //!
-//! Two spans, `lock.wait` and `lock.hold`, go around the wait and the work.
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), lock_runtime::LockError> {
+//! use lock_runtime::LockManager;
+//!
+//! let locks = LockManager::connect("memory:").await?;
+//! let sold = locks.lock("stock:lamp").run(async |_| 1).await?;
+//! assert_eq!(sold, 1);
+//! # Ok(()) }
+//! ```
+//!
+//! Code that is not async takes locks with [`LockRequest::acquire_blocking`].
+//!
+//! # Handle what goes wrong
+//!
+//! | error | what happened | the body |
+//! |---|---|---|
+//! | [`Contended`](LockError::Contended) | somebody else held the lock until the wait ended | did not begin |
+//! | [`Unavailable`](LockError::Unavailable) | the server could not be asked | did not begin |
+//! | [`Lost`](LockError::Lost) | the lease ended while the body ran | was stopped |
+//!
+//! [`LockError::is_retryable`], [`retry_after`](LockError::retry_after) and
+//! [`public_message`](LockError::public_message) say what a service answers then.
+//!
+//! # Reject late writes
+//!
+//! A lock makes it rare that two holders work at once. Where that must not happen, send
+//! [`LockGuard::fencing_token`] along with each write: a database that rejects a smaller number than the last one
+//! accepts no write of a holder that was overtaken.
+//!
+//! # Look at locks
+//!
+//! [`LockManager::status`] says who holds a lock, since when, and who waits; [`LockManager::health`] answers a readiness
+//! probe; [`inspect`] has all answers. The crate emits `tracing` events with the target `lock_runtime`, the spans
+//! `lock.wait` and `lock.hold`, and metrics with the feature `metrics`. The program `lockctl` shows the same on a shell
+//! and as a web page.
+//!
+//! # Test
+//!
+//! With the feature `testing`, `testing::Locks` has locks in memory whose faults a test chooses.
+//!
+//! # Read more
+//!
+//! The folder `docs/` of the repository has a guide, how-to pages, a reference and
+//! explanations. Its `README.md` lists them.
 //!
 //! # Features
 //!

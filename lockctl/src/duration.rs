@@ -1,6 +1,8 @@
 //! Durations as users write them, `1m 30s`, and as they read them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 /// From large to small, as they have to be written.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
@@ -72,6 +74,18 @@ pub(crate) fn short(time: Duration) -> String {
         (0, _, _) => format!("{hours}h {minutes:02}m"),
         _ => format!("{days}d {hours:02}h"),
     }
+}
+
+/// A moment by the clock of this machine, with its date unless that is today's.
+pub(crate) fn clock(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    let at = at.to_zoned(TimeZone::system());
+    let format = if at.date() == Zoned::now().date() {
+        "%H:%M:%S"
+    } else {
+        "%b %d %H:%M"
+    };
+    at.strftime(format).to_string()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::exit::{Done, Exit};
 use crate::output;
 use crate::output::{DIM, Output};
 use crate::record;
-use crate::status::{dash, whereabouts};
+use crate::since;
+use crate::status::{dash, held_for, whereabouts};
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -21,6 +22,7 @@ pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Don
     found.sort_by(|one, other| order(one, other, args.sort));
     let all = found.len();
     found.truncate(args.limit.unwrap_or(all));
+    since::ask(&locks, found.iter_mut()).await;
     if output.is_json() {
         for lock in &found {
             output::object(&record::Lock::from(lock))?;
@@ -28,7 +30,8 @@ pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Don
         return Ok(Exit::Success);
     }
     if found.is_empty() {
-        output::line(format!("{DIM}no lock is held or waited for{DIM:#}"))?;
+        let held = held(&locks.overview("*").await?.locks);
+        output::line(format!("{DIM}{}{DIM:#}", nothing(&args.pattern, held)))?;
         return Ok(Exit::Success);
     }
     output::table(&HEADING, found.iter().map(|it| row(it).into()).collect())?;
@@ -53,10 +56,42 @@ pub(crate) fn order(one: &Summary, other: &Summary, by: Sort) -> Ordering {
     }
 }
 
-pub(crate) const HEADING: [&str; 6] = ["KEY", "HELD", "HOLDER", "TIME LEFT", "WAITERS", "LONGEST"];
+/// Why a list is empty: nothing is held, or nothing that is held matches.
+fn nothing(pattern: &str, held: usize) -> String {
+    if pattern == "*" {
+        return "no lock is held or waited for".to_owned();
+    }
+    let shown = tame(pattern);
+    let hint = if pattern.contains(['*', '?']) {
+        String::new()
+    } else {
+        format!("; try `{shown}*`")
+    };
+    format!("no lock matches `{shown}` ({held} are held){hint}")
+}
+
+/// How many of these locks are held; what cools down is not.
+pub(crate) fn held(locks: &[Summary]) -> usize {
+    locks.iter().filter(|it| is_held(it)).count()
+}
+
+pub(crate) fn is_held(lock: &Summary) -> bool {
+    lock.holders.iter().any(|it| !it.cooling_down)
+}
+
+pub(crate) const HEADING: [&str; 8] = [
+    "KEY",
+    "HELD",
+    "HOLDER",
+    "FUNCTION",
+    "HELD FOR",
+    "TIME LEFT",
+    "WAITERS",
+    "LONGEST WAIT",
+];
 
 /// The cells of one lock.
-pub(crate) fn row(lock: &Summary) -> [String; 6] {
+pub(crate) fn row(lock: &Summary) -> [String; 8] {
     let first = lock.holders.first();
     let held = match (lock.kind, first) {
         (Some(kind @ Kind::Permits(_)), _) => format!("{} of {kind}", lock.held_by),
@@ -67,11 +102,14 @@ pub(crate) fn row(lock: &Summary) -> [String; 6] {
         (None, None) => "free".to_owned(),
     };
     let whereabouts = first.map(|it| whereabouts(it.process, it.host.as_deref(), &it.id));
+    let function = first.and_then(|it| it.function.as_deref());
     let left = first.map(|it| it.remaining.map_or_else(|| "no end".to_owned(), short));
     [
         tame(lock.key.as_str()).into(),
         held,
         whereabouts.unwrap_or_else(dash),
+        function.map_or_else(dash, |it| tame(it).into()),
+        first.map_or_else(dash, held_for),
         left.unwrap_or_else(dash),
         lock.waiting.to_string(),
         lock.longest_wait.map_or_else(dash, short),

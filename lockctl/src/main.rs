@@ -12,9 +12,11 @@ mod manual;
 mod output;
 mod record;
 mod release;
+mod revoking;
 #[cfg(unix)]
 mod run;
 mod serve;
+mod since;
 mod sql;
 mod status;
 mod store;

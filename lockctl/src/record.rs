@@ -19,6 +19,7 @@ pub(crate) struct Holder<'a> {
     fence: Option<FencingToken>,
     left_ms: Option<u64>,
     cooling_down: bool,
+    answers: Option<bool>,
 }
 
 impl<'a> From<&'a inspect::Holder> for Holder<'a> {
@@ -34,6 +35,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
             fence: it.fencing_token,
             left_ms: it.remaining.map(millis),
             cooling_down: it.cooling_down,
+            answers: it.answers,
         }
     }
 }
@@ -108,6 +110,15 @@ pub(crate) struct Release<'a> {
     pub(crate) released: usize,
     pub(crate) holders: Vec<Holder<'a>>,
     pub(crate) waiters: usize,
+}
+
+/// What a user of the page has revoked.
+#[derive(Debug, Serialize)]
+pub(crate) struct Revoked<'a> {
+    pub(crate) at: String,
+    pub(crate) event: &'static str,
+    #[serde(flatten)]
+    pub(crate) release: Release<'a>,
 }
 
 /// What `watch` has seen.

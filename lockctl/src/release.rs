@@ -1,15 +1,18 @@
 //! `lockctl release --force`: revokes a lock.
 
 use std::io::{self, BufRead as _, Write as _};
+use std::time::SystemTime;
 
 use lock_runtime::inspect::Status;
 
 use crate::cli::{ReleaseArgs, StoreArgs};
+use crate::duration::clock;
 use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
 use crate::output;
 use crate::output::{Output, YELLOW, is_interactive};
 use crate::record;
+use crate::revoking::{self, prospects};
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -45,13 +48,10 @@ fn confirm(status: &Status) -> Result<(), Failure> {
         return Err(Failure::Refused(message));
     }
     let mut stderr = anstream::stderr().lock();
-    for holder in &status.holders {
-        writeln!(stderr, "`{key}` is held by {}.", tame(&holder.to_string()))?;
+    for line in prospects(status) {
+        writeln!(stderr, "{line}")?;
     }
-    write!(
-        stderr,
-        "{YELLOW}Its work may overlap with the next holder's.{YELLOW:#} Revoke the lock? [y/N] "
-    )?;
+    write!(stderr, "{YELLOW}Revoke `{key}`?{YELLOW:#} [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -67,11 +67,13 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
         return output::line(format!("`{key}` was free: nothing was changed"));
     }
     output::line(format!(
-        "`{key}` was revoked from {}",
+        "{} `{key}` was revoked from {}",
+        clock(SystemTime::now()),
         count(released, "holder")
     ))?;
     for holder in status.holders.iter().filter(|it| !it.cooling_down) {
         let who = tame(&holder.to_string()).into_owned();
+        output::line(format!("  {}", revoking::holder(holder)))?;
         output::line(match holder.process {
             Some(_) => format!(
                 "  {who} was notified; until it stops, or until its next renewal if it cannot be reached, it may overlap \

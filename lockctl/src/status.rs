@@ -1,14 +1,17 @@
 //! `lockctl status`: who holds a lock, and who waits for it.
 
+use std::time::SystemTime;
+
 use lock_runtime::inspect::{Holder, Status, Waiter};
 
 use crate::cli::{StatusArgs, StoreArgs};
-use crate::duration::short;
+use crate::duration::{clock, short};
 use crate::exit::{Done, Exit};
 use crate::key::key;
 use crate::output;
 use crate::output::{BOLD, DIM, GREEN, Output, YELLOW};
 use crate::record;
+use crate::revoking::silence;
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -50,17 +53,17 @@ fn show(status: &Status) -> std::io::Result<()> {
     output::line(format!("{BOLD}{key}{BOLD:#}  {state}, {waiters}"))?;
     if !status.holders.is_empty() {
         output::line("")?;
-        let heading = ["HOLDER", "FUNCTION", "HELD FOR", "FENCE", "TIME LEFT"];
-        output::table(&heading, status.holders.iter().map(holder_row).collect())?;
+        output::table(&HOLDER, status.holders.iter().map(holder_row).collect())?;
+        for silent in status.holders.iter().filter(|it| it.answers == Some(false)) {
+            let process = whereabouts(silent.process, silent.host.as_deref(), &silent.id);
+            output::line(format!("{YELLOW}{process}{YELLOW:#}: {}", silence(silent)))?;
+        }
     }
     if !status.waiters.is_empty() {
         output::line("")?;
         let rows = status.waiters.iter().enumerate();
         let rows = rows.map(|(at, waiter)| waiter_row(at + 1, waiter));
-        output::table(
-            &["POSITION", "WAITER", "FUNCTION", "KIND", "WAITS FOR"],
-            rows.collect(),
-        )?;
+        output::table(&WAITER, rows.collect())?;
         let more = status.waiting.saturating_sub(status.waiters.len());
         if more > 0 {
             output::line(format!("{DIM}and {} more{DIM:#}", count(more, "waiter")))?;
@@ -69,23 +72,48 @@ fn show(status: &Status) -> std::io::Result<()> {
     Ok(())
 }
 
+pub(crate) const HOLDER: [&str; 6] = [
+    "HOLDER",
+    "FUNCTION",
+    "HELD FOR",
+    "SINCE",
+    "FENCE",
+    "TIME LEFT",
+];
+
 pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
-    let held = it.since.and_then(|since| since.elapsed().ok());
     vec![
         whereabouts(it.process, it.host.as_deref(), &it.id),
         it.function
             .as_deref()
             .map_or_else(dash, |it| tame(it).into()),
-        match held {
-            _ if it.cooling_down => "cooldown".to_owned(),
-            Some(held) => short(held),
-            None => "no answer".to_owned(),
-        },
+        held_for(it),
+        it.since.map_or_else(dash, clock),
         it.fencing_token
             .map_or_else(dash, |it| it.get().to_string()),
         it.remaining.map_or_else(|| "no end".to_owned(), short),
     ]
 }
+
+/// For how long the lock is held; whose silence keeps that unknown.
+pub(crate) fn held_for(it: &Holder) -> String {
+    let held = it.since.and_then(|since| since.elapsed().ok());
+    match held {
+        _ if it.cooling_down => "cooldown".to_owned(),
+        Some(held) => short(held),
+        None if it.answers == Some(false) => "no answer".to_owned(),
+        None => dash(),
+    }
+}
+
+pub(crate) const WAITER: [&str; 6] = [
+    "POSITION",
+    "WAITER",
+    "FUNCTION",
+    "KIND",
+    "WAITS FOR",
+    "SINCE",
+];
 
 pub(crate) fn waiter_row(position: usize, it: &Waiter) -> Vec<String> {
     vec![
@@ -96,6 +124,9 @@ pub(crate) fn waiter_row(position: usize, it: &Waiter) -> Vec<String> {
             .map_or_else(dash, |it| tame(it).into()),
         it.kind.to_string(),
         it.waited.map_or_else(dash, short),
+        it.waited
+            .and_then(|waited| SystemTime::now().checked_sub(waited))
+            .map_or_else(dash, clock),
     ]
 }
 

@@ -4,6 +4,7 @@ use lock_runtime::{LockConfig, LockManager};
 
 use crate::cli::StoreArgs;
 use crate::exit::Failure;
+use crate::words::tame;
 
 /// The configuration from the arguments, or else from the environment.
 pub(crate) fn config(args: &StoreArgs) -> Result<LockConfig, Failure> {
@@ -32,6 +33,15 @@ pub(crate) fn is_within_process(args: &StoreArgs) -> bool {
     let variable = || std::env::var("LOCK_URL").ok();
     let url = args.url.clone().or_else(variable);
     url.is_some_and(|url| url.split(':').next() == Some("memory"))
+}
+
+/// Which store this is, and what its keys begin with.
+pub(crate) fn name(locks: &LockManager) -> String {
+    format!(
+        "{}, prefix `{}`",
+        tame(locks.server()),
+        tame(locks.prefix())
+    )
 }
 
 /// Connects to it.

@@ -9,6 +9,7 @@
 mod body;
 mod chains;
 mod compiler;
+pub mod documents;
 mod etcd;
 pub mod failovers;
 mod fixtures;
@@ -43,6 +44,7 @@ mod register;
 mod server;
 mod startup;
 mod steps;
+mod stop;
 mod stores;
 pub mod torture;
 mod woken;
@@ -59,11 +61,11 @@ pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
-    Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
+    Backup, Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,
     PostgresServerBuilder, Rows, SCHEMA, SqlError, postgres_script,
 };
 pub use protocol::{member, token, token_of};
-pub use proxy::{Direction, Proxy, Verdict};
+pub use proxy::{Direction, Lost, Proxy, Verdict};
 pub use register::{Register, Section};
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,
@@ -73,6 +75,9 @@ pub use server::{
 pub use steps::{
     connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, work,
 };
+pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use worker::Worker;
-pub use zookeeper::{ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer};
+pub use zookeeper::{
+    ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer, ZooKeeperTraffic,
+};

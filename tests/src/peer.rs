@@ -20,15 +20,25 @@ pub enum Step {
     Renew(u32, u32),
     /// Lets go.
     Release(u32),
+    /// With that ttl, and this position.
+    Return(u32, u32, u64),
+    /// Leaves the queue, in which it has that ttl.
+    Leave(u32, u32),
 }
 
 impl Step {
+    fn acquires(self) -> bool {
+        matches!(self, Self::Acquire(..) | Self::Join(..) | Self::Return(..))
+    }
+
     fn arguments(self) -> [String; 2] {
         match self {
             Self::Acquire(number, ttl) => [token(number), ttl.to_string()],
             Self::Join(number, ttl) => [token(number), format!("+{ttl}")],
             Self::Renew(number, ttl) => [token(number), format!("={ttl}")],
             Self::Release(number) => [token(number), String::new()],
+            Self::Return(number, ttl, position) => [token(number), format!("{ttl}@{position}")],
+            Self::Leave(number, ttl) => [token(number), format!("<{ttl}")],
         }
     }
 }
@@ -204,9 +214,7 @@ impl Peer {
         for (lock, _) in calls {
             cmd.arg(RedisServer::owner_key(lock));
         }
-        let acquires = calls
-            .iter()
-            .filter(|it| matches!(it.1, Step::Acquire(..) | Step::Join(..)));
+        let acquires = calls.iter().filter(|it| it.1.acquires());
         cmd.arg(&self.channel).arg(acquires.count());
         for (_, step) in calls {
             cmd.arg(&step.arguments());

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    fixtures::LOOK_EVERY,
+    fixtures::{LOOK_EVERY, TIME_LIMIT, poll_once, within},
     net::{listener, runtime},
 };
 
@@ -84,6 +84,24 @@ impl Proxy {
     /// The bytes from the server to the clients.
     pub fn replies(&self) -> &Direction {
         &self.replies
+    }
+
+    /// The bytes that carry this.
+    pub fn way(&self, lost: Lost) -> &Direction {
+        match lost {
+            Lost::Request => &self.requests,
+            Lost::Reply => &self.replies,
+        }
+    }
+
+    /// Begins what asks the server, and closes all connections when the request, or the reply, is on its way.
+    pub async fn lose(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
+        let way = self.way(lost);
+        way.hold();
+        assert!(poll_once(asks).await.is_pending());
+        within(TIME_LIMIT, way.held()).await;
+        self.cut().await;
+        way.pass();
     }
 
     /// Closes all connections and loses what they held; new ones are welcome.
@@ -187,6 +205,15 @@ async fn carry(
         replies.carry(from_server, to_client, &unanswered, true),
     )?;
     Ok(())
+}
+
+/// What of an exchange is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The server does nothing.
+    Request,
+    /// The client does not hear what the server has done.
+    Reply,
 }
 
 /// What becomes of bytes that [`Direction::inspect`] has looked at, and of their connection.

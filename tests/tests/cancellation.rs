@@ -3,14 +3,13 @@
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll},
     thread,
     time::{Duration, Instant},
 };
 
 use lock_runtime::{LockError, LockManager};
-use tests::{Proxy, RedisServer, begin, eventually, leaves_nothing, settled, unique, within};
+use tests::{Proxy, RedisServer, Stop, begin, eventually, leaves_nothing, settled, unique, within};
 
 /// Far longer than any test: what is gone in time has not just expired.
 const TTL: Duration = Duration::from_secs(60);
@@ -208,28 +207,6 @@ async fn an_acquire_of_a_free_lock_dropped_at_any_moment() {
     settled(&locks).await;
     let nothing = async || server.keys("lock:{*").await.is_empty();
     eventually(SOON, nothing).await;
-}
-
-/// A waker that stops whoever wakes it.
-struct Stop(Mutex<mpsc::Sender<()>>, Mutex<mpsc::Receiver<()>>);
-
-impl Stop {
-    /// The waker, what says that it was woken, and what lets go of its thread when it is dropped.
-    fn waker() -> (Waker, mpsc::Receiver<()>, mpsc::Sender<()>) {
-        let (here, stopped) = mpsc::channel();
-        let (hold, on) = mpsc::channel();
-        let stop = Arc::new(Self(Mutex::new(here), Mutex::new(on)));
-        (Waker::from(stop), stopped, hold)
-    }
-}
-
-impl Wake for Stop {
-    fn wake(self: Arc<Self>) {
-        let Self(here, on) = &*self;
-        // Once the test has gone on, there is nothing to say and to wait for.
-        let _ = here.lock().expect("no panic").send(());
-        let _ = on.lock().expect("no panic").recv();
-    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    panic::{AssertUnwindSafe, catch_unwind},
+    future::pending,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -13,7 +13,10 @@ use std::{
 
 use futures_executor::block_on;
 use lock_runtime::{Acquire, LockError, LockGuard, LockManager};
-use tests::{RedisServer, connect, eventually, leaves_nothing, unique, within};
+use tests::{
+    RedisServer, Stop, StoppedManager, connect, eventually, leaves_nothing, poll_once, unique,
+    within,
+};
 use tokio::{sync::mpsc, task::JoinSet};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -155,16 +158,17 @@ async fn has_ended(locks: &LockManager, waiter: &mut Acquire) {
 async fn a_waker_that_panics_leaves_nobody_waiting() {
     let locks = connect("memory:").await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
-    let mut waiter = wait_and_panic(&locks, SOON);
+    let waiter = wait_and_panic(&locks, SOON);
     let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(SOON).acquire());
-    let waits = async || matches!(locks.status("k").await, Ok(status) if status.waiting == 2);
-    eventually(SOON, waits).await;
+    let waiting = async |count| matches!(locks.status("k").await, Ok(it) if it.waiting == count);
+    eventually(SOON, async || waiting(2).await).await;
 
-    // The panic is on this thread or on the driver's.
-    let _ = catch_unwind(AssertUnwindSafe(|| guard.release()));
-    let outcome = within(SOON, other).await.unwrap();
-    assert!(matches!(outcome, Err(LockError::ShutDown)), "{outcome:?}");
-    has_ended(&locks, &mut waiter).await;
+    // The waker is called on this thread or on the driver's.
+    guard.release();
+    eventually(SOON, async || waiting(1).await).await;
+    drop(waiter);
+    let guard = within(SOON, other).await.unwrap().unwrap();
+    assert!(guard.release_confirmed().await.unwrap());
 }
 
 #[tokio::test]
@@ -177,4 +181,73 @@ async fn nor_does_it_on_the_drivers_thread() {
     assert!(matches!(outcome, Err(LockError::ShutDown)), "{outcome:?}");
     has_ended(&locks, &mut waiter).await;
     drop(guard);
+}
+
+/// Three calls that are answered at once, while the manager's thread is stopped by the waker of the first.
+struct AnsweredAtOnce<F> {
+    first: F,
+    acquire: Pin<Box<Acquire>>,
+    release: Pin<Box<dyn Future<Output = Result<bool, LockError>>>>,
+    /// Lets go of the thread when it is dropped.
+    _hold: std::sync::mpsc::Sender<()>,
+}
+
+impl<F: Future + Unpin> AnsweredAtOnce<F> {
+    async fn new(locks: &LockManager, first: impl FnOnce() -> F) -> Self {
+        let guard = locks.lock(unique("held")).acquire().await.unwrap();
+        let stopped_before = StoppedManager::new(locks);
+        let (waker, stopped, hold) = Stop::waker();
+        let mut this = Self {
+            first: first(),
+            acquire: Box::pin(locks.lock(unique("other")).ttl(TTL).acquire()),
+            release: Box::pin(pending()),
+            _hold: hold,
+        };
+        let polled = Pin::new(&mut this.first).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        assert!(poll_once(&mut this.acquire).await.is_pending());
+        this.release = Box::pin(guard.release_confirmed());
+        assert!(poll_once(&mut this.release).await.is_pending());
+        drop(stopped_before);
+        stopped.recv_timeout(SOON).expect("the first is answered");
+        this
+    }
+
+    /// The first is polled with its answer, and the others have theirs.
+    async fn first_delivers_the_others(mut self) -> F::Output {
+        assert!(poll_once(&mut self.acquire).await.is_pending());
+        assert!(poll_once(&mut self.release).await.is_pending());
+        let Poll::Ready(first) = poll_once(&mut self.first).await else {
+            panic!("it has been woken");
+        };
+        let acquired = poll_once(&mut self.acquire).await;
+        assert!(matches!(acquired, Poll::Ready(Ok(_))), "{acquired:?}");
+        let released = poll_once(&mut self.release).await;
+        assert!(matches!(released, Poll::Ready(Ok(true))), "{released:?}");
+        first
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_gets_its_lock_delivers_the_answers_of_others() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let first = || Box::pin(locks.lock(unique("first")).ttl(TTL).acquire());
+    let answered = AnsweredAtOnce::new(&locks, first).await;
+    drop(answered.first_delivers_the_others().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_caller_whose_release_is_confirmed_delivers_the_answers_of_others() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = locks
+        .lock(unique("first"))
+        .ttl(TTL)
+        .acquire()
+        .await
+        .unwrap();
+    let first = || Box::pin(guard.release_confirmed());
+    let answered = AnsweredAtOnce::new(&locks, first).await;
+    assert!(answered.first_delivers_the_others().await.unwrap());
 }

@@ -10,8 +10,8 @@ use std::{
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    Authority, Proxy, RedisServer, RedlockFleet, TIME_LIMIT, connect, eventually, poll_once,
-    release, take, unique, within,
+    Authority, Proxy, RedisServer, RedlockFleet, StoppedManager, TIME_LIMIT, connect, eventually,
+    poll_once, release, take, unique, within,
 };
 use tokio::{sync::watch, task::JoinSet};
 
@@ -445,6 +445,74 @@ fn even_numbers_and_one_are_refused_with_a_sentence() {
         assert!(
             text.contains("a majority of 3, 5 or 7 independent servers"),
             "{text}"
+        );
+    }
+}
+
+/// The counters of all servers stand at one number, as they do once all have given out a number for one lock.
+async fn with_equal_counters(fleet: &RedlockFleet) -> LockManager {
+    let locks = manager(&fleet.url()).await;
+    // Far ahead of their clocks, so that no connection raises them.
+    for server in &fleet.servers {
+        server
+            .cmd(&["SET", RedisServer::FENCE_KEY, "9000000000000000"])
+            .await;
+    }
+    locks
+}
+
+/// How many scripts each server has run.
+async fn scripts(fleet: &RedlockFleet) -> Vec<u64> {
+    let mut scripts = Vec::new();
+    for server in &fleet.servers {
+        scripts.push(server.calls("evalsha").await);
+    }
+    scripts
+}
+
+/// What goes to each server for a lock that is free is one call to take it and one to release it.
+#[tokio::test]
+async fn a_free_lock_costs_two_calls_on_each_server() {
+    const CYCLES: u64 = 20;
+
+    let fleet = RedlockFleet::start().await;
+    let locks = with_equal_counters(&fleet).await;
+    let before = scripts(&fleet).await;
+    for _ in 0..CYCLES {
+        release(take(&locks, "key", TTL).await).await;
+    }
+    eventually(TIME_LIMIT, async || fleet.traces().await.is_empty()).await;
+    let wanted: Vec<_> = before.iter().map(|it| it + 2 * CYCLES).collect();
+    assert_eq!(scripts(&fleet).await, wanted);
+}
+
+/// Calls that go to a server at once are one call of a script there, as on one server.
+#[tokio::test]
+async fn what_comes_at_once_goes_together_to_each_server() {
+    const CROWD: u64 = 512;
+    const IN_ONE: u64 = 64;
+
+    let fleet = RedlockFleet::start().await;
+    let locks = with_equal_counters(&fleet).await;
+    let stopped = StoppedManager::new(&locks);
+    let request = |number: u64| locks.lock(number.to_string()).wait_forever().ttl(HOUR);
+    let crowd = (0..CROWD).map(|number| Box::pin(request(number).acquire()));
+    let mut crowd: Vec<_> = crowd.collect();
+    for acquire in &mut crowd {
+        assert!(poll_once(acquire).await.is_pending());
+    }
+    let before = scripts(&fleet).await;
+    drop(stopped);
+    let mut guards = Vec::new();
+    for acquire in crowd {
+        guards.push(within(TIME_LIMIT, acquire).await.expect("a free lock"));
+    }
+    for (after, before) in scripts(&fleet).await.iter().zip(before) {
+        // The release of the first lock is one more.
+        let calls = after - before;
+        assert!(
+            calls <= CROWD / IN_ONE + 2,
+            "{calls} calls for {CROWD} locks"
         );
     }
 }

@@ -1,7 +1,8 @@
 //! Free keys: the cost of one cycle, with processors that sleep in between and with some that do not, and the throughput
-//! with many tasks.
+//! with many tasks of one process and of several.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use crate::awake::Awake;
@@ -11,7 +12,7 @@ use crate::plot::{Chart, Series};
 use crate::report::{Bound, Row, Unit};
 use crate::stats::{Sorted, median};
 use crate::systems::System;
-use crate::worker::{Spec, Work};
+use crate::worker::{Outcome, Spec, Work};
 
 const CASE: &str = "free keys";
 
@@ -22,44 +23,100 @@ struct Reached {
     p50: Vec<f64>,
     p99: Vec<f64>,
     per_second: Vec<f64>,
+    /// Of all clients for one cycle: processor time in ns, and how often their threads left a processor.
+    processor: Vec<f64>,
+    switches: Vec<f64>,
+}
+
+/// The clients.
+#[derive(Clone, Copy)]
+struct Clients {
+    processes: usize,
+    /// Of each process.
+    tasks: usize,
+    /// The least part of the ceiling's cycles.
+    least: Option<f64>,
+}
+
+impl Clients {
+    fn one_process(tasks: usize, least: Option<f64>) -> Self {
+        Self {
+            processes: 1,
+            tasks,
+            least,
+        }
+    }
+
+    fn several(processes: usize, tasks: usize, least: Option<f64>) -> Self {
+        Self {
+            processes,
+            tasks,
+            least,
+        }
+    }
+
+    fn specs(self, system: System, url: &str) -> impl Iterator<Item = Spec> {
+        let spec = move |process| Spec {
+            name: format!("process{process}"),
+            // Many processes: as small as they can be.
+            threads: if self.processes > 2 { 0 } else { 2 },
+            ..Spec::new(system, Work::Free, url.to_owned()).tasks(self.tasks)
+        };
+        (0..self.processes).map(spec)
+    }
+}
+
+impl fmt::Display for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.processes, self.tasks) {
+            (1, 1) => f.write_str("1 task"),
+            (1, tasks) => write!(f, "{tasks} tasks"),
+            (processes, tasks) => write!(f, "{processes} processes x {tasks} tasks"),
+        }
+    }
 }
 
 type All = BTreeMap<System, Reached>;
 
 pub(super) async fn run(bench: &mut Bench) {
     let systems = [System::Ceiling, System::Ours, System::OursDetached];
-    let one = measure(bench, "1 task", 1, &systems).await;
+    let one_task = Clients::one_process(1, None);
+    let one = measure(bench, "1 task", one_task, &systems).await;
     latency(bench, "1 task", &one);
     let awake = Awake::keep();
     let name = "1 task, processors awake";
-    let one_awake = measure(bench, name, 1, &systems).await;
+    let one_awake = measure(bench, name, one_task, &systems).await;
     drop(awake);
     latency(bench, name, &one_awake);
     let mut by_tasks = vec![(1, one)];
-    for tasks in bench.pick(vec![64, 256], vec![8, 64, 256]) {
-        let name = format!("{tasks} tasks");
-        let all = measure(bench, &name, tasks, &[System::Ceiling, System::Ours]).await;
-        throughput(bench, tasks, &all);
-        by_tasks.push((tasks, all));
+    let few = Clients::one_process(8, None);
+    let many =
+        [(64, 1.0), (256, 1.1)].map(|(tasks, least)| Clients::one_process(tasks, Some(least)));
+    for clients in bench.pick(None, Some(few)).into_iter().chain(many) {
+        let all = throughput(bench, clients).await;
+        by_tasks.push((clients.tasks, all));
+    }
+    for clients in [
+        Clients::several(2, 32, Some(0.95)),
+        Clients::several(8, 8, None),
+    ] {
+        throughput(bench, clients).await;
     }
     plot(bench, &by_tasks);
 }
 
-async fn measure(bench: &mut Bench, name: &str, tasks: usize, always: &[System]) -> All {
+async fn measure(bench: &mut Bench, name: &str, clients: Clients, always: &[System]) -> All {
     let server = bench.server().await;
     let time = Duration::from_millis(bench.pick(500, 700));
     let mut all = All::new();
     for round in 0..bench.pick(3, 5) {
         for system in bench.turn(round, always) {
-            let spec = Spec::new(system, Work::Free, server.url()).tasks(tasks);
-            let outcome = bench.attempt(system, fleet::run(spec, time)).await;
-            let Some(outcome) = outcome else { continue };
-            let latencies: Sorted = outcome.latencies.into_iter().collect();
-            let reached = all.entry(system).or_default();
-            reached.p50.push(latencies.quantile(0.5));
-            reached.p99.push(latencies.quantile(0.99));
-            let seconds = outcome.elapsed_ns as f64 / 1e9;
-            reached.per_second.push(latencies.count() as f64 / seconds);
+            let url = server.url();
+            let specs = clients.specs(system, &url);
+            let outcomes = bench.attempt(system, fleet::run_all(specs, time)).await;
+            if let Some(outcomes) = outcomes {
+                all.entry(system).or_default().add(outcomes);
+            }
         }
     }
     for (system, reached) in &all {
@@ -71,6 +128,26 @@ async fn measure(bench: &mut Bench, name: &str, tasks: usize, always: &[System])
             .keep(name("cycles a second"), reached.per_second.clone());
     }
     all
+}
+
+impl Reached {
+    /// What the processes of one round have measured at the same time.
+    fn add(&mut self, outcomes: Vec<Outcome>) {
+        let seconds = outcomes
+            .first()
+            .map_or(f64::NAN, |it| it.elapsed_ns as f64 / 1e9);
+        let sum = |value: fn(&Outcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64;
+        let processor = sum(|it| it.cpu_ns);
+        let switches = outcomes.iter().map(|it| it.switches).sum::<Option<u64>>();
+        let switches = switches.map_or(f64::NAN, |it| it as f64);
+        let latencies: Sorted = outcomes.into_iter().flat_map(|it| it.latencies).collect();
+        let cycles = latencies.count() as f64;
+        self.p50.push(latencies.quantile(0.5));
+        self.p99.push(latencies.quantile(0.99));
+        self.per_second.push(cycles / seconds);
+        self.processor.push(processor / cycles);
+        self.switches.push(switches / cycles);
+    }
 }
 
 fn latency(bench: &mut Bench, name: &str, all: &All) {
@@ -109,20 +186,30 @@ fn latency(bench: &mut Bench, name: &str, all: &All) {
     );
 }
 
-fn throughput(bench: &mut Bench, tasks: usize, all: &All) {
+async fn throughput(bench: &mut Bench, clients: Clients) -> All {
+    let name = clients.to_string();
+    let all = measure(bench, &name, clients, &[System::Ceiling, System::Ours]).await;
     let rate = |reached: &Reached| reached.per_second.clone();
-    let ceiling = ratio(all, System::Ours, System::Ceiling, rate);
-    let figure = format!("{tasks} tasks: cycles");
-    let mut figures = row(all, &figure, Unit::PerSecond, System::Ours, rate);
-    if tasks >= 64 {
-        figures = figures.bound(Bound::at_least(0.85, ceiling, " x ceiling"));
+    let ceiling = ratio(&all, System::Ours, System::Ceiling, rate);
+    let figure = format!("{name}: cycles");
+    let mut figures = row(&all, &figure, Unit::PerSecond, System::Ours, rate);
+    if let Some(least) = clients.least {
+        figures = figures.bound(Bound::at_least(least, ceiling, " x ceiling"));
     }
     bench.report.add(figures);
-    if tasks == 256 {
+    let figure = format!("{name}: clients' processors a cycle");
+    let processor = |it: &Reached| it.processor.clone();
+    let figures = row(&all, &figure, Unit::Nanoseconds, System::Ours, processor);
+    bench.report.add(figures);
+    let figure = format!("{name}: clients' context switches a cycle");
+    let switches = |it: &Reached| it.switches.clone();
+    let figures = row(&all, &figure, Unit::Plain, System::Ours, switches);
+    bench.report.add(figures);
+    if clients.tasks == 256 {
         let ahead = bench
             .peers
             .iter()
-            .map(|peer| ratio(all, System::Ours, *peer, rate));
+            .map(|peer| ratio(&all, System::Ours, *peer, rate));
         let ahead = ahead.fold(f64::INFINITY, f64::min);
         bench.report.add(
             Row::new(
@@ -134,6 +221,7 @@ fn throughput(bench: &mut Bench, tasks: usize, all: &All) {
             .bound(Bound::at_least(1.0, ahead, " x")),
         );
     }
+    all
 }
 
 /// The medians of one kind of figure.

@@ -27,12 +27,7 @@ struct Round {
 impl Round {
     /// Scripts a critical section; with the commands of those that take locks without one.
     fn commands(&self, system: System) -> f64 {
-        let sets = if system.takes_with_set() {
-            self.hot.server.sets
-        } else {
-            0.0
-        };
-        self.hot.each(self.hot.server.scripts + sets)
+        self.hot.each(self.hot.server.commands(system))
     }
 
     /// How long everybody waits where turns are perfect: for all others' bodies and a round trip for each.

@@ -1,4 +1,4 @@
-//! A hot key within one process, 64 tasks with empty bodies: hand-overs a second against the serial limit.
+//! A hot key within one process, 16 and 64 tasks with empty bodies: hand-overs a second against the serial limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::report::{Bound, Row, Unit};
 use crate::stats::median;
 use crate::systems::System;
 
-const CASE: &str = "hot key, 1 process x 64 tasks";
+const TASKS: [usize; 2] = [16, 64];
 
 /// A round, with what a bare round trip took in it, in ns.
 struct Round {
@@ -18,9 +18,15 @@ struct Round {
 }
 
 pub(super) async fn run(bench: &mut Bench) {
+    for tasks in TASKS {
+        measure(bench, tasks).await;
+    }
+}
+
+async fn measure(bench: &mut Bench, tasks: usize) {
     let server = bench.server().await;
     let time = Duration::from_millis(bench.pick(700, 1_500));
-    let crowd = Crowd::of_ours(1, 64, Duration::ZERO);
+    let crowd = Crowd::of_ours(1, tasks, Duration::ZERO);
     let mut rounds = Vec::new();
     for _ in 0..bench.pick(3, 5) {
         rounds.push(Round {
@@ -29,13 +35,14 @@ pub(super) async fn run(bench: &mut Bench) {
             alone: compete(&server, crowd.of(System::OursAlone), time).await,
         });
     }
-    report(bench, &rounds);
+    report(bench, tasks, &rounds);
 }
 
-fn report(bench: &mut Bench, rounds: &[Round]) {
+fn report(bench: &mut Bench, tasks: usize, rounds: &[Round]) {
+    let case = format!("hot key, 1 process x {tasks} tasks");
     let all = |value: &dyn Fn(&Round) -> f64| rounds.iter().map(value).collect::<Vec<_>>();
     let row = |figure: &str, unit, value: &dyn Fn(&Hot) -> f64| {
-        Row::new(CASE, figure, unit, median(&all(&|it| value(&it.ours))))
+        Row::new(&case, figure, unit, median(&all(&|it| value(&it.ours))))
             .beside(System::OursAlone, median(&all(&|it| value(&it.alone))))
     };
     let limit = |round: &Round| 1e9 / round.bare;
@@ -63,10 +70,10 @@ fn report(bench: &mut Bench, rounds: &[Round]) {
             it.each(it.server.scripts)
         }));
     bench.report.keep(
-        "hot key in one process, hand-overs a second",
+        format!("{case}, hand-overs a second"),
         all(&|it| it.ours.per_second),
     );
     bench
         .report
-        .keep("hot key in one process, serial limit", all(&limit));
+        .keep(format!("{case}, serial limit"), all(&limit));
 }

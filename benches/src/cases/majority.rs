@@ -8,9 +8,10 @@ use std::time::Duration;
 use support::{Proxy, RedisServer, RedlockFleet};
 
 use crate::bench::Bench;
-use crate::fleet;
+use crate::fleet::Fleet;
 use crate::hot::{Crowd, Hot, compete_at};
 use crate::report::{Bound, Row, Unit};
+use crate::server;
 use crate::stats::{Sorted, median};
 use crate::systems::System;
 use crate::worker::{Spec, Work};
@@ -25,25 +26,39 @@ const LATE: Duration = Duration::from_millis(20);
 /// A value for each system that could be measured.
 type Values = BTreeMap<System, f64>;
 
+/// What one system has done in one round.
+struct Round {
+    p50: f64,
+    per_second: f64,
+    /// Sent to all servers for one lock.
+    commands: f64,
+}
+
+type All = BTreeMap<System, Vec<Round>>;
+
 pub(super) async fn run(bench: &mut Bench) {
     let mut fleet = RedlockFleet::start().await;
     let addresses: Vec<_> = fleet.servers.iter().map(RedisServer::addr).collect();
+    let rounds = bench.pick(3, 5);
 
-    let all_up = middle_latency(bench, &addresses).await;
+    let one = measure(bench, &fleet.servers, &addresses, 1, rounds).await;
+    let all_up = medians(&one, |it| it.p50);
     add(bench, "1 task: p50 of a cycle", Unit::Nanoseconds, &all_up);
-    let busy = cycles(bench, &addresses, 64).await;
-    add(bench, "64 tasks: cycles", Unit::PerSecond, &busy);
+    cycles(bench, "1 task", &one, 0.9);
+    let many = measure(bench, &fleet.servers, &addresses, 64, rounds).await;
+    cycles(bench, "64 tasks", &many, 1.0);
     hot(bench, &addresses).await;
 
     let proxy = Proxy::start(addresses[0]);
     proxy.replies().delay(LATE);
     let mut with_proxy = addresses.clone();
     with_proxy[0] = proxy.addr();
-    let late = middle_latency(bench, &with_proxy).await;
+    let rounds = bench.pick(1, 3);
+    let late = measure(bench, &fleet.servers, &with_proxy, 1, rounds).await;
     against(
         bench,
         "one is 20 ms late, 1 task: p50 of a cycle",
-        &late,
+        &medians(&late, |it| it.p50),
         &all_up,
     );
 
@@ -51,11 +66,11 @@ pub(super) async fn run(bench: &mut Bench) {
     for server in &mut fleet.servers[3..] {
         server.kill().await;
     }
-    let dead = middle_latency(bench, &addresses).await;
+    let dead = measure(bench, &fleet.servers[..3], &addresses, 1, rounds).await;
     against(
         bench,
         "two are dead, 1 task: p50 of a cycle",
-        &dead,
+        &medians(&dead, |it| it.p50),
         &all_up,
     );
 }
@@ -76,39 +91,80 @@ fn url(system: System, addresses: &[SocketAddr]) -> String {
     urls.join(",")
 }
 
-async fn middle_latency(bench: &mut Bench, addresses: &[SocketAddr]) -> Values {
-    measure(bench, addresses, 1, |latencies, _| latencies.quantile(0.5)).await
-}
-
-async fn cycles(bench: &mut Bench, addresses: &[SocketAddr], tasks: usize) -> Values {
-    let per_second = |latencies: &Sorted, seconds| latencies.count() as f64 / seconds;
-    measure(bench, addresses, tasks, per_second).await
-}
-
-/// The median of some rounds, in each of which every system has its turn.
+/// Rounds in each of which every system has its turn, every other round backwards.
 async fn measure(
     bench: &mut Bench,
+    alive: &[RedisServer],
     addresses: &[SocketAddr],
     tasks: usize,
-    figure: impl Fn(&Sorted, f64) -> f64,
-) -> Values {
+    rounds: usize,
+) -> All {
     let time = Duration::from_millis(bench.pick(500, 1_000));
-    let mut all: BTreeMap<System, Vec<f64>> = BTreeMap::new();
-    for _ in 0..bench.pick(1, 3) {
-        for system in systems(bench) {
+    let mut all = All::new();
+    for number in 0..rounds {
+        let mut systems = systems(bench);
+        if number % 2 == 1 {
+            systems.reverse();
+        }
+        for system in systems {
             let spec = Spec::new(system, Work::Free, url(system, addresses)).tasks(tasks);
-            let Some(outcome) = bench.attempt(system, fleet::run(spec, time)).await else {
-                continue;
-            };
-            let seconds = outcome.elapsed_ns as f64 / 1e9;
-            let latencies: Sorted = outcome.latencies.into_iter().collect();
-            all.entry(system)
-                .or_default()
-                .push(figure(&latencies, seconds));
+            let round = bench.attempt(system, round(spec, alive, time)).await;
+            all.entry(system).or_default().extend(round);
         }
     }
-    let medians = all.into_iter().map(|(system, it)| (system, median(&it)));
-    medians.collect()
+    all.retain(|_, rounds| !rounds.is_empty());
+    all
+}
+
+async fn round(spec: Spec, alive: &[RedisServer], time: Duration) -> Round {
+    let system = spec.system;
+    let mut fleet = Fleet::start([spec]).await;
+    for server in alive {
+        server::reset(server).await;
+    }
+    fleet.go(time).await;
+    let mut commands = 0.0;
+    for server in alive {
+        commands += server::statistics(server).await.commands(system);
+    }
+    let outcome = fleet.stop().await.pop().expect("one worker");
+    let seconds = outcome.elapsed_ns as f64 / 1e9;
+    let latencies: Sorted = outcome.latencies.into_iter().collect();
+    let cycles = latencies.count() as f64;
+    Round {
+        p50: latencies.quantile(0.5),
+        per_second: cycles / seconds,
+        commands: commands / cycles,
+    }
+}
+
+fn medians(all: &All, value: fn(&Round) -> f64) -> Values {
+    let middle = |rounds: &[Round]| median(&rounds.iter().map(value).collect::<Vec<_>>());
+    all.iter()
+        .map(|(system, rounds)| (*system, middle(rounds)))
+        .collect()
+}
+
+/// Cycles, and what goes to the servers for them, beside the library that waits for all servers.
+fn cycles(bench: &mut Bench, tasks: &str, all: &All, least: f64) {
+    let ratio = |value: fn(&Round) -> f64| {
+        let rounds = all[&System::Ours].iter().zip(all.get(&System::Rslock)?);
+        let ratios = rounds.map(|(ours, theirs)| value(ours) / value(theirs));
+        Some(median(&ratios.collect::<Vec<_>>()))
+    };
+    let mut add = |figure: &str, unit, value: fn(&Round) -> f64, bound: &dyn Fn(f64) -> Bound| {
+        let row = row(&format!("{tasks}: {figure}"), unit, &medians(all, value));
+        bench.report.add(match ratio(value) {
+            Some(ratio) => row.bound(bound(ratio)),
+            None => row,
+        });
+    };
+    add("cycles", Unit::PerSecond, |it| it.per_second, &|ratio| {
+        Bound::at_least(least, ratio, " x rslock")
+    });
+    add("commands a lock", Unit::Plain, |it| it.commands, &|ratio| {
+        Bound::at_most(1.0, ratio, " x rslock")
+    });
 }
 
 async fn hot(bench: &mut Bench, addresses: &[SocketAddr]) {

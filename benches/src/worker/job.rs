@@ -83,6 +83,9 @@ pub(crate) struct Outcome {
     pub(crate) elapsed_ns: u64,
     /// CPU time of this process.
     pub(crate) cpu_ns: u64,
+    /// How often its threads have left their processors; workers of other languages do not count that.
+    #[serde(default)]
+    pub(crate) switches: Option<u64>,
     /// How long each cycle took.
     pub(crate) latencies: Vec<u64>,
     /// The critical sections of each task on the hot key.

@@ -166,6 +166,7 @@ pub(super) async fn cold<L: Locks>(spec: &Spec, console: &mut Console) {
 struct Watch {
     started: Instant,
     cpu: Duration,
+    switches: u64,
 }
 
 impl Watch {
@@ -175,6 +176,7 @@ impl Watch {
         Self {
             started: Instant::now(),
             cpu: cpu::of_process(),
+            switches: cpu::switches(),
         }
     }
 
@@ -182,6 +184,7 @@ impl Watch {
         Outcome {
             elapsed_ns: self.started.elapsed().as_nanos() as u64,
             cpu_ns: cpu::of_process().saturating_sub(self.cpu).as_nanos() as u64,
+            switches: Some(cpu::switches().saturating_sub(self.switches)),
             ..Outcome::default()
         }
     }

@@ -10,6 +10,16 @@ mod readme {}
 #[doc = include_str!("../../../lock-runtime/README.md")]
 mod crate_page {}
 
+/// `docs/arguments.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/arguments.md")]
+mod arguments {}
+
+/// `docs/guide/first-lock.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/first-lock.md")]
+mod first_lock {}
+
 /// `docs/operations.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/operations.md")]
@@ -24,6 +34,11 @@ mod migrating {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/statuses.md")]
 mod statuses {}
+
+/// `docs/blocking.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/blocking.md")]
+mod blocking {}
 
 /// `docs/watching.md`.
 #[cfg(doctest)]

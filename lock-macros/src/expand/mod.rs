@@ -43,45 +43,33 @@ impl Expansion<'_> {
     //     async fn f(id: u32) -> Ret {
     //         let lock_key = { … };
     //         let lock_request = acquire(const { &Site::new() }, { … &LOCK_FUNCTION }, [lock_key]);
-    //         let lock_error = 'locked: {
-    //             let lock_guard = match lock_request.await {
-    //                 Ok(lock_guard) => lock_guard,
-    //                 Err(lock_error) => break 'locked lock_error,
-    //             };
-    //             let lock_body = async move { BODY };
-    //             match LockGuard::hold(&lock_guard, lock_body).await {
-    //                 Ok(lock_output) => {
-    //                     LockGuard::release(lock_guard);
-    //                     return lock_output;
-    //                 }
-    //                 Err(lock_error) => lock_error,
+    //         let lock_body = async move { BODY };
+    //         match hold(lock_request, lock_body).await {
+    //             Ok((lock_guard, lock_output)) => {
+    //                 LockGuard::release(lock_guard);
+    //                 lock_output
     //             }
-    //         };
-    //         <Ret as FromLockError>::from_lock_error(lock_error)
+    //             Err(lock_error) => <Ret as FromLockError>::from_lock_error(lock_error),
+    //         }
     //     }
     //
-    // The code that handles a failure appears once, so that a mistake in it is reported once.
+    // The arguments move into the body before anything is awaited: the future has them once. It awaits
+    // once, since the compiler repeats for each await what is dropped there.
+    //
     // Methods are called by path: a trait of the user's may have a method of the same name.
     fn function(&self) -> TokenStream {
         let warning = self.warning();
         let keys = self.keys();
         let acquire = self.acquire();
-        let body = self.body();
-        let run = self.run();
-        let failure = self.failure();
+        let run = match self.lock.args.on_lost.unwrap_or(OnLost::Cancel) {
+            OnLost::Cancel => self.hold(),
+            OnLost::Notify => self.hold_unstopped(),
+        };
         let statements = quote_spanned! {Span::mixed_site()=>
             #warning
             #keys
             let lock_request = #acquire;
-            let lock_error = 'locked: {
-                let lock_guard = match lock_request.await {
-                    ::core::result::Result::Ok(lock_guard) => lock_guard,
-                    ::core::result::Result::Err(lock_error) => break 'locked lock_error,
-                };
-                let lock_body = #body;
-                #run
-            };
-            #failure
+            #run
         };
         function::with_body(self.lock, &statements)
     }
@@ -134,77 +122,103 @@ impl Expansion<'_> {
     // Output:
     //     async move {
     //         if false { return output::<Ret>(); }
+    //         let lock: &LockGuard = &guard();
     //         { BODY }
     //     }
     //
     // An `async` block cannot declare its type; the return that never runs tells it to inference and
     // coercions. The inner braces separate it from the body, where a lint wants items to come first.
     fn body(&self) -> TokenStream {
-        let krate = &self.krate;
-        let output = &self.lock.function.output;
+        let hint = self.hint();
+        let guard = self.guard();
         let body = self.lock.body;
-        let hint = nameable(output)
-            .filter(|_| !self.never_returns())
-            .map(|ty| {
-                let span = shown_at(output);
-                let krate = crate_at(krate, span);
-                quote_spanned! {span=>
-                    if false {
-                        return #krate::__private::output::<#ty>();
-                    }
-                }
-            });
-        let block = match hint {
-            Some(hint) => {
-                // With the user's span, a lint would call these braces superfluous.
-                let mut body = body.clone();
-                body.set_span(shown_at(&body));
-                function::braces(self.lock.body, quote!(#hint #body))
-            }
-            None => body.clone(),
+        let block = if hint.is_none() && guard.is_none() {
+            body.clone()
+        } else {
+            // With the user's span, a lint would call these braces superfluous.
+            let mut inner = body.clone();
+            inner.set_span(shown_at(&inner));
+            function::braces(body, quote!(#hint #guard #inner))
         };
-        let body = quote_spanned!(shown_at(&block)=> async move #block);
-        match &self.lock.args.guard {
-            None => body,
-            Some(name) => quote_spanned! {Span::mixed_site()=>
-                {
-                    let #name: &#krate::LockGuard = &lock_guard;
-                    #body
+        quote_spanned!(shown_at(&block)=> async move #block)
+    }
+
+    fn hint(&self) -> Option<TokenStream> {
+        let output = &self.lock.function.output;
+        let ty = nameable(output).filter(|_| !self.never_returns())?;
+        let span = shown_at(output);
+        let krate = crate_at(&self.krate, span);
+        Some(quote_spanned! {span=>
+            if false {
+                return #krate::__private::output::<#ty>();
+            }
+        })
+    }
+
+    /// `let lock: &LockGuard = &guard();`
+    fn guard(&self) -> Option<TokenStream> {
+        let name = self.lock.args.guard.as_ref()?;
+        let krate = &self.krate;
+        Some(quote_spanned! {Span::mixed_site()=>
+            let #name: &#krate::LockGuard = &#krate::__private::guard();
+        })
+    }
+
+    /// Takes the lock, runs the body and releases the lock.
+    fn hold(&self) -> TokenStream {
+        let krate = &self.krate;
+        let body = self.body();
+        let release = self.release();
+        let failure = self.failure();
+        quote_spanned! {Span::mixed_site()=>
+            let lock_body = #body;
+            match #krate::__private::hold(lock_request, lock_body).await {
+                ::core::result::Result::Ok((lock_guard, lock_output)) => {
+                    #release
+                    lock_output
                 }
-            },
+                ::core::result::Result::Err(lock_error) => #failure,
+            }
         }
     }
 
-    /// Runs the body and releases the lock, with nothing between the two.
-    fn run(&self) -> TokenStream {
+    // Output:
+    //     match lock_request.await {
+    //         Ok(lock_guard) => {
+    //             let lock_body = async move { BODY };
+    //             let lock_output = LockGuard::hold_unstopped(&lock_guard, lock_body).await;
+    //             LockGuard::release(lock_guard);
+    //             lock_output
+    //         }
+    //         Err(lock_error) => <Ret as FromLockError>::from_lock_error(lock_error),
+    //     }
+    //
+    /// The same for a body that nothing stops. Where the lock was not taken, there is no body yet:
+    /// `on_error` may use what the body moves.
+    fn hold_unstopped(&self) -> TokenStream {
         let krate = &self.krate;
+        let body = self.body();
         let release = self.release();
-        match self.lock.args.on_lost.unwrap_or(OnLost::Cancel) {
-            OnLost::Cancel => {
-                let finish = if self.never_returns() {
-                    quote_spanned!(Span::mixed_site()=> lock_output,)
-                } else {
-                    quote_spanned!(Span::mixed_site()=> { #release return lock_output; })
-                };
-                quote_spanned! {Span::mixed_site()=>
-                    match #krate::LockGuard::hold(&lock_guard, lock_body).await {
-                        ::core::result::Result::Ok(lock_output) => #finish
-                        ::core::result::Result::Err(lock_error) => lock_error,
-                    }
-                }
+        let failure = self.failure();
+        let output = quote_spanned! {Span::mixed_site()=>
+            #krate::LockGuard::hold_unstopped(&lock_guard, lock_body).await
+        };
+        let finish = if self.never_returns() {
+            output
+        } else {
+            quote_spanned! {Span::mixed_site()=>
+                let lock_output = #output;
+                #release
+                lock_output
             }
-            OnLost::Notify => {
-                let output = quote_spanned! {Span::mixed_site()=>
-                    #krate::LockGuard::hold_unstopped(&lock_guard, lock_body).await
-                };
-                if self.never_returns() {
-                    return output;
+        };
+        quote_spanned! {Span::mixed_site()=>
+            match lock_request.await {
+                ::core::result::Result::Ok(lock_guard) => {
+                    let lock_body = #body;
+                    #finish
                 }
-                quote_spanned! {Span::mixed_site()=>
-                    let lock_output = #output;
-                    #release
-                    return lock_output;
-                }
+                ::core::result::Result::Err(lock_error) => #failure,
             }
         }
     }

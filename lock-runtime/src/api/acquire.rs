@@ -14,6 +14,7 @@ use crate::api::shared::Shared;
 use crate::driver::Op;
 use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
+use crate::held::home::Home as _;
 use crate::held::lease::Lease;
 use crate::telemetry::spans::Traced;
 use crate::types::error::LockError;
@@ -30,7 +31,8 @@ pub struct Acquire {
 }
 
 enum Progress {
-    Refused(LockError),
+    /// Boxed, since it would be the largest part of the future.
+    Refused(Box<LockError>),
     Unasked(Ask),
     Asked {
         shared: Arc<Shared>,
@@ -74,7 +76,7 @@ impl Acquire {
 
     pub(crate) fn refused(error: LockError) -> Self {
         Self {
-            progress: Progress::Refused(error),
+            progress: Progress::Refused(error.into()),
             span: Traced::default(),
         }
     }
@@ -153,9 +155,15 @@ impl Future for Acquire {
         loop {
             let answer = match &mut self.progress {
                 Progress::Asked {
-                    answer, several, ..
+                    shared,
+                    answer,
+                    several,
+                    ..
                 } => match Pin::new(answer).poll(cx) {
-                    Poll::Ready(answer) => Some(answer.unwrap_or(Err(LockError::ShutDown))),
+                    Poll::Ready(answer) => {
+                        shared.mailbox.help_to_deliver();
+                        Some(answer.unwrap_or(Err(LockError::ShutDown)))
+                    }
                     Poll::Pending if several.as_mut().is_some_and(|it| it.poll_lost(cx)) => None,
                     Poll::Pending => return Poll::Pending,
                 },
@@ -180,7 +188,7 @@ impl Future for Acquire {
                     self.span = Traced::wait(&ask.terms, ask.keys());
                     ask.send()
                 }
-                (Progress::Refused(error), _) => Err(Err(error)),
+                (Progress::Refused(error), _) => Err(Err(*error)),
                 _ => panic!("`Acquire` was polled after it had returned"),
             };
             match next {

@@ -1,14 +1,17 @@
 //! The functions that expanded code calls; not part of the public interface.
 
+use std::future::Future;
 use std::sync::Arc;
 
 pub use crate::api::function::Function;
+pub use crate::api::locked::Locked;
 pub use crate::api::site::Site;
 pub use crate::types::key::writer::{Displayed, KeyValue, KeyWriter, Value};
 
 use crate::api::acquire::Acquire;
 use crate::api::manager::LockManager;
 use crate::api::settings::Settings;
+use crate::held::guard::{self, LockGuard};
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::keys::Keys;
@@ -18,6 +21,7 @@ type Written<const N: usize> = [Result<LockKey, LockError>; N];
 
 /// Takes the lock of an annotated function from the manager of the scope, or
 /// the installed one.
+#[inline(never)]
 pub fn acquire<const N: usize>(
     site: &Site,
     function: &'static Function,
@@ -30,6 +34,7 @@ pub fn acquire<const N: usize>(
 }
 
 /// The same from `manager`.
+#[inline(never)]
 pub fn acquire_with<const N: usize>(
     manager: &LockManager,
     site: &Site,
@@ -41,6 +46,21 @@ pub fn acquire_with<const N: usize>(
         ..site.0.clone()
     };
     Acquire::new(Arc::clone(manager.shared()), &settings, Keys::new(keys))
+}
+
+/// Takes the lock and runs the body for as long as the lock is surely held, as
+/// [`LockGuard::hold`] does.
+pub fn hold<F: Future>(request: Acquire, body: F) -> Locked<F> {
+    Locked::new(request, body)
+}
+
+/// The guard of the lock that the body runs under, for `guard = …`.
+///
+/// # Panics
+///
+/// Outside the body, where the expansion does not call it.
+pub fn guard() -> LockGuard {
+    guard::current().expect("the body runs under its lock")
 }
 
 /// Calls the handler that `on_error` names; from this signature a closure gets the

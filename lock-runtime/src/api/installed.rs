@@ -24,6 +24,22 @@ impl LockManager {
     /// # Errors
     ///
     /// [`LockError::AlreadyInstalled`] if one has been installed before.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "nightly")]
+    /// async fn nightly() -> Result<(), lock_runtime::LockError> {
+    ///     Ok(())
+    /// }
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// locks.install()?;
+    /// nightly().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn install(&self) -> Result<(), LockError> {
         let installed = INSTALLED.set(self.clone());
         installed.map_err(|_| LockError::AlreadyInstalled)
@@ -31,6 +47,21 @@ impl LockManager {
 
     /// Runs `future` with this manager in place of the installed one. Tasks that the
     /// future spawns are not affected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::{LockError, LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "nightly")]
+    /// async fn nightly() -> Result<u8, LockError> {
+    ///     Ok(7)
+    /// }
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// assert_eq!(locks.scope(nightly()).await?, 7);
+    /// # Ok(()) }
+    /// ```
     pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
         Scope {
             manager: self.clone(),
@@ -55,6 +86,14 @@ impl LockManager {
 /// # Errors
 ///
 /// Those of [`LockManager::connect`] and [`LockManager::install`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let installed = lock_runtime::init("memory:").await?; // or LockConfig::from_env()?
+/// let guard = installed.manager().lock("stock:lamp").acquire().await?;
+/// # Ok(()) }
+/// ```
 pub async fn init<C>(config: C) -> Result<Installed, LockError>
 where
     C: TryInto<LockConfig>,
@@ -67,6 +106,15 @@ where
 
 /// Shuts the installed manager down; see [`LockManager::shutdown`]. Without one
 /// it does nothing.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let _locks = lock_runtime::init("memory:").await?;
+/// // … until the program is asked to stop
+/// lock_runtime::shutdown().await;
+/// # Ok(()) }
+/// ```
 pub async fn shutdown() {
     if let Some(manager) = INSTALLED.get() {
         manager.shutdown().await;

@@ -9,7 +9,9 @@ use crate::api::config::LockConfig;
 use crate::api::request::LockRequest;
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
+use crate::base::block_on::block_on;
 use crate::driver::{self, Mailbox, Op};
+use crate::telemetry::events;
 use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
@@ -31,6 +33,19 @@ use crate::types::query::{Pattern, Query};
 /// answer yet. It blocks its thread meanwhile; [`shutdown`](Self::shutdown) waits
 /// without blocking. A guard that is dropped later is released only if the program goes
 /// on.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// use lock_runtime::LockManager;
+///
+/// let locks = LockManager::connect("memory:").await?; // or "redis://127.0.0.1:6379"
+/// let guard = locks.lock("stock:lamp").acquire().await?;
+/// assert!(locks.status("stock:lamp").await?.is_held());
+/// guard.release();
+/// locks.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct LockManager {
     shared: Arc<Shared>,
@@ -44,6 +59,17 @@ impl LockManager {
     /// [`LockError::InvalidOptions`] if the configuration is wrong, or names a
     /// database that the server does not have; [`LockError::Unavailable`] if the
     /// server refuses the connection or cannot be reached within the connect timeout.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// let locks = LockManager::connect("memory:").await?;
+    /// let shop = LockManager::connect(LockConfig::new("memory:")?.prefix("shop")).await?;
+    /// assert_eq!((locks.prefix(), shop.prefix()), ("lock", "shop"));
+    /// # Ok(()) }
+    /// ```
     pub async fn connect<C>(config: C) -> Result<Self, LockError>
     where
         C: TryInto<LockConfig>,
@@ -56,6 +82,28 @@ impl LockManager {
         Ok(Self::new(config, mailbox))
     }
 
+    /// As [`connect`](Self::connect), for programs without async code: blocks the thread. Locks
+    /// are taken with [`LockRequest::acquire_blocking`] then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`](Self::connect).
+    ///
+    /// ```
+    /// use lock_runtime::LockManager;
+    ///
+    /// let locks = LockManager::connect_blocking("memory:")?;
+    /// let guard = locks.lock("stock:lamp").acquire_blocking()?;
+    /// # Ok::<_, lock_runtime::LockError>(())
+    /// ```
+    pub fn connect_blocking<C>(config: C) -> Result<Self, LockError>
+    where
+        C: TryInto<LockConfig>,
+        LockError: From<C::Error>,
+    {
+        block_on(Self::connect(config))
+    }
+
     pub(crate) fn new(config: LockConfig, mailbox: Arc<Mailbox>) -> Self {
         Self {
             shared: Arc::new(Shared::new(config, mailbox)),
@@ -63,6 +111,17 @@ impl LockManager {
     }
 
     /// A request for the lock named `key`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("stock:lamp").wait(Duration::from_secs(2));
+    /// let guard = request.acquire().await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn lock(&self, key: impl IntoKey) -> LockRequest {
         self.lock_all([key])
@@ -71,6 +130,15 @@ impl LockManager {
     /// A request for several locks, all or none. They are taken in the order of
     /// their names, whatever the order here, so that two requests never wait for
     /// each other; a name that is given twice counts once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let both = locks.lock_all(["account:7", "account:3"]).acquire().await?;
+    /// assert_eq!(both.keys().count(), 2);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn lock_all<K: IntoKey>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
         let keys = Keys::new(keys.into_iter().map(IntoKey::into_key));
@@ -85,6 +153,18 @@ impl LockManager {
     /// [`LockError::InvalidKey`] if `key` cannot be a name,
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("stock:lamp").function("shop::restock");
+    /// let _guard = request.acquire().await?;
+    /// let status = locks.status("stock:lamp").await?;
+    /// assert!(status.is_held() && status.waiting == 0);
+    /// assert_eq!(status.holders[0].function.as_deref(), Some("shop::restock"));
+    /// # Ok(()) }
+    /// ```
     pub async fn status(&self, key: impl IntoKey) -> Result<Status, LockError> {
         let key = key.into_key()?;
         self.ask(|reply| Query::Status(key, reply)).await
@@ -99,6 +179,15 @@ impl LockManager {
     ///
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _guard = locks.lock_all(["stock:lamp", "stock:desk", "order:7"]).acquire().await?;
+    /// assert_eq!(locks.list("stock:*").await?, ["stock:desk", "stock:lamp"]);
+    /// # Ok(()) }
+    /// ```
     pub async fn list(&self, pattern: &str) -> Result<Vec<LockKey>, LockError> {
         if !self.shared.capabilities.list {
             return Err(self.shared.capabilities.lacks("list"));
@@ -117,6 +206,20 @@ impl LockManager {
     ///
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let before = locks.overview("stock:*").await?;
+    /// let _guard = locks.lock("stock:lamp").acquire().await?;
+    /// let now = locks.overview("stock:*").await?;
+    /// assert_eq!(now.locks[0].held_by, 1);
+    /// for change in now.changes_since(&before) {
+    ///     println!("{} was {}: {}", change.key, change.kind, change.holder);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn overview(&self, pattern: &str) -> Result<Overview, LockError> {
         if !self.shared.capabilities.list {
             return Err(self.shared.capabilities.lacks("overview"));
@@ -134,6 +237,20 @@ impl LockManager {
     ///
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::inspect::Severity;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// for finding in locks.diagnose().await? {
+    ///     if finding.severity >= Severity::Warning {
+    ///         println!("{}: {}", finding.check, finding.found);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn diagnose(&self) -> Result<Vec<Finding>, LockError> {
         let mut findings = self.ask(Query::Diagnose).await?;
         if self.shared.capabilities.list {
@@ -154,18 +271,44 @@ impl LockManager {
     /// [`LockError::InvalidKey`] if `key` cannot be a name,
     /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
     /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("nightly").acquire().await?;
+    /// assert_eq!(locks.force_release("nightly").await?, 1);
+    /// guard.lost().await;
+    /// # Ok(()) }
+    /// ```
     pub async fn force_release(&self, key: impl IntoKey) -> Result<usize, LockError> {
         if !self.shared.capabilities.force_release {
             return Err(self.shared.capabilities.lacks("force_release"));
         }
         let key = key.into_key()?;
-        self.ask(|reply| Query::ForceRelease(key, reply)).await
+        let released = self
+            .ask(|reply| Query::ForceRelease(key.clone(), reply))
+            .await?;
+        if released > 0 {
+            events::revoked(&key, released);
+        }
+        Ok(released)
     }
 
     /// Whether the server answers, for a readiness probe. It is asked over one of the
     /// connections, in turn, or over one that is broken. The answer takes about a
     /// second at the most, and is never an error: a server that cannot be reached, and
     /// a manager that was shut down, are not [`connected`](Health::connected).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let health = locks.health().await;
+    /// let status = if health.grants { 200 } else { 503 };
+    /// println!("{status}: {} of {} servers answer", health.reachable, health.servers);
+    /// # Ok(()) }
+    /// ```
     pub async fn health(&self) -> Health {
         let unreachable = |error| Health::unreachable(LastError::now(&error));
         self.ask(Query::Health).await.unwrap_or_else(unreachable)
@@ -179,7 +322,33 @@ impl LockManager {
         answer.map_err(|cause| LockError::unavailable_at(&mailbox.server, cause))
     }
 
+    /// Which store this is, without a password, as errors name it: `Redis at 127.0.0.1:6379`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// println!("locks of {}", locks.server());
+    /// # Ok(()) }
+    /// ```
+    pub fn server(&self) -> &str {
+        &self.shared.mailbox.server
+    }
+
+    /// What every key of these locks begins with in the store.
+    pub fn prefix(&self) -> &str {
+        &self.shared.config.prefix
+    }
+
     /// What the locks of this store can do.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// assert!(locks.capabilities().permits);
+    /// # Ok(()) }
+    /// ```
     pub fn capabilities(&self) -> &Capabilities {
         &self.shared.capabilities
     }
@@ -187,6 +356,16 @@ impl LockManager {
     /// Takes no new locks and answers no more questions. Locked work goes on and is
     /// renewed for the grace time of the configuration, then it is stopped. Returns
     /// when every release has been answered, or its lease would have ended.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// # let shop = async {};
+    /// shop.await; // the service, until it is asked to stop
+    /// locks.shutdown().await;
+    /// # Ok(()) }
+    /// ```
     pub async fn shutdown(&self) {
         let (answer, done) = oneshot::channel();
         if self.shared.mailbox.send(Op::ShutDown(answer)).is_ok() {

@@ -9,6 +9,7 @@ mod deserialize;
 pub mod expansion;
 pub(crate) mod function;
 pub(crate) mod installed;
+pub(crate) mod locked;
 pub(crate) mod manager;
 mod named;
 #[cfg(test)]

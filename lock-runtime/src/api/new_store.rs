@@ -44,7 +44,10 @@ async fn a_lease_that_ends_frees_its_lock() -> Result<(), LockError> {
         }
         clock.advance(Duration::from_secs(11));
     };
-    let (next, ()) = tokio::join!(locks.lock("k").acquire(), pass);
+    let (next, ()) = tokio::join!(
+        locks.lock("k").wait(Duration::from_secs(60)).acquire(),
+        pass
+    );
     assert!(next?.is_held() && !crashed.is_held());
     Ok(())
 }

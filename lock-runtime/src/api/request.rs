@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::api::acquire::Acquire;
 use crate::api::settings::Settings;
 use crate::api::shared::Shared;
+use crate::base::block_on::block_on;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
 use crate::types::holder;
@@ -18,6 +19,23 @@ use crate::types::terms::Wait;
 /// A request for a lock, with setters for everything that has a default; made by
 /// [`LockManager::lock`](crate::LockManager::lock) and
 /// [`lock_all`](crate::LockManager::lock_all).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// use std::time::Duration;
+///
+/// use lock_runtime::{LockError, LockManager};
+///
+/// let locks = LockManager::connect("memory:").await?;
+/// let request = locks.lock("nightly").ttl(Duration::from_secs(30)).try_once();
+/// match request.acquire().await {
+///     Ok(guard) => guard.hold(async { println!("the report is written") }).await?,
+///     Err(LockError::Contended { .. }) => println!("another machine is at it"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is locked before `acquire` or `run`"]
 pub struct LockRequest {
     shared: Arc<Shared>,
@@ -46,12 +64,35 @@ impl LockRequest {
 
     /// How long to wait for a held lock; zero tries once. The server's first answer
     /// may take up to 750 ms longer; without a connection a try fails at once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("stock:lamp").wait(Duration::from_millis(300));
+    /// let guard = request.acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(Wait::AtMost(wait));
         self
     }
 
     /// Does not wait for a held lock, as [`wait`](Self::wait) of zero.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockError;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _guard = locks.lock("nightly").acquire().await?;
+    /// let second = locks.lock("nightly").try_once().acquire().await;
+    /// assert!(matches!(second, Err(LockError::Contended { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn try_once(self) -> Self {
         self.wait(Duration::ZERO)
     }
@@ -71,6 +112,16 @@ impl LockRequest {
 
     /// Shares the lock with other readers. Readers and writers are served in the
     /// order in which they came.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let one = locks.lock("prices").read().acquire().await?;
+    /// let other = locks.lock("prices").read().acquire().await?;
+    /// assert!(one.is_held() && other.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn read(mut self) -> Self {
         self.settings.kind = Kind::Read;
         self
@@ -85,6 +136,16 @@ impl LockRequest {
     /// Shares the lock among up to this many holders. The number counts until
     /// nobody holds the lock: meanwhile requests with another number are refused
     /// with [`LockError::InvalidOptions`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let one = locks.lock("encode").permits(2).acquire().await?;
+    /// let two = locks.lock("encode").permits(2).acquire().await?;
+    /// assert!(locks.lock("encode").permits(2).try_once().acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn permits(mut self, permits: u32) -> Self {
         self.settings.kind = Kind::Permits(permits);
         self
@@ -98,6 +159,19 @@ impl LockRequest {
     /// lease: its guard ends then, and the lock goes on for the work around it. Its
     /// [`min_hold`](Self::min_hold) and a `ttl` that is renewed are ignored: they
     /// belong to the request that took the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("order:7");
+    /// let joined = request.run(async |_| {
+    ///     let inner = locks.lock("order:7").reentrant().acquire().await?;
+    ///     Ok::<_, lock_runtime::LockError>(inner.fencing_token())
+    /// });
+    /// joined.await??;
+    /// # Ok(()) }
+    /// ```
     pub fn reentrant(mut self) -> Self {
         self.settings.reentrant = true;
         self
@@ -109,6 +183,19 @@ impl LockRequest {
     /// dropped half-way; the release does not wait for the end of the cooldown. A crash
     /// still frees the lock after its ttl, and a lock that was lost skips the cooldown. At
     /// most 24 h.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let minute = Duration::from_secs(60);
+    /// locks.lock("nightly").min_hold(minute).run(async |_| "done").await?;
+    /// // Another machine whose clock is behind does not run it again.
+    /// assert!(locks.lock("nightly").try_once().acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn min_hold(mut self, time: Duration) -> Self {
         self.settings.min_hold = Some(time);
         self
@@ -121,6 +208,20 @@ impl LockRequest {
     /// to 24 h. With several keys, the time of each key counts from its own grant, as
     /// a fixed lease does: choose it longer than the wait for the other keys, since
     /// the request begins again if a key is lost meanwhile.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockError;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("nightly").max_hold(Duration::from_millis(50));
+    /// let stopped = request.run(async |_| std::future::pending::<()>().await).await;
+    /// assert!(matches!(stopped, Err(LockError::Lost { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn max_hold(mut self, time: Duration) -> Self {
         self.settings.max_hold = Some(time);
         self
@@ -162,10 +263,44 @@ impl LockRequest {
     /// request makes no sense, [`LockError::AlreadyHeld`] under
     /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
     /// shutdown.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// println!("held, with the fencing token {}", guard.fencing_token());
+    /// guard.release();
+    /// # Ok(()) }
+    /// ```
     pub fn acquire(self) -> Acquire {
         let function = self.settings.function.map_or(Ok(()), check_function);
         let keys = self.keys.and_then(|keys| function.map(|()| keys));
         Acquire::new(self.shared, &self.settings, keys)
+    }
+
+    /// As [`acquire`](Self::acquire), for code that is not async: blocks the thread. It needs no
+    /// runtime, and must not be called from async code, whose other tasks it would block.
+    ///
+    /// The lease is renewed as everywhere, but nothing can stop code that is not async when the
+    /// lock is lost: ask [`LockGuard::is_held`] before each step that must not be repeated, and
+    /// pass on the [fencing token](LockGuard::fencing_token).
+    ///
+    /// ```
+    /// use lock_runtime::LockManager;
+    ///
+    /// let locks = LockManager::connect_blocking("memory:")?; // or "redis://127.0.0.1:6379"
+    /// let guard = locks.lock("stock:lamp").acquire_blocking()?;
+    /// assert!(guard.is_held());
+    /// guard.release();
+    /// # Ok::<_, lock_runtime::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub fn acquire_blocking(self) -> Result<LockGuard, LockError> {
+        block_on(self.acquire())
     }
 
     /// Takes the lock, runs `body` under it, and releases it.
@@ -174,6 +309,15 @@ impl LockRequest {
     ///
     /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease
     /// ended while the body ran; the body has been dropped then.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("stock:lamp");
+    /// let fence = request.run(async |guard| guard.fencing_token()).await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn run<T>(self, body: impl AsyncFnOnce(&LockGuard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
         let output = guard.hold(body(&guard)).await?;

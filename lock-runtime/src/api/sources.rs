@@ -55,6 +55,18 @@ impl LockConfig {
     ///
     /// [`LockError::InvalidOptions`] if `LOCK_URL` is missing, or it or another
     /// variable is invalid.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// match LockConfig::from_env() {
+    ///     Ok(config) => drop(LockManager::connect(config.lazy()).await?),
+    ///     Err(error) => assert!(error.to_string().contains("redis://127.0.0.1:6379")),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn from_env() -> Result<Self, LockError> {
         let url = std::env::var("LOCK_URL").map_err(|_| {
             // The value is not shown, since there may be a password in it.

@@ -24,6 +24,20 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A test's own locks: a [`manager`](Self::manager) on a store in memory that the test controls.
 ///
 /// See the [module](crate::testing) for what it is good for.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// use lock_runtime::LockError;
+/// use lock_runtime::testing::Locks;
+///
+/// let locks = Locks::new();
+/// let other = locks.hold("stock:lamp").await?;
+/// let refused = locks.manager().lock("stock:lamp").try_once().acquire().await;
+/// assert!(matches!(refused, Err(LockError::Contended { .. })));
+/// drop(other);
+/// # Ok(()) }
+/// ```
 pub struct Locks {
     ours: LockManager,
     /// Somebody else, on the same store.
@@ -74,6 +88,19 @@ impl Locks {
     /// # Errors
     ///
     /// Those of [`LockRequest::acquire`](crate::LockRequest::acquire).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// let other = locks.hold("stock:lamp").await?;
+    /// assert!(locks.manager().lock("stock:lamp").try_once().acquire().await.is_err());
+    /// drop(other);
+    /// locks.manager().lock("stock:lamp").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn hold(&self, key: impl IntoKey) -> Result<LockGuard, LockError> {
         let request = self.others.lock(key).ttl(DAY).function("somebody_else");
         request.acquire().await
@@ -82,6 +109,21 @@ impl Locks {
     /// Cuts the connection to the store: calls fail with [`LockError::Unavailable`], and
     /// what is held is lost at the end of its lease unless the connection comes back.
     /// What [`hold`](Self::hold) has taken stays held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockError;
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// locks.disconnect();
+    /// let refused = locks.manager().lock("stock:lamp").try_once().acquire().await;
+    /// assert!(matches!(refused, Err(LockError::Unavailable { .. })));
+    /// locks.reconnect();
+    /// locks.manager().lock("stock:lamp").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn disconnect(&self) {
         self.network.set_cut(true);
     }
@@ -98,6 +140,20 @@ impl Locks {
 
     /// Which locks this manager has taken and let go, in order. A lock that was joined
     /// counts once; of several keys each counts.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::{Event, Locks};
+    ///
+    /// let locks = Locks::new();
+    /// let guard = locks.manager().lock("stock:lamp").acquire().await?;
+    /// locks.manager().force_release("stock:lamp").await?;
+    /// guard.lost().await;
+    /// let key = guard.key().clone();
+    /// assert_eq!(locks.history(), [Event::Acquired(key.clone()), Event::Lost(key)]);
+    /// # Ok(()) }
+    /// ```
     pub fn history(&self) -> Vec<Event> {
         self.ours.shared().flush();
         self.history.events()
@@ -105,6 +161,19 @@ impl Locks {
 
     /// Whether this manager holds a lock: for a fake that wants to know whether it is
     /// called under the right one. [`LockManager::status`] tells of everybody.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// let guard = locks.manager().lock("stock:lamp").acquire().await?;
+    /// assert!(locks.is_held("stock:lamp") && !locks.is_held("stock:desk"));
+    /// drop(guard);
+    /// assert!(!locks.is_held("stock:lamp"));
+    /// # Ok(()) }
+    /// ```
     pub fn is_held(&self, key: impl IntoKey) -> bool {
         self.ours.shared().flush();
         let key = key.into_key();

@@ -135,6 +135,7 @@ impl<C> Probed<C> {
     ) {
         let health = match self.echo {
             Ok(took) => Health {
+                grants: quarantined_until.is_none(),
                 quarantined_until,
                 last_error,
                 ..Health::reached(took)

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct LastWaker(Mutex<Option<Waker>>);
 
 impl LastWaker {

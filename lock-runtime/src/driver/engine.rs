@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
 
+use super::delivery::Pile;
 use super::op::Op;
 use super::operations::Operations;
 use crate::backend::Backend;
@@ -44,7 +45,7 @@ impl Engine {
     }
 
     /// Does everything that is to be done now. `cx` is woken when there is more.
-    pub(super) fn turn(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>, pile: &Pile) {
         #[cfg(feature = "metrics")]
         let _turn = metrics::Turn::begin(self.inbox.len());
         let mut all = self.take(cx);
@@ -56,7 +57,7 @@ impl Engine {
                 break;
             }
         }
-        self.operations.deliver();
+        self.operations.deliver(pile);
         let wakeup = self.operations.next_wakeup();
         if !all || self.sleep.poll_until(cx, &self.clock, wakeup).is_ready() {
             cx.waker().wake_by_ref();

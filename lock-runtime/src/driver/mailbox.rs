@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::at_work::is_at_work;
 use super::op::Op;
-use super::polling::{self, CallerTurn, SharedEngine};
+use super::polling::{CallerTurn, SharedEngine};
 use crate::held::home::Home;
 use crate::types::answer::Answer;
 use crate::types::key::LockKey;
@@ -96,9 +97,10 @@ impl Mailbox {
     }
 
     /// Waits until all releases sent so far are done, for at most this long. On a thread
-    /// that is polling the engine it returns at once, since that thread has to do them.
+    /// that polls the engine it returns at once, since that thread has to do them, and within
+    /// the poll of a caller that delivers answers, whom it would hold up.
     pub(crate) fn flush(&self, at_most: Duration) {
-        if !polling::is_polling() {
+        if !is_at_work() {
             let (answer, done) = std::sync::mpsc::channel();
             match self.poller {
                 Poller::Thread => {
@@ -126,6 +128,10 @@ impl Home for Mailbox {
 
     fn poll_returned(&self, id: LeaseId) {
         self.post(Op::PollReturned(id));
+    }
+
+    fn help_to_deliver(&self) {
+        self.engine.help_to_deliver();
     }
 }
 

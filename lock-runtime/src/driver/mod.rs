@@ -3,6 +3,8 @@
 //! cancelled does not interrupt the protocol.
 
 mod adaptive_spin;
+mod at_work;
+mod delivery;
 mod ended;
 mod engine;
 mod limits;
@@ -15,6 +17,8 @@ mod task;
 mod thread;
 mod watchdog;
 
+#[cfg(all(test, feature = "redis"))]
+pub(crate) use delivery::Pile;
 pub(crate) use limits::Limits;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use op::Op;

@@ -19,7 +19,6 @@
 //! comes after one that has woken the thread, or that a poller has yet to see, and
 //! the turn that follows sees the work of both.
 
-use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -31,21 +30,14 @@ use tokio::runtime::Handle;
 use tokio::task::unconstrained;
 
 use super::adaptive_spin::AdaptiveSpin;
+use super::at_work::AtWork;
+use super::delivery::Pile;
 use super::engine::Engine;
 use crate::base::last_waker::LastWaker;
 use crate::types::key::LockKey;
 
 /// How many turns one poll makes in a row before others get to theirs.
 const TURNS_IN_A_ROW: usize = 4;
-
-thread_local! {
-    static IN_TURN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is in the middle of a turn; a waker that is called there is.
-pub(super) fn is_polling() -> bool {
-    IN_TURN.try_with(Cell::get).unwrap_or_default()
-}
 
 /// The engine, polled by one thread at a time.
 pub(super) struct SharedEngine {
@@ -58,6 +50,7 @@ pub(super) struct SharedEngine {
     flag: Arc<WakeFlag>,
     waker: Waker,
     spin: AdaptiveSpin,
+    pile: Pile,
     /// The runtime that timers and sockets belong to, whichever thread polls them.
     runtime: Option<Handle>,
 }
@@ -95,6 +88,7 @@ impl SharedEngine {
             waker: Waker::from(Arc::clone(&flag)),
             flag,
             spin: AdaptiveSpin::new(),
+            pile: Pile::default(),
             runtime,
         }
     }
@@ -102,6 +96,11 @@ impl SharedEngine {
     pub(super) fn install(self: &Arc<Self>, engine: Engine) -> InstalledEngine {
         *self.lock() = Some(engine);
         InstalledEngine(Arc::clone(self))
+    }
+
+    /// Delivers some of the answers of a turn that goes on elsewhere.
+    pub(super) fn help_to_deliver(&self) {
+        self.pile.help();
     }
 
     /// What the driver's thread does: polls the engine whenever there is something to
@@ -155,13 +154,13 @@ impl SharedEngine {
     /// comes that is due, where that is soon and nobody else here waits for anything.
     fn poll(&self, engine: &mut Engine, spin: bool) {
         let _alarm = Alarm(&self.flag);
-        let _ = IN_TURN.try_with(|in_turn| in_turn.set(true));
+        let _at_work = AtWork::begin();
         let mut cx = Context::from_waker(&self.waker);
         for _ in 0..TURNS_IN_A_ROW {
             self.flag.begin();
             // The caller's tokio budget is for its own work.
             let turn = unconstrained(poll_fn(|cx| {
-                engine.turn(cx);
+                engine.turn(cx, &self.pile);
                 Poll::Ready(())
             }));
             let _ = pin!(turn).poll(&mut cx);
@@ -255,12 +254,11 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Ends a turn, and wakes the driver's thread for one that has panicked.
+/// Wakes the driver's thread for a turn that has panicked.
 struct Alarm<'a>(&'a WakeFlag);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
-        let _ = IN_TURN.try_with(|in_turn| in_turn.set(false));
         if thread::panicking() {
             self.0.state.store(WOKEN, Ordering::SeqCst);
             self.0.wake_thread();

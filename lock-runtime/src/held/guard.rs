@@ -21,6 +21,17 @@ use crate::types::key::LockKey;
 ///
 /// May be dropped anywhere: on another thread, outside every runtime, while
 /// unwinding. The release then happens in the background.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let guard = locks.lock("stock:lamp").acquire().await?;
+/// let sold = guard.hold(async { 1 }).await?;
+/// assert!(guard.is_held() && sold == 1);
+/// drop(guard);
+/// # Ok(()) }
+/// ```
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct LockGuard {
     lease: Arc<Lease>,
@@ -49,7 +60,7 @@ impl LockGuard {
         }
     }
 
-    pub(crate) fn lease(&self) -> &Lease {
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
         &self.lease
     }
 
@@ -89,6 +100,16 @@ impl LockGuard {
     /// earlier tokens of each of them. On Redis Cluster, Redlock and with
     /// `?layout=declared`, tokens of different keys do not compare: compare those of each
     /// key there, [`fencing_token_of`](Self::fencing_token_of).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let first = locks.lock("stock:lamp").acquire().await?.fencing_token();
+    /// let second = locks.lock("stock:lamp").acquire().await?.fencing_token();
+    /// assert!(first < second); // a database that has seen the second rejects the first
+    /// # Ok(()) }
+    /// ```
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken::new(self.lease.fence)
     }
@@ -111,12 +132,35 @@ impl LockGuard {
     /// margin after that: 2 % of the ttl, at least 50 ms and at most a quarter of it. For a guard that has joined, it
     /// is false once the guard that took the lock has released it, or a limit of its
     /// own has passed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// if guard.is_held() {
+    ///     println!("send the parcel");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_held(&self) -> bool {
         current::acts_under(&self.lease);
         self.lease.is_held()
     }
 
     /// Resolves when the lock is no longer surely held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("leader").ttl(Duration::from_millis(100)).renew(false).acquire().await?;
+    /// guard.lost().await;
+    /// assert!(!guard.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn lost(&self) -> Lost<'_> {
         Lost {
             lease: &self.lease,
@@ -132,6 +176,15 @@ impl LockGuard {
     ///
     /// [`LockError::Lost`] if the lease ended first; the body has then been dropped at
     /// one of its await points.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// let left = guard.hold(async { 49 }).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn hold<F: Future>(&self, body: F) -> Hold<'_, F> {
         Hold::new(&self.lease, body)
     }
@@ -161,6 +214,16 @@ impl LockGuard {
     /// by itself, and at once if the server refuses, because a right is missing for
     /// instance. The release is still sent again until the lease would have ended;
     /// [`shutdown`](crate::LockManager::shutdown) does not wait for that.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// assert!(guard.release_confirmed().await?);
+    /// assert!(!locks.status("stock:lamp").await?.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn release_confirmed(self) -> impl Future<Output = Result<bool, LockError>> + Send {
         let held = self.lease.is_held();
         let (answers, handed_over): (Vec<_>, Vec<_>) = if self.owned < usize::MAX {
@@ -177,7 +240,7 @@ impl LockGuard {
                 give_way().await;
             }
             for answer in answers {
-                held &= answer.await.unwrap_or(Err(LockError::ShutDown))?;
+                held &= answer.await?;
             }
             Ok(held)
         }
@@ -191,6 +254,21 @@ impl LockGuard {
 /// nothing. `None` outside [`hold`](LockGuard::hold), annotated functions and
 /// [`run`](crate::LockRequest::run), and in tasks that were spawned from there,
 /// unless the body itself polls them, as a local executor inside it does.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// use lock_runtime::FencingToken;
+///
+/// fn fence() -> Option<FencingToken> {
+///     lock_runtime::current().map(|guard| guard.fencing_token())
+/// }
+///
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let request = locks.lock("stock:lamp");
+/// assert!(request.run(async |_| fence()).await?.is_some() && fence().is_none());
+/// # Ok(()) }
+/// ```
 pub fn current() -> Option<LockGuard> {
     current::innermost().map(LockGuard::joined)
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use crate::held::body::{Slot, Work};
 use crate::held::current;
 use crate::held::lease::Lease;
 use crate::held::running::Running;
@@ -23,65 +25,23 @@ pin_project! {
     /// after a pause of the process the body may be polled before the timer is. The
     /// driver wakes it when the lease ends.
     #[must_use = "futures do nothing unless polled"]
-    #[project = Parts]
     pub struct Hold<'g, F> {
-        lease: &'g Arc<Lease>,
-        watch: Watch<'g>,
+        watched: Watched,
         #[pin]
         body: Option<F>,
-        // Whether the body was dropped since the lock was lost.
-        stopped: bool,
         span: Traced,
+        guard: PhantomData<&'g Lease>,
     }
 }
 
-/// Removes the waker when the body has finished or the future is dropped.
-struct Watch<'g> {
-    lease: &'g Lease,
-    slot: Option<u64>,
-}
-
-impl Watch<'_> {
-    fn end(&mut self) {
-        self.lease.unwatch(self.slot.take());
-    }
-}
-
-impl<'g, F: Future> Hold<'g, F> {
-    pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
+impl<F: Future> Hold<'_, F> {
+    pub(crate) fn new(lease: &Arc<Lease>, body: F) -> Self {
         Self {
-            lease,
-            watch: Watch { lease, slot: None },
+            watched: Watched::new(lease),
             body: Some(body),
-            stopped: false,
             span: lease.traced(),
+            guard: PhantomData,
         }
-    }
-}
-
-impl<F> Parts<'_, '_, F> {
-    /// Drops the body if the lock is not surely held; whether that is so.
-    fn stop(&mut self) -> bool {
-        if let Some(lost) = self.lease.first_lost().filter(|_| !*self.stopped) {
-            *self.stopped = true;
-            let entered = self.span.enter();
-            self.body.set(None);
-            self.lease.stopped();
-            events::stopped(&lost.terms, lost.fence, lost.age());
-            drop(entered);
-        }
-        *self.stopped
-    }
-
-    /// Why it was stopped.
-    fn error(&mut self) -> LockError {
-        let lost = self.lease.first_lost().unwrap_or(self.lease);
-        let error = LockError::Lost {
-            key: lost.terms.key.clone(),
-            fencing_token: FencingToken::new(self.lease.fence),
-        };
-        self.span.fails(&error);
-        error
     }
 }
 
@@ -92,34 +52,58 @@ impl<F: Future> Future for Hold<'_, F> {
     ///
     /// If it is polled again after it has returned, as async functions do.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+        let this = self.project();
+        let mut body = Slot::new(this.body);
+        ready!(this.watched.poll(this.span, cx, &mut body))?;
+        Poll::Ready(Ok(body.output()))
+    }
+}
+
+/// What runs a body under a lease. Removes the body's waker when it is dropped.
+pub(crate) struct Watched {
+    lease: Arc<Lease>,
+    slot: Option<u64>,
+    /// Whether the body was dropped since the lock was lost.
+    stopped: bool,
+}
+
+impl Watched {
+    pub(crate) fn new(lease: &Arc<Lease>) -> Self {
+        Self {
+            lease: Arc::clone(lease),
+            slot: None,
+            stopped: false,
+        }
+    }
+
+    /// Polls the body, unless the lock is not surely held: drops it then.
+    pub(crate) fn poll(
+        &mut self,
+        span: &mut Traced,
+        cx: &mut Context<'_>,
+        body: &mut dyn Work,
+    ) -> Poll<Result<(), LockError>> {
+        let Self {
+            lease,
+            slot,
+            stopped,
+        } = self;
         // Until the end of this function.
-        let _running = Running::begin(this.lease);
-        if this.stop() {
-            return Poll::Ready(Err(this.error()));
+        let _running = Running::begin(lease);
+        if stop(lease, stopped, span, body) {
+            return Poll::Ready(Err(lost(lease, span)));
         }
-        let body = this.body.as_mut().as_pin_mut();
-        let body = body.expect("a future is not polled after it has returned");
-        let entered = (this.span.enter(), current::enter(this.lease));
-        let polled = body.poll(cx);
+        let entered = (span.enter(), current::enter(lease));
+        let finished = body.poll(cx);
         drop(entered);
-        if let Poll::Ready(output) = polled {
-            this.body.set(None);
-            this.watch.end();
-            if this.lease.is_held() {
-                this.span.ends("finished");
-            } else {
-                let entered = this.span.enter();
-                events::overran(&this.lease.terms, this.lease.fence, this.lease.age());
-                drop(entered);
-                this.span.ends("overrun");
-            }
-            return Poll::Ready(Ok(output));
+        if finished {
+            body.drop();
+            lease.unwatch(slot.take());
+            finish(lease, span);
+            return Poll::Ready(Ok(()));
         }
-        this.watch
-            .lease
-            .watch_for_body(&mut this.watch.slot, cx.waker());
-        if this.stop() {
+        lease.watch_for_body(slot, cx.waker());
+        if stop(lease, stopped, span, body) {
             // It ended before the waker was known. Reported by the next poll, so that of nested
             // bodies the outermost reports it.
             cx.waker().wake_by_ref();
@@ -128,15 +112,51 @@ impl<F: Future> Future for Hold<'_, F> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for Watched {
     fn drop(&mut self) {
-        self.end();
+        self.lease.unwatch(self.slot);
+    }
+}
+
+/// Drops the body if the lock is not surely held; whether that is so.
+fn stop(lease: &Lease, stopped: &mut bool, span: &Traced, body: &mut dyn Work) -> bool {
+    if let Some(lost) = lease.first_lost().filter(|_| !*stopped) {
+        *stopped = true;
+        let entered = span.enter();
+        body.drop();
+        lease.stopped();
+        events::stopped(&lost.terms, lost.fence, lost.age());
+        drop(entered);
+    }
+    *stopped
+}
+
+/// Why a body was stopped.
+fn lost(lease: &Lease, span: &mut Traced) -> LockError {
+    let lost = lease.first_lost().unwrap_or(lease);
+    let error = LockError::Lost {
+        key: lost.terms.key.clone(),
+        fencing_token: FencingToken::new(lease.fence),
+    };
+    span.fails(&error);
+    error
+}
+
+/// A body has finished.
+fn finish(lease: &Lease, span: &mut Traced) {
+    if lease.is_held() {
+        span.ends("finished");
+    } else {
+        let entered = span.enter();
+        events::overran(&lease.terms, lease.fence, lease.age());
+        drop(entered);
+        span.ends("overrun");
     }
 }
 
 impl<F> fmt::Debug for Hold<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lease.describe(f, "Hold")
+        self.watched.lease.describe(f, "Hold")
     }
 }
 
@@ -146,7 +166,7 @@ pin_project! {
     pub struct HoldUnstopped<'g, F> {
         lease: &'g Arc<Lease>,
         #[pin]
-        body: F,
+        body: Option<F>,
         span: Traced,
     }
 }
@@ -161,7 +181,7 @@ impl<'g, F: Future> HoldUnstopped<'g, F> {
     pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
         Self {
             lease,
-            body,
+            body: Some(body),
             span: lease.traced(),
         }
     }
@@ -172,20 +192,30 @@ impl<F: Future> Future for HoldUnstopped<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        current::acts_under(this.lease);
-        let entered = (this.span.enter(), current::enter(this.lease));
-        let polled = this.body.poll(cx);
-        drop(entered);
-        if polled.is_ready() && this.span.is_listened_to() {
-            let outcome = if this.lease.is_held() {
-                "finished"
-            } else {
-                "lost"
-            };
-            this.span.ends(outcome);
-        }
-        polled
+        let mut body = Slot::new(this.body);
+        ready!(poll_unstopped(this.lease, this.span, cx, &mut body));
+        Poll::Ready(body.output())
     }
+}
+
+/// Polls the body whatever becomes of the lock.
+fn poll_unstopped(
+    lease: &Arc<Lease>,
+    span: &mut Traced,
+    cx: &mut Context<'_>,
+    body: &mut dyn Work,
+) -> Poll<()> {
+    current::acts_under(lease);
+    let entered = (span.enter(), current::enter(lease));
+    let finished = body.poll(cx);
+    drop(entered);
+    if !finished {
+        return Poll::Pending;
+    }
+    if span.is_listened_to() {
+        span.ends(if lease.is_held() { "finished" } else { "lost" });
+    }
+    Poll::Ready(())
 }
 
 #[cfg(test)]

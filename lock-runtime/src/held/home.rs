@@ -19,6 +19,10 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// The last poll that ran under a lease has returned, and the lease has ended. May be
     /// called in a destructor, too.
     fn poll_returned(&self, id: LeaseId);
+
+    /// Delivers some of the answers to others that arrived with one's own. For a poll that has
+    /// got its answer.
+    fn help_to_deliver(&self);
 }
 
 /// One that keeps nothing.
@@ -35,4 +39,6 @@ impl Home for Nowhere {
     fn release_from_destructor(&self, _id: LeaseId) {}
 
     fn poll_returned(&self, _id: LeaseId) {}
+
+    fn help_to_deliver(&self) {}
 }

@@ -13,10 +13,10 @@ use once_cell::sync::OnceCell;
 use tokio::sync::oneshot;
 
 use crate::base::clock::{Clock, Moment};
+use crate::held::confirmation::Confirmation;
 use crate::held::home::Home;
 use crate::telemetry::spans::Traced;
 use crate::types::answer::Answer;
-use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
 
@@ -305,10 +305,10 @@ impl Lease {
     }
 
     /// The same, with the answer, and whether the lock has gone to somebody here meanwhile.
-    pub(crate) fn release_confirmed(&self) -> (oneshot::Receiver<Result<bool, LockError>>, bool) {
+    pub(crate) fn release_confirmed(&self) -> (Confirmation, bool) {
         let (answer, answered) = oneshot::channel();
         let handed_over = self.hand_over(Some(answer));
-        (answered, handed_over)
+        (Confirmation::new(answered, &self.home), handed_over)
     }
 
     fn hand_over(&self, answer: Option<Answer<bool>>) -> bool {

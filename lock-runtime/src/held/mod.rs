@@ -1,6 +1,8 @@
 //! What a holder has: the lease, the guard, and the body that runs only while the
 //! lease lasts.
 
+pub(crate) mod body;
+pub(crate) mod confirmation;
 pub(crate) mod current;
 pub(crate) mod guard;
 pub(crate) mod hold;

@@ -8,14 +8,12 @@ use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
-use super::failover::Safeguard;
-use crate::backend::queue::Rules;
 use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::redlock::clocks::Clocks;
 use crate::backend::redis::redlock::coordinator::Coordinator;
 use crate::base::clock::{Clock, Moment};
-use crate::driver::{Limits, Mailbox, Op, Operations};
+use crate::driver::{Limits, Mailbox, Op, Operations, Pile};
 use crate::held::guard::LockGuard;
 use crate::held::home::Home;
 use crate::types::answer::Answer;
@@ -76,12 +74,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn new(now: Moment, replicated: bool) -> Self {
+    fn new(now: Moment, store: Store) -> Self {
         Self {
-            queue: Queue::new(Rules {
-                replicated,
-                ..Rules::default()
-            }),
+            queue: Queue::new(store.rules()),
             up: false,
             generation: 0,
             outbox: Vec::new(),
@@ -107,9 +102,8 @@ impl Client {
         let servers = store.servers();
         let usual_ttl = [300, 1_500, 4_000, 10_000][rng.usize(..4)];
         let usual_ttl = Duration::from_millis(usual_ttl);
-        let replicated = store == Store::Failing(Safeguard::Replicas);
         Self {
-            links: (0..servers).map(|_| Link::new(now, replicated)).collect(),
+            links: (0..servers).map(|_| Link::new(now, store)).collect(),
             coordinator: (store == Store::Majority)
                 .then(|| Coordinator::new(Clocks::new(servers, 0))),
             dead: false,
@@ -177,7 +171,7 @@ impl Client {
                 }
             }
             idle &= !self.settle(now);
-            self.operations.deliver();
+            self.operations.deliver(&Pile::default());
             self.collect(now);
             if idle {
                 return;

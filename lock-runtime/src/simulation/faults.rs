@@ -22,9 +22,11 @@ impl World {
         if link.up || self.clients[client].dead {
             return;
         }
+        let silent = self.silent;
         let link = &mut self.clients[client].links[server];
         link.up = true;
         link.generation += 1;
+        link.queue.poll_waiters(silent);
         self.servers[server].listeners.insert(client);
         self.meet(client, server);
         if self.shards.is_some() {

@@ -1,4 +1,4 @@
-//! Drivers and Redis' queues against model servers on one clock, with delays, broken
+//! Drivers and queues against model servers on one clock, with delays, broken
 //! connections, pauses, crashes and cancellations drawn from a seed: at most one
 //! holder within its deadline, and everybody who lives is served.
 //!
@@ -11,6 +11,7 @@ mod disputes;
 mod failover;
 mod faults;
 mod hot;
+mod knowing;
 mod seeds;
 mod server;
 mod sharded;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
@@ -62,6 +64,8 @@ struct World {
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
     disputes: Vec<Dispute>,
+    /// Whether nobody is notified, as behind a pooler.
+    silent: bool,
     /// Whether nothing goes wrong, and no way is long.
     calm: bool,
     loud: bool,
@@ -77,12 +81,24 @@ enum Store {
     Majority,
     /// Two that divide the locks.
     Sharded,
+    /// One that has to know who of a chain holds the lock, as PostgreSQL has.
+    Knowing,
 }
 
 impl Store {
+    /// What the queues know of the servers.
+    fn rules(self) -> Rules {
+        let knows = self == Self::Knowing;
+        Rules {
+            replicated: self == Self::Failing(Safeguard::Replicas),
+            pushes_are_hints: knows,
+            passes: knows,
+        }
+    }
+
     fn servers(self) -> usize {
         match self {
-            Self::One | Self::Failing(_) => 1,
+            Self::One | Self::Failing(_) | Self::Knowing => 1,
             Self::Majority => 5,
             Self::Sharded => 2,
         }
@@ -129,9 +145,10 @@ impl World {
                 client.crowded = seed % 2 == 1;
             }
         }
-        if store == Store::One && seed % 4 == 1 {
+        if matches!(store, Store::One | Store::Knowing) && seed % 4 == 1 {
             world.plan_to_revoke();
         }
+        world.silent = store == Store::Knowing && seed % 4 == 3;
         world.loud = loud;
         world.after(Duration::from_millis(100), Event::Fault);
         world
@@ -153,7 +170,7 @@ impl World {
             now,
             start: now,
             rng,
-            servers: (0..servers).map(|_| Server::new(now)).collect(),
+            servers: (0..servers).map(|_| Server::of(store, now)).collect(),
             replica: match store {
                 Store::Failing(safeguard) => Some(Replica::new(safeguard, now)),
                 _ => None,
@@ -166,6 +183,7 @@ impl World {
             highest: BTreeMap::new(),
             counts: Counts::default(),
             disputes: Vec::new(),
+            silent: false,
             calm: false,
             loud: false,
         };
@@ -277,6 +295,11 @@ impl World {
                 let fence = guard.fencing_token().get();
                 if self.is_excused(number, key, fence) {
                     continue;
+                }
+                if kind == Kind::Exclusive && !self.servers[0].knows(key, fence) {
+                    return Err(format!(
+                        "client {number} holds {key} under fence {fence}, unknown to the server"
+                    ));
                 }
                 let beside = held.entry(key.clone()).or_default();
                 let together = beside.iter().all(|(_, other)| *other == kind);

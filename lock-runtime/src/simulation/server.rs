@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::Store;
 use super::chains::WINDOW;
+use super::knowing::Known;
 use crate::backend::queue::protocol::ahead::Ahead;
 use crate::backend::queue::protocol::call::{Company, Ticket};
 use crate::backend::queue::protocol::message::Grant;
@@ -27,6 +29,8 @@ pub(super) const AHEAD: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) fence: u64,
+    /// Where it has to know who of a chain holds the lock.
+    known: Option<Known>,
     /// By how much its clock is ahead of the clients'.
     pub(super) ahead: Duration,
     /// Until when it may end leases early, since its clock has jumped forward.
@@ -72,10 +76,19 @@ pub(super) struct Member {
 }
 
 impl Server {
+    /// One of this store.
+    pub(super) fn of(store: Store, now: Moment) -> Self {
+        Self {
+            known: (store == Store::Knowing).then(Known::default),
+            ..Self::new(now)
+        }
+    }
+
     /// One without data, whose counter is raised to its clock.
     pub(super) fn new(now: Moment) -> Self {
         Self {
             fence: now.as_nanos() / 1000 + fastrand::u64(..1000),
+            known: None,
             ahead: AHEAD,
             hasty_until: now,
             locks: BTreeMap::new(),
@@ -118,9 +131,8 @@ impl Server {
                 company,
             } => self.acquire(now, client, ticket, *position, *company),
             Call::Ask(tickets) => self.ask(now, client, tickets),
-            Call::Renew(ticket) | Call::Pass { ticket, .. } => {
-                Reply::Ours(self.lock(now, ticket).extend(now, ticket))
-            }
+            Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
+            Call::Pass { ticket, fence } => Reply::Ours(self.pass(now, ticket, *fence)),
             Call::Raise { ticket, fence } => {
                 let ours = self.lock(now, ticket).extend(now, ticket);
                 if ours {
@@ -170,7 +182,8 @@ impl Server {
         let terms = &ticket.terms;
         let lock = self.lock(now, ticket);
         if lock.extend(now, ticket) {
-            return Reply::Granted { fence: self.next() };
+            let fence = self.fence_of(&terms.key);
+            return Reply::Granted { fence };
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
@@ -197,7 +210,11 @@ impl Server {
             None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { ahead },
             None => {
                 lock.hold(now, client, ticket.token, terms.kind, terms.ttl);
-                Reply::Granted { fence: self.next() }
+                let fence = self.next();
+                if let Some(known) = &mut self.known {
+                    known.granted(&terms.key, fence, 0);
+                }
+                Reply::Granted { fence }
             }
         }
     }
@@ -212,7 +229,7 @@ impl Server {
             standings.push(if lock.extend(now, ticket) {
                 let fence = self.granted(ticket.token);
                 Standing::Granted {
-                    fence: fence.unwrap_or_else(|| self.next()),
+                    fence: fence.unwrap_or_else(|| self.fence_of(&ticket.terms.key)),
                 }
             } else if lock.queue.values().any(waits) || self.follows(ticket.token) {
                 Standing::Waiting
@@ -238,6 +255,26 @@ impl Server {
         }
         self.dispatch(now, key);
         found.is_some()
+    }
+
+    /// Whether the lock is held under this fence now: a follower has it from the one before.
+    fn pass(&mut self, now: Moment, ticket: &Ticket, fence: u64) -> bool {
+        let ours = self.lock(now, ticket).is_held_by(ticket.token);
+        let known = self.known.as_mut();
+        ours && known.is_some_and(|it| it.pass(&ticket.terms.key, fence))
+    }
+
+    /// Whether it knows of an acquisition as late as that one, if it has to.
+    pub(super) fn knows(&self, key: &LockKey, fence: u64) -> bool {
+        self.known.as_ref().is_none_or(|it| it.has(key, fence))
+    }
+
+    /// The fence of a lock that is held already.
+    fn fence_of(&mut self, key: &LockKey) -> u64 {
+        match &self.known {
+            Some(known) => known.fence(key),
+            None => self.next(),
+        }
     }
 
     /// Who holds it exclusively.
@@ -309,6 +346,9 @@ impl Server {
                 followers = lock.followers(&member);
                 *fence += followers.len() as u64;
             }
+            if let Some(known) = &mut self.known {
+                known.granted(key, first, followers.len());
+            }
             let grant = Grant {
                 token: member.token,
                 fence: first,
@@ -356,6 +396,10 @@ impl Lock {
             kind,
             until: now.after(ttl),
         });
+    }
+
+    fn is_held_by(&self, token: Token) -> bool {
+        self.holders.iter().any(|it| it.token == Some(token))
     }
 
     fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {

@@ -43,6 +43,9 @@ impl World {
                 self.counts
                     .chained(client, &key, grant.fence, &grant.followers);
             }
+            if self.silent {
+                continue;
+            }
             // Push and reply take different ways through the client.
             let delay = self.latency() * self.rng.u32(1..4);
             let push = Event::Push(to, Message::Granted(grant));

@@ -1,5 +1,5 @@
 //! What happens to locks and connections, each in one function: reported as an event of
-//! `tracing`, and counted. The documentation of the crate lists names and fields.
+//! `tracing`, and counted. `docs/watching.md` lists names and fields.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tracing::{debug, field, info, trace, warn};
 #[cfg(feature = "metrics")]
 use crate::telemetry::metrics;
 use crate::types::error::{Cause, LockError};
+use crate::types::key::LockKey;
 use crate::types::terms::Terms;
 
 /// An event of the driver. It belongs to no span, since its thread may be that of
@@ -202,6 +203,11 @@ pub(crate) fn released(terms: &Terms, end: End, took: Duration, result: &Result<
             metrics::release_failed(terms);
         }
     }
+}
+
+/// A caller of this process has taken a lock away from so many holders.
+pub(crate) fn revoked(key: &LockKey, holders: usize) {
+    warn!(target: "lock_runtime", key = key.as_str(), holders, "revoke");
 }
 
 pub(crate) fn connected(connection: usize) {

@@ -23,6 +23,14 @@ impl FencingToken {
 
     /// The number for a signed 64-bit column, which it always fits: on Redis it
     /// is one of the server's integers, which are signed, and in memory a count.
+    ///
+    /// ```
+    /// # let locks = lock_runtime::LockManager::connect_blocking("memory:")?;
+    /// let guard = locks.lock("stock:lamp").acquire_blocking()?;
+    /// let column: i64 = guard.fencing_token().as_i64();
+    /// assert!(column > 0);
+    /// # Ok::<_, lock_runtime::LockError>(())
+    /// ```
     pub fn as_i64(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }

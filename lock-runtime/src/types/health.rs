@@ -12,8 +12,18 @@ use crate::types::units;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether the server has answered just now.
+    /// Whether the server has answered just now; of several servers, whether one has that a lock
+    /// can be asked of, or a majority where that decides.
     pub connected: bool,
+    /// Whether locks can be granted at the moment: at least those of one master of a cluster, or
+    /// where a majority of servers agrees. A readiness probe decides by this. It does not tell
+    /// whether the [replicas](crate::LockConfig::replicas) of a master confirm grants.
+    pub grants: bool,
+    /// How many of `servers` have answered.
+    pub reachable: usize,
+    /// How many servers decide about locks: the masters of a cluster, the servers of Redlock,
+    /// or one. ZooKeeper and etcd count as one, which answers if a majority of its servers is up.
+    pub servers: usize,
     /// How long its answer took.
     #[cfg_attr(
         feature = "serde",
@@ -55,6 +65,9 @@ impl Health {
     pub(crate) fn reached(round_trip: Duration) -> Self {
         Self {
             connected: true,
+            grants: true,
+            reachable: 1,
+            servers: 1,
             round_trip: Some(round_trip),
             quarantined_until: None,
             last_error: None,
@@ -65,6 +78,9 @@ impl Health {
     pub(crate) fn unreachable(last_error: LastError) -> Self {
         Self {
             connected: false,
+            grants: false,
+            reachable: 0,
+            servers: 1,
             round_trip: None,
             quarantined_until: None,
             last_error: Some(last_error),

@@ -35,8 +35,9 @@ pub struct Holder {
     /// Module, type and name of the annotated function, or the name that
     /// [`LockRequest::function`](crate::LockRequest::function) was given.
     pub function: Option<Box<str>>,
-    /// Since when it holds the lock. Only a [`Status`] knows it, and only if the
-    /// holder's process answers and has not released the lock.
+    /// Since when it holds the lock. On Redis only a [`Status`] knows it, and only if the
+    /// holder's process answers; in a cluster also without that, of a lock that is not shared. On ZooKeeper and etcd it is the time at which the holder
+    /// joined the queue, so that its wait counts. `None` once it has released the lock.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "since_unix_ms", serialize_with = "units::unix_millis")
@@ -47,6 +48,10 @@ pub struct Holder {
     pub fencing_token: Option<FencingToken>,
     /// Whether it has released the lock, which cools down until its `min_hold` ends.
     pub cooling_down: bool,
+    /// Whether its process has answered when it was asked about the lock. If it has not within
+    /// 300 ms, it is stopped, cut off or gone, and the lock frees itself after `remaining` unless
+    /// it is renewed. `None` where it was not asked: only a [`Status`] on Redis asks.
+    pub answers: Option<bool>,
     /// How many servers have said that it holds the lock, where a majority of them decides.
     pub servers: Option<usize>,
     /// Who waits for its lock; only where that is contended.
@@ -154,6 +159,7 @@ impl Holder {
             since: None,
             fencing_token: None,
             cooling_down: false,
+            answers: None,
             servers: None,
             crowd: Crowd::default(),
         }
@@ -203,6 +209,7 @@ impl fmt::Debug for Holder {
             .field("since", &self.since)
             .field("fencing_token", &self.fencing_token)
             .field("cooling_down", &self.cooling_down)
+            .field("answers", &self.answers)
             .field("servers", &self.servers)
             .finish()
     }

@@ -1,14 +1,21 @@
 //! Revokes a lock for a user who knows the token.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
+use lock_runtime::LockKey;
+use lock_runtime::inspect::Status;
 use serde::Deserialize;
 
+use crate::duration::clock;
+use crate::output;
+use crate::record;
+use crate::revoking;
 use crate::serve::{Site, named, page};
-use crate::words::count;
+use crate::words::{count, tame};
 
 /// What the form sends. Another site's form does not know the token.
 #[derive(Deserialize)]
@@ -39,12 +46,14 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         Err(refused) => return refused.into_response(),
     };
     let name = key.as_str();
+    let before = site.locks.status(&key).await;
     let (status, text) = match site.locks.force_release(&key).await {
         Ok(0) => (
             StatusCode::OK,
             format!("`{name}` was free. Nothing was changed."),
         ),
         Ok(holders) => {
+            record(&site, &key, before.as_ref().ok(), holders);
             let holders = count(holders, "holder");
             let text = format!(
                 "`{name}` was revoked from {holders}, whose work may overlap with the next holder's until it has stopped."
@@ -54,6 +63,29 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     };
     (status, Html(page::message("Revoked", &text))).into_response()
+}
+
+/// Writes down who lost the lock, where the page was started.
+fn record(site: &Site, key: &LockKey, before: Option<&Status>, released: usize) {
+    let holders = before.map_or(&[][..], |it| &it.holders);
+    let written = if site.json {
+        output::object(&record::Revoked {
+            at: record::timestamp(SystemTime::now()),
+            event: "revoked",
+            release: record::Release {
+                key,
+                released,
+                holders: holders.iter().map(Into::into).collect(),
+                waiters: before.map_or(0, |it| it.waiting),
+            },
+        })
+    } else {
+        let (at, key) = (clock(SystemTime::now()), tame(key.as_str()));
+        let holders: Vec<_> = holders.iter().map(revoking::holder).collect();
+        output::line(format!("{at} `{key}` was revoked. {}", holders.join(" ")))
+    };
+    // Nobody may read it any more.
+    drop(written);
 }
 
 /// Takes as long for every wrong token of a length.

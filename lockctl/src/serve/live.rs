@@ -24,9 +24,21 @@ struct Entry {
     who: String,
 }
 
+/// A point of the chart.
+#[derive(Debug, Serialize)]
+struct Point {
+    waiting: usize,
+    hand_overs: usize,
+}
+
 /// The table of locks, whenever somebody has looked.
 pub(super) async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Events {
-    events(looks(site).map(move |(_, seen, _)| vec![part(&page::rows(&search.q, &seen))]))
+    events(looks(site).map(move |(site, seen, before)| {
+        let matching = |key: &LockKey| key.as_str().contains(&search.q);
+        let point = point(&seen, &before, matching);
+        let part = part(&page::rows(&search.q, &seen, &site.store));
+        point.into_iter().chain([part]).collect()
+    }))
 }
 
 /// One lock with its queue, and what has happened to it.
@@ -39,8 +51,9 @@ pub(super) async fn lock(
         let key = key.clone();
         async move {
             let mut events = history(&key, &seen, &before);
+            events.extend(point(&seen, &before, |it| *it == key));
             let status = site.locks.status(&key).await;
-            events.push(part(&page::details(&status)));
+            events.push(part(&page::details(&status, &site.store)));
             events
         }
     })))
@@ -54,9 +67,7 @@ fn looks(site: Site) -> impl Stream<Item = (Site, Seen, Seen)> {
         seen.changed().await.ok()?;
         let now = seen.borrow_and_update().clone();
         let look = (site.clone(), now.clone(), before.clone());
-        // What has happened while nobody could look shows with the next look.
-        let last = if now.is_ok() { now } else { before };
-        Some((look, (site, seen, last)))
+        Some((look, (site, seen, now)))
     })
 }
 
@@ -70,14 +81,31 @@ fn part(html: &str) -> Event {
 }
 
 fn history(key: &LockKey, seen: &Seen, before: &Seen) -> Vec<Event> {
-    let (Ok(now), Ok(before)) = (seen, before) else {
-        return Vec::new();
-    };
-    let changes = now.changes_since(before).into_iter();
-    changes
+    changes(seen, before)
         .filter(|it| it.key == *key)
         .filter_map(|it| entry(&it))
         .collect()
+}
+
+/// What has happened between two looks. What has happened while nobody could look shows with the next look.
+fn changes(seen: &Seen, before: &Seen) -> impl Iterator<Item = Change> {
+    seen.overview.changes_since(&before.overview).into_iter()
+}
+
+/// How many wait, and how many hand-overs there were since the look before: the next point of the chart.
+fn point(seen: &Seen, before: &Seen, matching: impl Fn(&LockKey) -> bool) -> Option<Event> {
+    if seen.trouble.is_some() {
+        return None;
+    }
+    let locks = seen.overview.locks.iter().filter(|it| matching(&it.key));
+    let handed =
+        changes(seen, before).filter(|it| it.kind == ChangeKind::HandedOver && matching(&it.key));
+    let point = Point {
+        waiting: locks.map(|it| it.waiting).sum(),
+        hand_overs: handed.count(),
+    };
+    let json = serde_json::to_string(&point).ok()?;
+    Some(Event::default().event("point").data(json))
 }
 
 fn entry(change: &Change) -> Option<Event> {

@@ -9,7 +9,7 @@ mod visitors;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -32,7 +32,8 @@ use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
 use crate::output::{self, Output};
 use crate::record;
-use crate::store::connect;
+use crate::since::{self, Watched};
+use crate::store::{self, connect};
 
 use visitors::Visitors;
 
@@ -52,16 +53,26 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 #[derive(Clone, Debug)]
 struct Site {
     locks: LockManager,
-    /// What the last look has found, or why it found nothing.
+    /// Which store this is, and what its keys begin with.
+    store: Arc<str>,
+    /// What the last look has found.
     seen: watch::Receiver<Seen>,
     /// What a user has to know to revoke locks; without one nobody may.
     token: Option<Arc<str>>,
     every: Duration,
+    /// Whether programs read what is written to stdout.
+    json: bool,
     /// How many tokens may be looked at together.
     guesses: Arc<Semaphore>,
 }
 
-type Seen = Result<Arc<Overview>, Arc<str>>;
+/// What the last look that has succeeded has found, and why a later one has not.
+#[derive(Clone, Debug)]
+struct Seen {
+    overview: Arc<Overview>,
+    at: SystemTime,
+    trouble: Option<Arc<str>>,
+}
 
 type Refused = (StatusCode, Html<String>);
 
@@ -78,16 +89,20 @@ struct One {
     key: String,
 }
 
-pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) -> Done {
+pub(crate) async fn serve(named: &StoreArgs, args: &ServeArgs, output: &Output) -> Done {
     refuse_short(args.token.as_deref())?;
-    let locks = connect(store).await?;
-    let first = Arc::new(locks.overview("*").await?);
-    let (sender, seen) = watch::channel(Ok(first));
+    let locks = connect(named).await?;
+    let mut first = locks.overview("*").await?;
+    since::ask(&locks, first.locks.iter_mut()).await;
+    let mut watched = Watched::default();
+    let (sender, seen) = watch::channel(watched.saw(first));
     let site = Site {
         locks: locks.clone(),
+        store: store::name(&locks).into(),
         seen,
         token: args.token.as_deref().map(Into::into),
         every: args.every,
+        json: output.is_json(),
         guesses: Arc::new(Semaphore::new(GUESSES)),
     };
     let what = || format!("cannot listen at {}", args.listen);
@@ -109,7 +124,7 @@ pub(crate) async fn serve(store: &StoreArgs, args: &ServeArgs, output: &Output) 
     let served = axum::serve(visitors, router(site, address));
     tokio::select! {
         result = served => result.map_err(|error| Failure::system("the page", error))?,
-        () = look_again(&locks, &sender, args.every) => {}
+        () = look_again(&locks, &sender, &mut watched, args.every) => {}
     }
     Ok(Exit::Success)
 }
@@ -126,13 +141,35 @@ fn refuse_short(token: Option<&str>) -> Result<(), Failure> {
 }
 
 /// One look for all who have the page open.
-async fn look_again(locks: &LockManager, sender: &watch::Sender<Seen>, every: Duration) {
+async fn look_again(
+    locks: &LockManager,
+    sender: &watch::Sender<Seen>,
+    watched: &mut Watched,
+    every: Duration,
+) {
     loop {
         tokio::time::sleep(every).await;
-        let seen = locks.overview("*").await;
-        let seen = seen.map(Arc::new).map_err(|error| error.to_string().into());
+        let seen = match locks.overview("*").await {
+            Ok(overview) => watched.saw(overview),
+            Err(error) => Seen {
+                trouble: Some(error.to_string().into()),
+                ..sender.borrow().clone()
+            },
+        };
         if sender.send(seen).is_err() {
             return;
+        }
+    }
+}
+
+impl Watched {
+    fn saw(&mut self, mut overview: Overview) -> Seen {
+        let at = SystemTime::now();
+        self.complete(&mut overview, at);
+        Seen {
+            overview: Arc::new(overview),
+            at,
+            trouble: None,
         }
     }
 }
@@ -194,13 +231,18 @@ fn is_local(host: &str) -> bool {
 
 async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Html<String> {
     let seen = site.seen.borrow().clone();
-    Html(page::list(&search.q, &seen))
+    Html(page::list(&search.q, &seen, &site.store))
 }
 
 async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Result<Html<String>, Refused> {
     let key = named(&one.key)?;
     let status = site.locks.status(&key).await;
-    Ok(Html(page::lock(&key, &status, site.token.is_some())))
+    Ok(Html(page::lock(
+        &key,
+        &status,
+        &site.store,
+        site.token.is_some(),
+    )))
 }
 
 /// The lock that a request names.

@@ -1,14 +1,17 @@
 //! The pages and the parts of them that change, as HTML.
 
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use lock_runtime::inspect::Status;
 use lock_runtime::{LockError, LockKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::duration::{clock, short};
 use crate::ls;
+use crate::revoking::prospects;
 use crate::serve::Seen;
-use crate::status::{holder_row, waiter_row};
+use crate::status::{self, holder_row, waiter_row};
 use crate::words::tame;
 
 /// How many locks a page shows: a browser has to keep up.
@@ -64,30 +67,55 @@ fn page(title: &str, head: &str, source: &str, live: &str, foot: &str) -> String
     )
 }
 
-pub(super) fn list(search: &str, seen: &Seen) -> String {
+/// Drawn by the script, from what happens while the page is open.
+const CHART: &str = r#"<figure id="chart" hidden><svg viewBox="0 0 600 80" preserveAspectRatio="none" role="img" aria-labelledby="course"></svg>
+<figcaption id="course"></figcaption></figure>"#;
+
+const KEYS: &str = "<p class=\"keys\"><kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> choose <kbd>enter</kbd> open</p>";
+
+pub(super) fn list(search: &str, seen: &Seen, store: &str) -> String {
     let shown = exact(search);
     let head = format!(
         r#"<header><h1>Locks</h1>
 <form role="search"><input type="search" name="q" value="{shown}" placeholder="Search keys" aria-label="Search keys"></form></header>"#
     );
+    let foot = format!("{CHART}{KEYS}");
     let source = format!("/live/list?q={}", query(search));
-    page("Locks", &head, &source, &rows(search, seen), "")
+    page("Locks", &head, &source, &rows(search, seen, store), &foot)
 }
 
 /// The table of locks.
-pub(super) fn rows(search: &str, seen: &Seen) -> String {
-    let overview = match seen {
-        Ok(overview) => overview,
-        Err(error) => return trouble(error),
-    };
-    let locks = overview.locks.iter();
+pub(super) fn rows(search: &str, seen: &Seen, store: &str) -> String {
+    let mut html = seen.trouble.as_deref().map_or_else(String::new, trouble);
+    let all = &seen.overview.locks;
+    let locks = all.iter();
     let mut locks: Vec<_> = locks
         .filter(|it| it.key.as_str().contains(search))
         .collect();
     locks.sort_by_key(|it| std::cmp::Reverse(it.waiting));
-    let held = locks.iter().filter(|it| it.held_by > 0).count();
+    let held = locks.iter().filter(|it| ls::is_held(it)).count();
     let waiting: usize = locks.iter().map(|it| it.waiting).sum();
-    let mut html = format!(r#"<p class="totals"><b>{held}</b> held <b>{waiting}</b> waiting</p>"#);
+    let longest = locks.iter().filter_map(|it| it.longest_wait).max();
+    let longest = longest.map_or_else(status::dash, short);
+    push(
+        &mut html,
+        format_args!(
+            r#"<p class="totals"><b>{held}</b> held <b>{waiting}</b> waiting <b>{longest}</b> longest wait</p>"#
+        ),
+    );
+    html.push_str(&as_of(store, seen.at));
+    if locks.is_empty() {
+        let text = match search {
+            "" => "No lock is held or waited for.".to_owned(),
+            _ => format!(
+                "No lock matches `{}` ({} are held).",
+                escape(search),
+                ls::held(all)
+            ),
+        };
+        push(&mut html, format_args!(r#"<p class="none">{text}</p>"#));
+        return html;
+    }
     html.push_str("<table><thead><tr>");
     for name in ls::HEADING {
         push(&mut html, format_args!("<th>{}</th>", name.to_lowercase()));
@@ -107,25 +135,38 @@ pub(super) fn rows(search: &str, seen: &Seen) -> String {
         html.push_str("</tr>");
     }
     html.push_str("</tbody></table>");
-    match locks.len() {
-        0 => html.push_str(r#"<p class="none">No lock is held or waited for.</p>"#),
-        all if all > MOST => push(
+    if locks.len() > MOST {
+        let more = locks.len() - MOST;
+        push(
             &mut html,
-            format_args!("<p>and {} more: search for them</p>", all - MOST),
-        ),
-        _ => {}
+            format_args!("<p>and {more} more: search for them</p>"),
+        );
     }
     html
 }
 
-pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: bool) -> String {
+/// Which store this is, and when it was asked.
+fn as_of(store: &str, at: SystemTime) -> String {
+    let (store, at) = (escape(store), clock(at));
+    format!(r#"<p class="as-of">{store}, as of {at}</p>"#)
+}
+
+pub(super) fn lock(
+    key: &LockKey,
+    status: &Result<Status, LockError>,
+    store: &str,
+    force: bool,
+) -> String {
     let (shown, link) = (escape(key.as_str()), query(key.as_str()));
     let head = format!(r#"<header class="one"><a href="/">← Locks</a><h1>{shown}</h1></header>"#);
     let history = r#"<section><h2>Since this page was opened</h2><ol id="history"></ol></section>"#;
     let sent = exact(key.as_str());
+    // The script shows it when somebody takes the lock.
+    let is_free = status.as_ref().is_ok_and(|it| it.holders.is_empty());
+    let hidden = if is_free { " hidden" } else { "" };
     let form = if force {
         format!(
-            r#"<form class="force" method="post" action="/force">
+            r#"<form class="force" method="post" action="/force"{hidden}>
 <input type="hidden" name="key" value="{sent}">
 <label>Token <input type="password" name="token" autocomplete="off" required></label>
 <button>Revoke this lock</button>
@@ -140,13 +181,13 @@ pub(super) fn lock(key: &LockKey, status: &Result<Status, LockError>, force: boo
         &shown,
         &head,
         &source,
-        &details(status),
-        &format!("{history}{form}"),
+        &details(status, store),
+        &format!("{form}{CHART}{history}"),
     )
 }
 
 /// The holders of a lock and its queue.
-pub(super) fn details(status: &Result<Status, LockError>) -> String {
+pub(super) fn details(status: &Result<Status, LockError>, store: &str) -> String {
     let status = match status {
         Ok(status) => status,
         Err(error) => return trouble(&error.to_string()),
@@ -157,21 +198,29 @@ pub(super) fn details(status: &Result<Status, LockError>) -> String {
         (false, false) => "free",
     };
     let mut html = format!(
-        r#"<p class="totals"><b>{state}</b> <b>{}</b> waiting</p>"#,
-        status.waiting
+        r#"<p class="totals" data-state="{state}"><b>{state}</b> <b>{}</b> waiting</p>{}"#,
+        status.waiting,
+        as_of(store, SystemTime::now())
     );
     if !status.holders.is_empty() {
         html.push_str("<h2>Holders</h2>");
-        let names = ["holder", "function", "held for", "fence", "time left"];
-        table(&mut html, &names, status.holders.iter().map(holder_row));
+        table(
+            &mut html,
+            &status::HOLDER,
+            status.holders.iter().map(holder_row),
+        );
+        html.push_str(r#"<h2>If it is revoked</h2><ul class="prospects">"#);
+        for line in prospects(status) {
+            push(&mut html, format_args!("<li>{}</li>", escape(&line)));
+        }
+        html.push_str("</ul>");
     }
     if !status.waiters.is_empty() {
         html.push_str("<h2>Queue</h2>");
-        let names = ["position", "waiter", "function", "kind", "waits for"];
         let queue = status.waiters.iter().take(MOST_WAITERS).enumerate();
         table(
             &mut html,
-            &names,
+            &status::WAITER,
             queue.map(|(at, it)| waiter_row(at + 1, it)),
         );
     }
@@ -197,7 +246,7 @@ fn trouble(error: &str) -> String {
 fn table(html: &mut String, names: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     html.push_str("<table><thead><tr>");
     for name in names {
-        push(html, format_args!("<th>{name}</th>"));
+        push(html, format_args!("<th>{}</th>", name.to_lowercase()));
     }
     html.push_str("</tr></thead><tbody>");
     for row in rows {
@@ -223,16 +272,26 @@ fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use lock_runtime::LockManager;
+
     use super::*;
 
-    #[test]
-    fn a_name_is_no_part_of_the_page() {
+    #[tokio::test]
+    async fn a_name_is_no_part_of_the_page() {
         let wild = r#"<script>alert('1')</script>" onmouseover="x&y"#;
         let key = LockKey::new(wild).expect("a name");
         let text = "<b>\u{1b}";
+        let locks = LockManager::connect("memory:").await.expect("a store");
+        let seen = Seen {
+            overview: Arc::new(locks.overview("*").await.expect("an overview")),
+            at: SystemTime::now(),
+            trouble: Some(wild.into()),
+        };
         for html in [
-            lock(&key, &Err(LockError::ShutDown), true),
-            list(wild, &Err(wild.into())),
+            lock(&key, &Err(LockError::ShutDown), wild, true),
+            list(wild, &seen, wild),
             message(wild, wild),
         ] {
             assert!(!html.contains("<script>alert"), "{html}");

@@ -16,7 +16,8 @@ use tokio::time::sleep;
 use crate::cli::{StoreArgs, TopArgs};
 use crate::exit::{Done, Exit, Failure};
 use crate::output::{self, Output};
-use crate::store::connect;
+use crate::since;
+use crate::store::{self, connect};
 use crate::words::{count, tame};
 
 use state::{Action, State};
@@ -30,11 +31,20 @@ struct Look {
     status: Option<Status>,
 }
 
+/// What a look asks for beside the list of locks.
+#[derive(Debug, Default)]
+struct Wish {
+    /// The holders and the queue of this lock.
+    details: Option<LockKey>,
+    /// What the holders say, which later looks need not ask.
+    since: bool,
+}
+
 type Looking = Pin<Box<dyn Future<Output = Result<Look, LockError>>>>;
 
-pub(crate) async fn top(store: &StoreArgs, args: &TopArgs, output: &Output) -> Done {
-    let locks = connect(store).await?;
-    let mut state = State::new(args.sort);
+pub(crate) async fn top(named: &StoreArgs, args: &TopArgs, output: &Output) -> Done {
+    let locks = connect(named).await?;
+    let mut state = State::new(args.sort, store::name(&locks));
     if output.is_json() {
         return stream(&locks, args, &mut state).await;
     }
@@ -53,7 +63,7 @@ pub(crate) async fn top(store: &StoreArgs, args: &TopArgs, output: &Output) -> D
 async fn stream(locks: &LockManager, args: &TopArgs, state: &mut State) -> Done {
     let mut delay = Duration::ZERO;
     loop {
-        let look = look(locks.clone(), args.pattern.clone(), delay, None).await?;
+        let look = look(locks.clone(), args.pattern.clone(), delay, Wish::default()).await?;
         state.saw(Ok(look));
         output::object(&state.totals())?;
         delay = args.every;
@@ -68,8 +78,11 @@ async fn live(
     keys: &mut mpsc::UnboundedReceiver<Event>,
 ) -> Done {
     let look_after = |delay, state: &State| -> Looking {
-        let (pattern, key) = (args.pattern.clone(), state.details_of().cloned());
-        Box::pin(look(locks.clone(), pattern, delay, key))
+        let wish = Wish {
+            details: state.details_of().cloned(),
+            since: !state.has_looked(),
+        };
+        Box::pin(look(locks.clone(), args.pattern.clone(), delay, wish))
     };
     let mut looking = look_after(Duration::ZERO, state);
     loop {
@@ -115,12 +128,15 @@ async fn look(
     locks: LockManager,
     pattern: String,
     delay: Duration,
-    key: Option<LockKey>,
+    wish: Wish,
 ) -> Result<Look, LockError> {
     sleep(delay).await;
     let health = locks.health().await;
-    let overview = locks.overview(&pattern).await?;
-    let status = match key {
+    let mut overview = locks.overview(&pattern).await?;
+    if wish.since {
+        since::ask(&locks, overview.locks.iter_mut()).await;
+    }
+    let status = match wish.details {
         Some(key) => Some(locks.status(key).await?),
         None => None,
     };

@@ -1,7 +1,7 @@
 //! What `top` knows and shows, and what its keys do to that. No terminal here.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use lock_runtime::inspect::{ChangeKind, Overview, Status, Summary};
 use lock_runtime::{LockError, LockKey};
@@ -11,12 +11,16 @@ use serde::Serialize;
 use crate::cli::Sort;
 use crate::ls;
 use crate::record;
+use crate::since::Watched;
 use crate::top::Look;
 use crate::watch::is_grant;
 use crate::words::tame;
 
 /// For how long a grant makes its key hot.
 const HOT: Duration = Duration::from_secs(60);
+
+/// How many looks the sparklines reach back.
+const COURSE: usize = 40;
 
 /// What follows from a key.
 #[derive(Debug, PartialEq)]
@@ -55,7 +59,14 @@ pub(super) struct State {
     pub(super) message: Option<String>,
     /// Why the last look failed.
     pub(super) trouble: Option<String>,
+    /// Which store this is, and what its keys begin with.
+    pub(super) store: String,
+    /// When the last look was that has found something.
+    pub(super) seen: Option<SystemTime>,
     last: Option<(Instant, Overview)>,
+    watched: Watched,
+    /// Waiters and hand-overs a second of the last looks, the oldest first.
+    course: VecDeque<(f64, f64)>,
     grants: Option<f64>,
     hand_overs: f64,
     latency: Option<Duration>,
@@ -75,7 +86,7 @@ pub(super) struct Totals {
 }
 
 impl State {
-    pub(super) fn new(sort: Sort) -> Self {
+    pub(super) fn new(sort: Sort, store: String) -> Self {
         Self {
             page: Page::List,
             mode: Mode::Commands,
@@ -84,7 +95,11 @@ impl State {
             selected: 0,
             message: None,
             trouble: None,
+            store,
+            seen: None,
             last: None,
+            watched: Watched::default(),
+            course: VecDeque::new(),
             grants: None,
             hand_overs: 0.0,
             latency: None,
@@ -94,7 +109,7 @@ impl State {
 
     /// Takes in what a look has found.
     pub(super) fn saw(&mut self, look: Result<Look, LockError>) {
-        let look = match look {
+        let mut look = match look {
             Ok(look) => look,
             Err(error) => {
                 self.trouble = Some(tame(&error.to_string()).into_owned());
@@ -129,8 +144,25 @@ impl State {
         {
             *shown = Some(status);
         }
+        let seen = SystemTime::now();
+        self.watched.complete(&mut look.overview, seen);
+        self.seen = Some(seen);
         self.last = Some((now, look.overview));
+        self.course
+            .push_back((number(self.totals().waiting), self.hand_overs));
+        if self.course.len() > COURSE {
+            self.course.pop_front();
+        }
         self.selected = self.selected.min(self.rows().len().saturating_sub(1));
+    }
+
+    pub(super) fn has_looked(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// How many waited and how many hand-overs a second there were at the last looks.
+    pub(super) fn course(&self) -> impl ExactSizeIterator<Item = (f64, f64)> + Clone + '_ {
+        self.course.iter().copied()
     }
 
     pub(super) fn tell(&mut self, message: String) {
@@ -143,7 +175,7 @@ impl State {
         };
         let longest = overview.locks.iter().filter_map(|it| it.longest_wait).max();
         Totals {
-            held: overview.locks.iter().filter(|it| it.held_by > 0).count(),
+            held: ls::held(&overview.locks),
             waiting: overview.locks.iter().map(|it| it.waiting).sum(),
             longest_wait_ms: longest.map(record::millis),
             grants_per_second: self.grants,
@@ -222,14 +254,34 @@ impl State {
                     return Action::Look;
                 }
             }
-            KeyCode::Char('f') => {
-                if let Some(key) = self.chosen() {
-                    self.mode = Mode::Question(key);
-                }
-            }
+            KeyCode::Char('f') => return self.ask_whether_to_revoke(),
             _ => {}
         }
         Action::Nothing
+    }
+
+    /// Asks beside the details of the lock; a free one cannot be revoked.
+    fn ask_whether_to_revoke(&mut self) -> Action {
+        let Some(key) = self.chosen() else {
+            return Action::Nothing;
+        };
+        let is_free = match &self.page {
+            Page::Details(_, status) => status.as_ref().is_some_and(|it| it.holders.is_empty()),
+            Page::List => self
+                .rows()
+                .iter()
+                .any(|(it, _)| it.key == key && it.held_by == 0),
+        };
+        if is_free {
+            self.tell(format!("`{}` is free", tame(key.as_str())));
+            return Action::Nothing;
+        }
+        self.mode = Mode::Question(key.clone());
+        if self.details_of() == Some(&key) {
+            return Action::Nothing;
+        }
+        self.page = Page::Details(key, None);
+        Action::Look
     }
 
     fn edit(&mut self, key: KeyCode) {
@@ -259,7 +311,11 @@ impl State {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
 fn rate(count: usize, seconds: f64) -> f64 {
-    count as f64 / seconds
+    number(count) / seconds
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn number(count: usize) -> f64 {
+    count as f64
 }

@@ -7,11 +7,12 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize as _};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
-use crate::duration::short;
+use crate::duration::{clock, short};
 use crate::ls;
-use crate::status::{dash, holder_row, waiter_row};
+use crate::revoking::{prospects, silence};
+use crate::status::{self, dash, holder_row, waiter_row};
 use crate::top::state::{Mode, Page, State};
 use crate::words::tame;
 
@@ -29,7 +30,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
             let text = format!("{}: asking …", tame(key.as_str()));
             frame.render_widget(Paragraph::new(text), body);
         }
-        Page::Details(_, Some(status)) => details(frame, body, status),
+        Page::Details(_, Some(status)) => {
+            let is_asked = matches!(state.mode, Mode::Question(_));
+            details(frame, body, status, is_asked);
+        }
     }
     footer(frame, foot, state);
 }
@@ -54,6 +58,7 @@ fn totals(frame: &mut Frame<'_>, area: Rect, state: &State) {
         number(it.waiting.to_string()),
         "   longest wait ".into(),
         number(wait),
+        spark(state.course().map(|(waiting, _)| waiting), area.width),
     ]);
     let second = Line::from(vec![
         "grants ".into(),
@@ -62,47 +67,95 @@ fn totals(frame: &mut Frame<'_>, area: Rect, state: &State) {
         number(format!("{:.1}/s", it.hand_overs_per_second)),
         "   latency ".into(),
         number(latency),
+        spark(state.course().map(|(_, handed)| handed), area.width),
     ]);
     let third = match (&state.trouble, &state.message) {
         (Some(trouble), _) => Line::from(trouble.clone()).red().bold(),
         (None, Some(message)) => Line::from(message.clone()).yellow(),
-        (None, None) => Line::default(),
+        (None, None) => {
+            let seen = state.seen.map_or_else(dash, clock);
+            Line::styled(
+                format!("{}, as of {seen}", state.store),
+                Style::new().add_modifier(Modifier::DIM),
+            )
+        }
     };
     frame.render_widget(Paragraph::new(vec![first, second, third]), area);
+}
+
+/// The course of a number over the last looks, where there is room for it.
+fn spark(values: impl ExactSizeIterator<Item = f64> + Clone, width: u16) -> Span<'static> {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let room = usize::from(width.saturating_sub(60));
+    let older = values.len().saturating_sub(room);
+    let shown = values.skip(older);
+    let most = shown.clone().fold(f64::MIN_POSITIVE, f64::max);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is between 0 and 7"
+    )]
+    let bar = |value: f64| BARS[(value / most * 7.0).round() as usize];
+    let bars: String = shown.map(bar).collect();
+    format!("   {bars}").cyan()
 }
 
 fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     // No more than can be seen is made into text.
     let shown = usize::from(area.height.saturating_sub(1)).max(1);
     let all = state.rows();
+    if all.is_empty() && state.has_looked() {
+        let text = match &*state.filter {
+            "" => "no lock is held or waited for".to_owned(),
+            filter => {
+                let held = state.totals().held;
+                format!("no lock matches `{}` ({held} are held)", tame(filter))
+            }
+        };
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        return frame.render_widget(Paragraph::new(text).style(dim), area);
+    }
     let first = state.selected.saturating_sub(shown.saturating_sub(1));
+    let columns = columns(area.width);
     let rows = all.iter().skip(first).take(shown).map(|(lock, heat)| {
-        let mut cells: Vec<Cell<'_>> = ls::row(lock).map(Cell::from).into();
-        cells.push(Cell::from(heat.to_string()));
+        let cells = ls::row(lock).into_iter().chain([heat.to_string()]);
+        let cells: Vec<_> = cells.collect();
         let style = match lock.waiting {
             0 => Style::new(),
             _ => Style::new().fg(Color::Yellow),
         };
-        Row::new(cells).style(style)
+        Row::new(columns.iter().map(|(at, _)| Cell::from(cells[*at].clone()))).style(style)
     });
-    let widths = [
-        Constraint::Fill(3),
-        Constraint::Length(14),
-        Constraint::Fill(2),
-        Constraint::Length(9),
-        Constraint::Length(7),
-        Constraint::Length(7),
-        Constraint::Length(4),
-    ];
-    let heading = ls::HEADING.into_iter().chain(["HOT"]);
-    let table = Table::new(rows, widths)
+    let headings: Vec<_> = ls::HEADING.into_iter().chain(["HOT"]).collect();
+    let heading = columns.iter().map(|(at, _)| headings[*at]);
+    let table = Table::new(rows, columns.iter().map(|(_, width)| *width))
         .header(Row::new(heading).style(Style::new().add_modifier(Modifier::DIM)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut selection = TableState::new().with_selected(state.selected - first);
     frame.render_stateful_widget(table, area, &mut selection);
 }
 
-fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
+/// Which cells of a lock are shown, and how wide: in 80 columns its kind and its heat are left out.
+fn columns(width: u16) -> Vec<(usize, Constraint)> {
+    let all = [
+        Constraint::Fill(3),
+        Constraint::Length(14),
+        Constraint::Fill(2),
+        Constraint::Fill(2),
+        Constraint::Length(8),
+        Constraint::Length(9),
+        Constraint::Length(7),
+        Constraint::Length(12),
+        Constraint::Length(4),
+    ];
+    let columns = all.into_iter().enumerate();
+    columns
+        .filter(|(at, _)| width >= 110 || !matches!(at, 1 | 8))
+        .collect()
+}
+
+/// The holders of a lock, and its queue, or what has to be known before it is revoked.
+fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
     let holders = u16::try_from(status.holders.len()).unwrap_or(u16::MAX);
     let rows = [
         Constraint::Length(2),
@@ -118,32 +171,41 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status) {
     let key = tame(status.key.as_str()).into_owned();
     let waiters = format!(", {} waiting", status.waiting);
     let line = Line::from(vec![key.bold(), "  ".into(), state, waiters.into()]);
-    frame.render_widget(Paragraph::new(line), title);
+    let silent = status.holders.iter().find(|it| it.answers == Some(false));
+    let note = Line::from(silent.map_or_else(String::new, silence)).yellow();
+    frame.render_widget(Paragraph::new(vec![line, note]), title);
     let dim = Style::new().add_modifier(Modifier::DIM);
     let widths = [
         Constraint::Fill(3),
         Constraint::Fill(3),
         Constraint::Length(9),
+        Constraint::Length(12),
         Constraint::Length(17),
         Constraint::Length(9),
     ];
     let holders = status.holders.iter().map(|it| Row::new(holder_row(it)));
-    let heading = Row::new(["HOLDER", "FUNCTION", "HELD FOR", "FENCE", "TIME LEFT"]);
+    let heading = Row::new(status::HOLDER);
     frame.render_widget(
         Table::new(holders, widths).header(heading.style(dim)),
         above,
     );
+    if is_asked {
+        let lines: Vec<_> = prospects(status).into_iter().map(Line::from).collect();
+        let text = Paragraph::new(lines).wrap(Wrap { trim: true });
+        return frame.render_widget(text, below);
+    }
     let widths = [
         Constraint::Length(8),
         Constraint::Fill(3),
         Constraint::Fill(3),
-        Constraint::Length(11),
+        Constraint::Length(10),
         Constraint::Length(9),
+        Constraint::Length(12),
     ];
     let most = usize::from(below.height);
     let queue = status.waiters.iter().take(most).enumerate();
     let queue = queue.map(|(at, it)| Row::new(waiter_row(at + 1, it)));
-    let heading = Row::new(["POSITION", "WAITER", "FUNCTION", "KIND", "WAITS FOR"]);
+    let heading = Row::new(status::WAITER);
     frame.render_widget(Table::new(queue, widths).header(heading.style(dim)), below);
 }
 
@@ -153,8 +215,7 @@ fn footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
         (Mode::Filter, _) => Line::from(format!("filter: {}▏", tame(&state.filter))),
         (Mode::Question(key), _) => {
             let key = tame(key.as_str());
-            let question =
-                format!("Revoke `{key}`? Its work may overlap with the next holder's. [y/N]");
+            let question = format!("Revoke `{key}`? [y/N]");
             Line::from(question).style(Style::new().fg(Color::Black).bg(Color::Yellow))
         }
         (Mode::Commands, Page::Details(..)) => Line::styled("esc back  f force  q quit", dim),

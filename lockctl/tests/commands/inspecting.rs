@@ -134,7 +134,9 @@ async fn a_release_says_what_it_did_and_wants_a_yes() {
         .await
         .stdout;
     assert!(
-        text.contains("may overlap") && text.contains("nobody waited"),
+        text.contains("may overlap")
+            && text.contains("nobody waited")
+            && text.contains("Its process answers."),
         "{text}"
     );
     within(TIME_LIMIT, next.lost()).await;

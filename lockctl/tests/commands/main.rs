@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod browser;
 mod http;
 mod inspecting;
 mod lost;
@@ -12,4 +13,5 @@ mod serving;
 mod support;
 mod terminal;
 mod top;
+mod unanswered;
 mod watching;

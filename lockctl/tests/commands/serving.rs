@@ -1,13 +1,11 @@
 //! `serve`: the page, what it refuses, and how it looks after itself in a real browser.
 
-use std::process::Stdio;
-
 use serde_json::{Value, json};
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
-use tokio::process::{Child, Command};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, within};
 
 use crate::{
-    http::{Events, drive, get, send},
+    browser::Browser,
+    http::{Events, get, send},
     support::{Running, lockctl, ran},
 };
 
@@ -225,100 +223,173 @@ async fn a_strangers_name_does_not_lead_to_the_page() {
     assert!(taken.stderr.contains("cannot listen"), "{taken:?}");
 }
 
-/// A browser without a window, driven over HTTP; none where there is no driver.
-async fn browser() -> Option<(Child, String)> {
-    let mut driver = Command::new("chromedriver");
-    driver
-        .arg("--port=0")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let Ok(mut driver) = driver.spawn() else {
-        eprintln!("NOTICE: the page was not tried in a browser: there is no chromedriver");
-        return None;
-    };
-    let mut lines = tokio::io::BufReader::new(driver.stdout.take().unwrap());
-    loop {
-        let mut line = String::new();
-        let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line);
-        assert!(
-            within(TIME_LIMIT, read).await.unwrap() > 0,
-            "the driver has ended"
-        );
-        if let Some((_, port)) = line.split_once("successfully on port ") {
-            let address = format!("127.0.0.1:{}", port.trim().trim_end_matches('.'));
-            // It writes on.
-            tokio::spawn(async move {
-                let mut rest = Vec::new();
-                let _ = tokio::io::AsyncReadExt::read_to_end(&mut lines, &mut rest).await;
-            });
-            return Some((driver, address));
-        }
+#[tokio::test]
+async fn the_page_names_the_store_and_denies_nothing() {
+    let mut server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let all = get(&address, "/").await.body;
+    let store = format!("Redis at {}, prefix `lock`, as of ", server.addr());
+    assert!(all.contains(&store), "{all}");
+    assert!(
+        all.contains("held for") && all.contains("longest wait"),
+        "{all}"
+    );
+    let none = get(&address, "/?q=zzz").await.body;
+    assert!(
+        none.contains("No lock matches `zzz` (1 are held)."),
+        "{none}"
+    );
+    let held = get(&address, "/lock?key=stock%3Alamp").await.body;
+    for part in [
+        "Its process answers.",
+        "Nobody waits for it.",
+        "compares fencing tokens",
+    ] {
+        assert!(held.contains(part), "no {part:?} in {held}");
     }
+    assert!(held.contains(r#"action="/force">"#), "{held}");
+    let free = get(&address, "/lock?key=free").await.body;
+    assert!(free.contains(r#"action="/force" hidden>"#), "{free}");
+
+    let mut events = Events::from(&address, "/live/list?q=").await;
+    server.kill().await;
+    events.with("is unavailable").await;
+    // What was seen last is still shown.
+    let gone = get(&address, "/").await.body;
+    assert!(
+        gone.contains("is unavailable") && gone.contains("stock:lamp"),
+        "{gone}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_revoked_on_the_page_is_written_down() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let (mut serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let body = format!("key=key&token={TOKEN}");
+    assert_eq!(send(&address, "POST /force", form, &body).await.status, 200);
+    let line: Value = serde_json::from_str(&serving.line().await).unwrap();
+    assert_eq!(
+        (&line["event"], &line["key"]),
+        (&"revoked".into(), &"key".into())
+    );
+    assert_eq!(line["holders"][0]["fence"], guard.fencing_token().get());
+    assert!(line["at"].is_string() && line["released"] == 1, "{line}");
 }
 
 #[tokio::test]
 async fn a_browser_shows_what_happens_and_runs_no_names() {
-    let Some((_driver, driver)) = browser().await else {
-        return;
-    };
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let _wild = take(&locks, WILD, LONG).await;
     let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
-    let flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ];
-    let options = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}});
-    let session = drive(&driver, "POST /session", &options).await;
-    let session = format!("/session/{}", session["sessionId"].as_str().unwrap());
-    let go = async |path: &str| {
-        let url = json!({"url": format!("http://{address}{path}")});
-        drive(&driver, &format!("POST {session}/url"), &url).await;
+    let Some(browser) = Browser::start(address).await else {
+        return;
     };
-    let run = async |script: &str| {
-        let script = json!({"script": script, "args": []});
-        drive(&driver, &format!("POST {session}/execute/sync"), &script).await
-    };
-    let shows = async |text: &str| {
-        let is_shown = async || {
-            run("return document.body.innerText")
-                .await
-                .as_str()
-                .unwrap()
-                .contains(text)
-        };
-        eventually(TIME_LIMIT, is_shown).await;
-    };
-
-    go("/").await;
-    shows(WILD).await;
-    assert_eq!(run("return document.title").await, "Locks · lockctl");
+    browser.go("/").await;
+    browser.shows(WILD).await;
+    assert_eq!(
+        browser.run("return document.title").await,
+        "Locks · lockctl"
+    );
     let guard = take(&locks, "stock:lamp", LONG).await;
-    shows("stock:lamp").await;
-    run("[...document.links].find(it => it.text == 'stock:lamp').click()").await;
-    shows("Since this page was opened").await;
+    browser.shows("stock:lamp").await;
+    let open = "[...document.links].find(it => it.text == 'stock:lamp').click()";
+    browser.run(open).await;
+    browser.shows("Since this page was opened").await;
     let next = queued(&locks, locks.lock("stock:lamp").ttl(LONG).wait_forever()).await;
-    shows("1 waiting").await;
+    browser.shows("1 waiting").await;
     release(guard).await;
     let next = within(TIME_LIMIT, next).await.unwrap();
-    let history = async || {
-        let history = run("return document.getElementById('history').textContent").await;
-        ["released", "handed over"]
-            .iter()
-            .all(|it| history.as_str().unwrap().contains(it))
-    };
-    eventually(TIME_LIMIT, history).await;
-    run("document.querySelector('[name=token]').value = 's3cret-s3cret-s3cret'").await;
-    run("document.querySelector('button').click()").await;
-    shows("revoked from 1 holder").await;
+    let history = "const text = document.getElementById('history').textContent; \
+                   return text.includes('released') && text.includes('handed over')";
+    browser.comes_to(history).await;
+    // The chart is drawn, and the text around the names is no part of it.
+    browser
+        .comes_to("return document.querySelectorAll('#chart polyline').length == 1")
+        .await;
+    browser.shows("at most 1; hand-overs").await;
+    let is_hidden = "return document.querySelector('form.force').hidden";
+    assert_eq!(browser.run(is_hidden).await, false);
+    let token = format!("document.querySelector('[name=token]').value = '{TOKEN}'");
+    browser.run(&token).await;
+    browser
+        .run("document.querySelector('button').click()")
+        .await;
+    browser.shows("revoked from 1 holder").await;
     within(TIME_LIMIT, next.lost()).await;
-    drive(&driver, &format!("DELETE {session}"), &Value::Null).await;
+
+    // A free lock is not offered to be revoked.
+    browser.go("/lock?key=free").await;
+    browser.shows("free").await;
+    let is_hidden = "return document.querySelector('form.force').offsetParent === null";
+    assert_eq!(browser.run(is_hidden).await, true);
+    browser.end().await;
+}
+
+#[tokio::test]
+async fn locks_are_found_chosen_and_opened_by_keyboard() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _first = take(&locks, "stock:first", LONG).await;
+    let _second = take(&locks, "stock:second", LONG).await;
+    let (_serving, address) = serve(&server, &[]).await;
+    let Some(browser) = Browser::start(address).await else {
+        return;
+    };
+    let focused = "return document.activeElement.textContent || document.activeElement.name";
+    browser.go("/").await;
+    browser.shows("stock:second").await;
+    browser.press("/").await;
+    assert_eq!(browser.run(focused).await, "q");
+    browser.press("Escape").await;
+    browser.press("j").await;
+    let first = browser.run(focused).await;
+    browser.press("j").await;
+    let second = browser.run(focused).await;
+    assert_ne!(first, second);
+    // What is replaced meanwhile keeps the focus.
+    browser
+        .run("window.before = document.querySelector('tbody')")
+        .await;
+    browser
+        .comes_to("return !document.contains(window.before)")
+        .await;
+    assert_eq!(browser.run(focused).await, second);
+    browser.press("k").await;
+    assert_eq!(browser.run(focused).await, first);
+    browser.end().await;
+}
+
+#[tokio::test]
+async fn the_page_fits_a_phone_and_is_readable_in_the_dark() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let _wild = take(&locks, WILD, LONG).await;
+    let (_serving, address) = serve(&server, &[]).await;
+    let Some(browser) = Browser::start(address).await else {
+        return;
+    };
+    browser.go("/").await;
+    browser.shows(WILD).await;
+    let narrow = json!({"width": 360, "height": 700});
+    browser.command("POST", "window/rect", &narrow).await;
+    let fits =
+        "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(browser.run(fits).await, true);
+    let dark = json!({"cmd": "Emulation.setEmulatedMedia", "params":
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}});
+    browser.command("POST", "goog/cdp/execute", &dark).await;
+    let colours =
+        "const it = getComputedStyle(document.body); return [it.color, it.backgroundColor]";
+    assert_eq!(
+        browser.run(colours).await,
+        json!(["rgb(232, 234, 237)", "rgb(22, 24, 27)"])
+    );
+    browser.end().await;
 }

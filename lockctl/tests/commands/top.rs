@@ -26,7 +26,7 @@ async fn locks_are_shown_filtered_and_looked_into() {
     screen.shows("latency 0.").await;
     let lines: Vec<_> = screen.text().lines().map(ToOwned::to_owned).collect();
     assert!(
-        lines[3].starts_with("KEY") && lines[3].contains("LONGEST"),
+        lines[3].starts_with("KEY") && lines[3].contains("LONGEST WAIT"),
         "{lines:?}"
     );
     // The one that is waited for comes first.
@@ -39,10 +39,21 @@ async fn locks_are_shown_filtered_and_looked_into() {
         "{lines:?}"
     );
 
+    assert!(
+        lines[3].contains("HELD FOR") && lines[4].contains("shop::buy"),
+        "{lines:?}"
+    );
+    let store = format!("Redis at {}, prefix `lock`, as of ", server.addr());
+    assert!(lines[2].starts_with(&store), "{lines:?}");
+
     screen.press("s");
     screen.shows("sort: wait").await;
     screen.press("/order");
     screen.hides("stock:lamp").await;
+    screen.press("zzz");
+    screen
+        .shows("no lock matches `orderzzz` (2 are held)")
+        .await;
     screen.press(ESCAPE);
     screen.shows("stock:lamp").await;
     screen.press(ENTER);
@@ -72,6 +83,9 @@ async fn a_lock_is_revoked_after_a_yes() {
     screen.line("key").await;
     screen.press("f");
     screen.shows("Revoke `key`?").await;
+    // What has to be known before.
+    screen.shows("Nobody waits for it.").await;
+    screen.shows("may still write until it stops").await;
     screen.press("n");
     screen.hides("Revoke `key`?").await;
     assert!(guard.is_held());
@@ -81,6 +95,9 @@ async fn a_lock_is_revoked_after_a_yes() {
     within(TIME_LIMIT, guard.lost()).await;
     screen.shows("`key` was revoked from 1 holder").await;
     screen.shows("held 0").await;
+    screen.shows("key  free").await;
+    screen.press("f");
+    screen.shows("`key` is free").await;
     screen.press("\x03");
     assert_eq!(screen.end().await.code(), Some(0));
 }

@@ -42,13 +42,27 @@ impl EtcdServer {
         self.ask("kv/deleterange", &body).await.expect("an answer");
     }
 
+    /// Ends the leases whose markers begin so.
+    pub async fn revoke_leases(&self, prefix: &str) {
+        for marker in self.keys(prefix).await {
+            let id = marker.strip_prefix(prefix).expect("the prefix");
+            let id = i64::from_str_radix(id, 16).expect("the number of a lease");
+            let body = format!(r#"{{"ID":"{id}"}}"#);
+            self.ask("lease/revoke", &body).await.expect("an answer");
+        }
+    }
+
+    /// The revision of its data.
+    pub async fn revision(&self) -> u64 {
+        let answer = self.ask("maintenance/status", "{}").await;
+        let answer = answer.expect("an answer");
+        let revision = values(&answer, "revision").next().expect("a revision");
+        revision.parse().expect("a number")
+    }
+
     /// Forgets what the keys were before now.
     pub async fn compact(&self) {
-        let answer = self
-            .ask("maintenance/status", "{}")
-            .await
-            .expect("an answer");
-        let revision = values(&answer, "revision").next().expect("a revision");
+        let revision = self.revision().await;
         let body = format!(r#"{{"revision":"{revision}","physical":true}}"#);
         self.ask("kv/compaction", &body).await.expect("an answer");
     }

@@ -143,7 +143,7 @@ impl EtcdCluster {
     }
 
     /// A cluster whose members have these options more, such as `("max-concurrent-streams", "8")`.
-    pub(crate) async fn start_limited(
+    pub async fn start_limited(
         test: &str,
         members: usize,
         limits: &[(&str, &str)],

@@ -80,10 +80,44 @@ impl Report {
         }
     }
 
+    /// Counts what another run has shown to this one.
+    pub fn add(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.exclusive += other.exclusive;
+        self.read += other.read;
+        self.permits += other.permits;
+        self.several += other.several;
+        self.together += other.together;
+        self.losses += other.losses;
+        self.cancelled += other.cancelled;
+        for (error, count) in other.errors {
+            *self.errors.entry(error).or_default() += count;
+        }
+        self.kills += other.kills;
+        self.stops += other.stops;
+        self.cuts += other.cuts;
+        self.revoked += other.revoked;
+        self.chains = match (self.chains.take(), other.chains) {
+            (Some(mut chains), Some(others)) => {
+                chains.formed += others.formed;
+                chains.entered += others.entered;
+                Some(chains)
+            }
+            (chains, others) => chains.or(others),
+        };
+        self.violations.extend(other.violations);
+    }
+
     /// What is wrong with the run, also if it has shown too little.
     pub fn complaints(&self, operations: usize) -> Vec<String> {
         let violations = self.violations.iter().take(10);
-        let mut complaints: Vec<_> = violations.map(ToString::to_string).collect();
+        let violations = violations.map(ToString::to_string);
+        violations.chain(self.lacks(operations)).collect()
+    }
+
+    /// Of what it has shown too little for so many operations.
+    pub fn lacks(&self, operations: usize) -> Vec<String> {
+        let mut lacks = Vec::new();
         let chains = self.chains.as_ref().map(|chains| {
             [
                 ("chains", chains.formed, 2),
@@ -110,10 +144,10 @@ impl Report {
         .chain(chains)
         {
             if count < least * operations / 1000 {
-                complaints.push(format!("only {count} {what}: the run shows nothing"));
+                lacks.push(format!("only {count} {what}: the run shows nothing"));
             }
         }
-        complaints
+        lacks
     }
 
     /// The names of the numbers of a line.

@@ -71,6 +71,16 @@ impl PgBouncer {
         format!("postgres://postgres@{}/postgres", self.addr())
     }
 
+    /// Stops it with its connections open, as if its machine hung.
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
     /// Kills it, and starts it again.
     pub async fn restart(&mut self) {
         self.process.kill().await;

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use tempfile::TempDir;
@@ -11,10 +12,17 @@ use tokio::sync::OnceCell;
 
 use super::{
     PostgresServer,
+    disk::Disk,
     processes::Processes,
     programs::{self, Programs, give},
 };
-use crate::{Identity, net::free_port, process::Process, startup, unique};
+use crate::{
+    Identity,
+    net::free_port,
+    process::Process,
+    server::{Clock, Clocks},
+    startup, unique,
+};
 
 /// How often another port is tried when somebody took the one that was free.
 const ATTEMPTS: u32 = 10;
@@ -51,6 +59,9 @@ pub struct PostgresServerBuilder {
     options: Vec<(String, String)>,
     access: String,
     identity: Option<(String, String)>,
+    /// The size of a disk of its own, in MB.
+    disk: Option<u32>,
+    pub(super) clock: Option<Clock>,
 }
 
 impl PostgresServerBuilder {
@@ -72,18 +83,34 @@ impl PostgresServerBuilder {
         self
     }
 
+    /// Has a clock that can be moved, where that is possible; a notice says if it is not.
+    pub(crate) fn moved_clock(mut self, test: &str) -> Self {
+        let clocks = Clocks::new(1, test).map(Arc::new);
+        self.clock = clocks.map(|clocks| Clock::new(&clocks, 0));
+        self
+    }
+
+    /// Gives it a disk of its own of so many MB, which a test may [fill](PostgresServer::fill_disk).
+    pub fn disk(mut self, size: u32) -> Self {
+        self.disk = Some(size);
+        // Old segments of the log would leave room for a while.
+        self.option("max_wal_size", "16MB")
+            .option("min_wal_size", "2MB")
+            .option("wal_keep_size", "16MB")
+    }
+
     /// Starts the server; `None`, with a notice, where it cannot be had.
     pub async fn start(self, test: &str) -> Option<PostgresServer> {
         let programs = programs::find(test)?;
         let template = template(programs).await;
         for _ in 0..ATTEMPTS {
-            let directory = directory();
-            let data = directory.path().join("data");
+            let place = self.place(test)?;
+            let data = place.data();
             let copy = ["cp", "-a"].map(OsString::from).into_iter();
             let copy = copy.chain([template.clone().into(), data.clone().into()]);
             programs::run(copy.collect()).await;
             self.write_files(&data);
-            if let Some(server) = self.start_at(programs, directory, free_port()).await {
+            if let Some(server) = self.start_at(programs, place, free_port()).await {
                 return Some(server);
             }
         }
@@ -92,18 +119,21 @@ impl PostgresServerBuilder {
 
     /// Copies a running server, and starts the copy as its standby.
     pub(super) async fn start_standby(&self, of: &PostgresServer, port: u16) -> PostgresServer {
-        let programs = of.programs;
-        let directory = directory();
-        let data = directory.path().join("data");
-        let args = format!(
-            "--write-recovery-conf --wal-method=stream --checkpoint=fast --no-sync \
-             --host=127.0.0.1 --port={} --username=postgres --pgdata={}",
-            of.addr().port(),
-            data.display()
-        );
-        programs.run("pg_basebackup", args.split_whitespace()).await;
-        let started = self.start_at(programs, directory, port).await;
+        let place = self.place("a standby").expect("as that of the primary");
+        base_backup(of, &place.data(), "--write-recovery-conf").await;
+        let started = self.start_at(of.programs, place, port).await;
         started.unwrap_or_else(|| panic!("the port {port} is taken"))
+    }
+
+    /// An empty directory, with a disk of its own if it is to have one.
+    fn place(&self, test: &str) -> Option<Place> {
+        let directory = directory();
+        let disk = match self.disk {
+            Some(size) => Some(Disk::mount(directory.path(), size, test)?),
+            None => None,
+        };
+        give(directory.path());
+        Some(Place { disk, directory })
     }
 
     fn write_files(&self, data: &Path) {
@@ -123,42 +153,70 @@ impl PostgresServerBuilder {
     async fn start_at(
         &self,
         programs: &'static Programs,
-        directory: TempDir,
+        place: Place,
         port: u16,
     ) -> Option<PostgresServer> {
         let mut command = programs.words("postgres");
+        if let Some(clock) = &self.clock {
+            let words = ["env", "MOVED_CLOCK_AT_ONCE=yes"].map(OsString::from);
+            let words = words.into_iter().chain(clock.environment());
+            let program = command.len() - 1;
+            command.splice(program..program, words);
+        }
         command.push("-D".into());
-        let data = directory.path().join("data");
-        command.push(data.clone().into());
-        let place = [
+        command.push(place.data().into());
+        let sockets = place.directory.path().display().to_string();
+        let own = [
             ("port", port.to_string()),
-            (
-                "unix_socket_directories",
-                directory.path().display().to_string(),
-            ),
+            ("unix_socket_directories", sockets),
         ];
         let fixed = OPTIONS.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let place = place.map(|(name, value)| (name.to_owned(), value));
+        let own = own.map(|(name, value)| (name.to_owned(), value));
         let tls = self.identity.iter();
         let tls = tls.map(|_| ("ssl".to_owned(), "on".to_owned()));
-        let options = fixed.into_iter().chain(place).chain(tls);
+        let options = fixed.into_iter().chain(own).chain(tls);
         for (name, value) in options.chain(self.options.iter().cloned()) {
             command.push("-c".into());
             command.push(format!("{name}={value}").into());
         }
-        match processes(&command, data).await {
+        match processes(&command, place.data()).await {
             Ok(processes) => Some(PostgresServer {
                 processes,
                 command,
                 builder: self.clone(),
                 programs,
                 port,
-                directory,
+                disk: place.disk,
+                directory: place.directory,
             }),
             Err(log) if log.contains("Address already in use") => None,
             Err(log) => panic!("PostgreSQL did not start:\n{log}"),
         }
     }
+}
+
+/// Where a server keeps its data.
+struct Place {
+    disk: Option<Disk>,
+    directory: TempDir,
+}
+
+impl Place {
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+}
+
+/// Copies the data of a running server.
+pub(super) async fn base_backup(of: &PostgresServer, data: &Path, more: &str) {
+    let args = format!(
+        "{more} --wal-method=stream --checkpoint=fast --no-sync \
+         --host=127.0.0.1 --port={} --username=postgres --pgdata={}",
+        of.addr().port(),
+        data.display()
+    );
+    let args = args.split_whitespace();
+    of.programs.run("pg_basebackup", args).await;
 }
 
 /// Starts a server and waits until it accepts connections; what it logged if it ended instead.

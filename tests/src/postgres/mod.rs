@@ -1,6 +1,8 @@
 //! PostgreSQL servers of the test's own, where the binaries are at hand.
 
+mod backup;
 mod bouncer;
+mod disk;
 mod launch;
 mod pair;
 mod peer;
@@ -11,19 +13,21 @@ mod shared;
 use std::{
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tempfile::TempDir;
 
 pub use self::{
+    backup::Backup,
     bouncer::PgBouncer,
     launch::PostgresServerBuilder,
     pair::{Fate, PostgresPair},
     peer::{PostgresPeer, Rows, SqlError},
     shared::PostgresHome,
 };
-use self::{processes::Processes, programs::Programs};
+use self::{disk::Disk, processes::Processes, programs::Programs};
 use crate::{TIME_LIMIT, eventually, net::free_port, postgres_sql, within};
 
 /// The script that installs tables and functions in a schema.
@@ -37,12 +41,13 @@ pub const SCHEMA: &str = "lock_runtime";
 /// A running server on loopback and on a Unix socket, with a directory of its own; dropping it ends it.
 #[derive(Debug)]
 pub struct PostgresServer {
-    // The processes are dropped, and so ended, before their directory.
+    // The processes are dropped, and so ended, before their disk and their directory.
     processes: Processes,
     command: Vec<OsString>,
     builder: PostgresServerBuilder,
     programs: &'static Programs,
     port: u16,
+    disk: Option<Disk>,
     directory: TempDir,
 }
 
@@ -55,6 +60,11 @@ impl PostgresServer {
     /// A server with other settings. The environment's `POSTGRES_BIN` names a folder with other binaries.
     pub fn builder() -> PostgresServerBuilder {
         PostgresServerBuilder::default()
+    }
+
+    /// Whether servers can be had; if not, a notice says that `test` is skipped.
+    pub fn can_be_had(test: &str) -> bool {
+        programs::find(test).is_some()
     }
 
     /// The address that it listens on.
@@ -75,6 +85,35 @@ impl PostgresServer {
     /// The directory of its Unix socket.
     pub fn socket_directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Leaves no room on its disk, which has to be [its own](PostgresServerBuilder::disk).
+    pub fn fill_disk(&self) {
+        self.own_disk().fill();
+    }
+
+    /// Makes room on its disk again.
+    pub fn clear_disk(&self) {
+        self.own_disk().clear();
+    }
+
+    /// Whether its clock can be moved.
+    pub(crate) fn has_clock(&self) -> bool {
+        self.builder.clock.is_some()
+    }
+
+    /// Its clock jumps: it is ahead of the machine's by so much from now on, as that of its standbys is.
+    pub(crate) fn set_clock(&self, ahead: Duration) {
+        let clock = self.builder.clock.as_ref();
+        clock.expect("a clock that can be moved").set(ahead);
+    }
+
+    fn own_disk(&self) -> &Disk {
+        self.disk.as_ref().expect("a disk of its own")
     }
 
     /// The postmaster's process id; another one after a restart.
@@ -126,7 +165,7 @@ impl PostgresServer {
     }
 
     async fn start_again(&mut self) {
-        let started = launch::processes(&self.command, self.directory.path().join("data")).await;
+        let started = launch::processes(&self.command, self.data()).await;
         self.processes =
             started.unwrap_or_else(|log| panic!("the server did not start again:\n{log}"));
     }
@@ -187,9 +226,20 @@ impl PostgresServer {
 
     /// The processes of the connections of managers.
     pub async fn backends(&self) -> Vec<u32> {
-        let others = "SELECT pid FROM pg_stat_activity \
-                      WHERE application_name LIKE 'lock-runtime:%' ORDER BY pid";
-        let pids = self.cmd(others).await.into_iter();
+        self.backends_like("lock-runtime:%").await
+    }
+
+    /// Those of the managers of one process.
+    pub async fn backends_of(&self, process: u32) -> Vec<u32> {
+        self.backends_like(&format!("lock-runtime:{process}@%"))
+            .await
+    }
+
+    async fn backends_like(&self, pattern: &str) -> Vec<u32> {
+        let sql = format!(
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE '{pattern}' ORDER BY pid"
+        );
+        let pids = self.cmd(&sql).await.into_iter();
         pids.map(|it| it.parse().expect("a number")).collect()
     }
 

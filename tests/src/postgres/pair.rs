@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::PostgresServer;
+use super::{PostgresServer, PostgresServerBuilder};
 
 /// What happens to a primary before its standby takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Fate {
     Killed,
     /// It is shut down, when the standby has received everything.
     ShutDown,
+    /// It lives on, and clients reach it.
+    LeftAlive,
 }
 
 /// Two servers with fixed addresses, of which one is the primary.
@@ -23,19 +25,17 @@ pub struct PostgresPair {
 impl PostgresPair {
     /// A primary that does not wait for its standby; `None`, with a notice, where servers cannot be had.
     pub async fn start(test: &str) -> Option<Self> {
-        Self::start_with(test, &[]).await
+        Self::start_with(test, PostgresServer::builder()).await
     }
 
     /// A primary that confirms a commit when its standby has it on disk.
     pub async fn start_synchronous(test: &str) -> Option<Self> {
-        Self::start_with(test, &[("synchronous_standby_names", "*")]).await
+        let builder = PostgresServer::builder().option("synchronous_standby_names", "*");
+        Self::start_with(test, builder).await
     }
 
-    async fn start_with(test: &str, options: &[(&str, &str)]) -> Option<Self> {
-        let mut builder = PostgresServer::builder();
-        for (name, value) in options {
-            builder = builder.option(name, value);
-        }
+    /// A primary with these settings, and a standby with the same.
+    pub(crate) async fn start_with(test: &str, builder: PostgresServerBuilder) -> Option<Self> {
         let primary = builder.start(test).await?;
         let standby = primary.standby().await;
         Some(Self {
@@ -76,14 +76,16 @@ impl PostgresPair {
         match fate {
             Fate::Killed => old.kill().await,
             Fate::ShutDown => old.shut_down().await,
+            Fate::LeftAlive => {}
         }
         self.primary = 1 - self.primary;
         self.primary().promote().await;
     }
 
-    /// Puts a standby in the place of a primary that has ended.
+    /// Puts a standby in the place of the old primary.
     pub async fn mend(&mut self) {
         let old = 1 - self.primary;
+        self.servers[old].kill().await;
         let port = self.servers[old].addr().port();
         self.servers[old] = self.primary().standby_at(port).await;
     }

@@ -56,7 +56,7 @@ pub(super) fn pgbouncer(test: &str) -> Option<Vec<OsString>> {
     PGBOUNCER.clone()
 }
 
-fn notice(test: &str, reason: &str) {
+pub(super) fn notice(test: &str, reason: &str) {
     let notice = format!("NOTICE: {test} not run on PostgreSQL: {reason}\n");
     // Not by a macro: the output of a test that passes is not shown.
     let _ = io::stderr().write_all(notice.as_bytes());

@@ -1,7 +1,8 @@
 // The wall clock of a process, moved by as many microseconds as the file that MOVED_CLOCK names says.
 //
 // It steps between two turns of the server's loop, and not within a script: a server older than 7.2, which does not stop
-// the time in scripts, would take what the script has just written for expired (redis/redis#10300).
+// the time in scripts, would take what the script has just written for expired (redis/redis#10300). With
+// MOVED_CLOCK_AT_ONCE it steps at once, as it has to for a server of several processes: they share one clock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 static volatile long long *wanted;
 static volatile long long ahead;
+static int at_once;
 
 __attribute__((constructor)) static void open_clock(void) {
     int file = open(getenv("MOVED_CLOCK"), O_RDONLY);
@@ -21,6 +23,7 @@ __attribute__((constructor)) static void open_clock(void) {
     if (page == MAP_FAILED) abort();
     wanted = page;
     ahead = *wanted;
+    at_once = getenv("MOVED_CLOCK_AT_ONCE") != NULL;
     close(file);
 }
 
@@ -32,6 +35,7 @@ int epoll_wait(int poll, struct epoll_event *events, int most, int timeout) {
 
 int clock_gettime(clockid_t id, struct timespec *time) {
     int result = syscall(SYS_clock_gettime, id, time);
+    if (wanted && at_once) ahead = *wanted;
     if (result == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
         long long micros = time->tv_sec * 1000000LL + time->tv_nsec / 1000 + ahead;
         time->tv_sec = micros / 1000000;

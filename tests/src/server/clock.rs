@@ -2,8 +2,9 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{self, Write as _},
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
@@ -24,20 +25,25 @@ pub(crate) struct Clocks(TempDir);
 
 /// That of one of them.
 #[derive(Clone, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     all: Arc<Clocks>,
     server: usize,
 }
 
 impl Clock {
-    pub(super) fn new(all: &Arc<Clocks>, server: usize) -> Self {
+    pub(crate) fn new(all: &Arc<Clocks>, server: usize) -> Self {
         let all = Arc::clone(all);
         Self { all, server }
     }
 
     /// What the server has to find in its environment.
-    pub(super) fn environment(&self) -> Vec<OsString> {
+    pub(crate) fn environment(&self) -> Vec<OsString> {
         self.all.environment(self.server)
+    }
+
+    /// Lets it be ahead of the machine's by so much.
+    pub(crate) fn set(&self, ahead: Duration) {
+        self.all.set(self.server, ahead);
     }
 }
 
@@ -50,7 +56,7 @@ impl RedisServer {
     /// Its clock jumps: it is ahead of the machine's by so much from now on.
     pub(crate) async fn set_clock(&self, ahead: Duration) {
         let clock = self.clock.as_ref().expect("a clock that can be moved");
-        clock.all.set(clock.server, ahead);
+        clock.set(ahead);
         let jumped = async || {
             let [seconds, _]: [u64; 2] = self.read(&["TIME"]).await;
             let machine = UNIX_EPOCH.elapsed().expect("it is later than 1970");
@@ -72,6 +78,9 @@ impl Clocks {
             let _ = io::stderr().write_all(notice.as_bytes());
             return None;
         }
+        // Some servers run as another user.
+        let readable = fs::set_permissions(this.0.path(), Permissions::from_mode(0o755));
+        readable.expect("a directory of ours");
         for server in 0..servers {
             fs::write(this.file(server), [0; 8]).expect("a file");
         }

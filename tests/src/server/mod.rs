@@ -22,8 +22,7 @@ use redis::{AsyncConnectionConfig, Value, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 pub use self::certificates::{Authority, Identity};
-use self::clock::Clock;
-pub(crate) use self::clock::Clocks;
+pub(crate) use self::clock::{Clock, Clocks};
 pub use self::cluster::{ClusterBuilder, ClusterFleet};
 pub use self::fake_sentinel::FakeSentinel;
 pub use self::launch::RedisServerBuilder;

@@ -18,12 +18,14 @@ impl Profile {
             Self::Server => server(crew).await,
             Self::Network => network(crew).await,
             Self::Connections => match &mut crew.store {
-                Store::Postgres(pair) => postgres::connections(pair).await,
+                Store::Postgres(site) => postgres::connections(site).await,
                 _ => connections(crew).await,
             },
             Self::Keys => keys(crew).await,
-            Self::Failover(_) => match &mut crew.store {
-                Store::Postgres(pair) => postgres::fail_over(pair).await,
+            Self::Pooler => postgres::pooler(crew.store.postgres()).await,
+            Self::FullDisk => postgres::full_disk(crew.store.postgres()).await,
+            Self::Failover(protection) => match &mut crew.store {
+                Store::Postgres(site) => postgres::fail_over(site, protection).await,
                 store => store.redis().fail_over().await,
             },
             Self::Minority => majority::minority(crew).await,

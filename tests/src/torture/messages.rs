@@ -140,11 +140,15 @@ fn zookeeper() -> Vec<Message> {
 
 /// The first tags of messages, which are those of their first fields.
 fn etcd() -> Vec<Message> {
-    let asked: [(_, &[u8]); 6] = [
+    let asked: [(_, &[u8]); 8] = [
         ("entry", &[0x0a, 0x10]),
         ("entry", &[0x0a, 0x1a]),
         ("announcement", &[0x12, 0x12]),
-        ("deletion", &[0x12, 0x1a]),
+        // It begins with its key, and the key with the prefix `lock`.
+        ("deletion", &[0x0a, b'l']),
+        // Deletions go first, entries are nested.
+        ("calls together", &[0x12, 0x1a]),
+        ("calls together", &[0x12, 0x22]),
         ("keep-alive", &[0x08]),
         ("watch", &[0x0a, 0x0a]),
     ];

@@ -35,6 +35,10 @@ pub enum Profile {
     Messages,
     /// Servers and what is between them limit streams, buffers and the size of packets.
     Limits,
+    /// A pooler in front of the server restarts and stops.
+    Pooler,
+    /// The disk of the server is full.
+    FullDisk,
 }
 
 /// What keeps a lock from being granted twice where a master has been replaced.
@@ -76,7 +80,7 @@ impl Protection {
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 17] = [
+    pub const ALL: [(&str, Self); 19] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
@@ -97,6 +101,8 @@ impl Profile {
         ("clock", Self::Clock),
         ("messages", Self::Messages),
         ("limits", Self::Limits),
+        ("pooler", Self::Pooler),
+        ("full-disk", Self::FullDisk),
     ];
 
     /// The one of this name.
@@ -115,7 +121,13 @@ impl Profile {
     pub fn is_standard(self) -> bool {
         !matches!(
             self,
-            Self::CutOff(_) | Self::Stale | Self::Clock | Self::Messages | Self::Limits
+            Self::CutOff(_)
+                | Self::Stale
+                | Self::Clock
+                | Self::Messages
+                | Self::Limits
+                | Self::Pooler
+                | Self::FullDisk
         )
     }
 
@@ -137,8 +149,11 @@ impl Profile {
             Self::Keys => servers.chain(),
             Self::CutOff(Protection::Replicas) => servers.fails_over() && servers.replicas() > 0,
             Self::CutOff(_) | Self::Stale => servers.fails_over() || servers == Servers::Redlock,
-            Self::Clock => servers.chain() || servers == Servers::Redlock,
+            Self::Clock => {
+                servers.chain() || matches!(servers, Servers::Redlock | Servers::Postgres)
+            }
             Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),
+            Self::Pooler | Self::FullDisk => servers == Servers::Postgres,
         }
     }
 
@@ -213,7 +228,9 @@ impl Profile {
             | Self::Stale
             | Self::Clock
             | Self::Messages
-            | Self::Limits => 0.0,
+            | Self::Limits
+            | Self::Pooler
+            | Self::FullDisk => 0.0,
             Self::CutOff(_) => 1.0,
             _ if servers.elects() => 1.0,
             // Most bodies end before they hear of it; of a minority only those hear who were stopped.

@@ -1,9 +1,9 @@
 //! The servers of a store as faults see them: each may stand still, be cut off or be slow, whatever store it is.
 
-use std::{fmt::Debug, net::SocketAddr, pin::Pin};
+use std::{fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
 
-use super::{Profile, Servers, site::Site};
-use crate::{EtcdCluster, PostgresPair, ZooKeeperEnsemble};
+use super::{Profile, Servers, postgres, site::Site};
+use crate::{EtcdCluster, RedisServer, ZooKeeperEnsemble};
 
 /// What is done to servers, in its own time.
 pub(super) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -59,7 +59,7 @@ pub(super) enum Store {
     Redis(Site),
     ZooKeeper(ZooKeeperEnsemble),
     Etcd(EtcdCluster),
-    Postgres(Box<PostgresPair>),
+    Postgres(Box<postgres::Site>),
 }
 
 impl Store {
@@ -73,8 +73,8 @@ impl Store {
             }
             Servers::Etcd => Self::Etcd(super::etcd::start(test, profile).await.expect(HAVE)),
             Servers::Postgres => {
-                let pair = super::postgres::start(test, profile).await.expect(HAVE);
-                Self::Postgres(Box::new(pair))
+                let site = postgres::Site::start(test, profile).await.expect(HAVE);
+                Self::Postgres(Box::new(site))
             }
             _ => Self::Redis(super::redis::start(servers, profile).await),
         }
@@ -85,7 +85,7 @@ impl Store {
             Self::Redis(site) => site,
             Self::ZooKeeper(ensemble) => ensemble,
             Self::Etcd(cluster) => cluster,
-            Self::Postgres(pair) => pair.as_mut(),
+            Self::Postgres(site) => site.as_mut(),
         }
     }
 
@@ -94,6 +94,34 @@ impl Store {
         match self {
             Self::Redis(site) => site,
             _ => panic!("the profile is about servers of Redis"),
+        }
+    }
+
+    /// The servers, which are of PostgreSQL.
+    pub(super) fn postgres(&mut self) -> &mut postgres::Site {
+        match self {
+            Self::Postgres(site) => site,
+            _ => panic!("the profile is about servers of PostgreSQL"),
+        }
+    }
+
+    /// How many of its clocks can be moved; none if that is not possible.
+    pub(super) fn clocks(&self) -> usize {
+        match self {
+            Self::Redis(site) if site.nodes().iter().all(RedisServer::has_clock) => {
+                site.nodes().len()
+            }
+            Self::Postgres(site) => usize::from(site.has_clock()),
+            _ => 0,
+        }
+    }
+
+    /// One of its clocks is ahead of the machine's by so much from now on.
+    pub(super) async fn set_clock(&self, number: usize, ahead: Duration) {
+        match self {
+            Self::Redis(site) => site.nodes()[number].set_clock(ahead).await,
+            Self::Postgres(site) => site.set_clock(ahead),
+            _ => panic!("its clocks cannot be moved"),
         }
     }
 

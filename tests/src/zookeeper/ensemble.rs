@@ -27,6 +27,17 @@ pub struct ZooKeeperEnsemble {
     ways: Vec<Vec<(usize, Proxy)>>,
 }
 
+/// What servers have counted since they were started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ZooKeeperTraffic {
+    /// Packets of clients.
+    pub requests: u64,
+    /// Packets to clients: answers and events.
+    pub answers: u64,
+    /// The number of the last change.
+    pub changes: u64,
+}
+
 /// How servers speak to each other.
 #[derive(Clone, Copy, PartialEq)]
 enum Between {
@@ -64,9 +75,15 @@ impl ZooKeeperEnsemble {
         Self::begin(test, &settings, Between::AllIsProxied).await
     }
 
-    /// The same without proxies, which take time.
-    pub async fn start_direct(test: &str, tick: u32) -> Option<Self> {
-        Self::begin(test, &format!("tickTime={tick}\n"), Between::Direct).await
+    /// The same without proxies, which take time, and with containers that last as long as in production. `syncs` says
+    /// whether the servers wait for the disk.
+    pub async fn start_direct(test: &str, tick: u32, syncs: bool) -> Option<Self> {
+        let property = launch::PROPERTY;
+        let syncs = if syncs { "yes" } else { "no" };
+        let settings = format!(
+            "tickTime={tick}\n{property}znode.container.checkIntervalMs=60000\n{property}zookeeper.forceSync={syncs}\n"
+        );
+        Self::begin(test, &settings, Between::Direct).await
     }
 
     async fn begin(test: &str, settings: &str, between: Between) -> Option<Self> {
@@ -162,6 +179,23 @@ impl ZooKeeperEnsemble {
         };
         // An election on a busy machine.
         within(3 * TIME_LIMIT, leader).await
+    }
+
+    /// What clients have sent and were sent so far, and how many changes there were.
+    pub async fn traffic(&self) -> ZooKeeperTraffic {
+        let mut traffic = ZooKeeperTraffic::default();
+        for server in &self.servers {
+            let state = state(server.addr()).await.expect("the server answers");
+            let said = |name| state.lines().find_map(|it| it.strip_prefix(name));
+            let count = |name| said(name).and_then(|it| it.parse::<u64>().ok());
+            traffic.requests += count("Received: ").unwrap_or_default();
+            traffic.answers += count("Sent: ").unwrap_or_default();
+            let changes = said("Zxid: 0x").map(|it| u64::from_str_radix(it, 16));
+            traffic.changes = traffic
+                .changes
+                .max(changes.and_then(Result::ok).unwrap_or(0));
+        }
+        traffic
     }
 
     /// One that follows.

@@ -12,7 +12,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-pub use self::{ensemble::ZooKeeperEnsemble, peer::ZooKeeperPeer};
+pub use self::{
+    ensemble::{ZooKeeperEnsemble, ZooKeeperTraffic},
+    peer::ZooKeeperPeer,
+};
 use crate::{
     Authority,
     process::Process,

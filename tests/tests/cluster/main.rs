@@ -4,6 +4,7 @@ mod addresses;
 mod declared;
 mod encrypted;
 mod failover;
+mod health;
 mod nodes;
 mod pushes;
 mod quarantine;

@@ -135,6 +135,17 @@ async fn a_port_that_is_not_encrypted_says_so() {
     let config = config.connect_timeout(Duration::from_secs(1));
     let (text, _) = unavailable(LockManager::connect(config)).await;
     assert!(text.contains("does not encrypt"), "{text}");
+    assert!(text.contains("write `redis://`"), "{text}");
+}
+
+#[tokio::test]
+async fn a_port_that_is_encrypted_says_so() {
+    let server = RedisServer::builder().tls(Authority::new().issue_for_loopback());
+    let server = server.start().await;
+    let config = config(format!("redis://{}", server.tls_addr()));
+    let config = config.connect_timeout(Duration::from_secs(1));
+    let (text, _) = unavailable(LockManager::connect(config)).await;
+    assert!(text.contains("write `rediss://`"), "{text}");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
-//! The arguments of the attribute, in README.md, in the attribute's documentation and in the parser.
+//! The arguments of the attribute, in docs/arguments.md, in the attribute's documentation and in the parser.
 
 use crate::repository::{names_in_table, read, rust_below};
 
 #[test]
-fn the_readme_lists_every_argument() {
-    let listed = names_in_table(&read("README.md"), "", "argument");
+fn the_reference_lists_every_argument() {
+    let listed = names_in_table(&read("docs/arguments.md"), "", "argument");
     assert_eq!(listed, accepted(&rust_below("lock-macros/src")));
 }
 

@@ -2,10 +2,16 @@
 
 mod arguments;
 mod code_blocks;
+mod errors;
 mod events;
+mod glossary;
+mod index;
 mod metrics;
 mod named_tests;
 mod planted;
+mod readme;
 mod references;
-mod repository;
+mod site;
 mod spans;
+
+use tests::documents::repository;

@@ -1,9 +1,9 @@
 //! Links, paths and `make` targets in the documents.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::repository::{Document, files_below, read, root};
+use tests::documents::links::{broken_links, folder};
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -24,13 +24,20 @@ fn every_make_target_exists() {
 fn what_is_gone_is_noticed() {
     let document = Document::of(
         "docs/some.md",
-        "# Some: *heading*\n\n[1](none.md) [2](guarantees.md#none) [3](#none) [4](guarantees.md#in-short) \
+        "# Some: *heading*\n\n# Twice\n\n# Twice\n\n```console\n# comment\n```\n\n[7](#twice-1) [8](#twice-2) \
+         [9](#comment) [1](none.md) [2](guarantees.md#none) [3](#none) [4](guarantees.md#in-short) \
          [5](#some-heading) [6](https://none.example)\n\n\
          `none.md` `tests/none/` `lock-runtime/src/*.none` `tests/src/lib.rs` `ttl/3` `make none` `make test`\n",
     );
     assert_eq!(
         broken_links(&document),
-        ["none.md", "guarantees.md#none", "#none"]
+        [
+            "#twice-2",
+            "#comment",
+            "none.md",
+            "guarantees.md#none",
+            "#none"
+        ]
     );
     assert_eq!(
         missing_paths(&document),
@@ -49,46 +56,8 @@ fn none(missing: fn(&Document) -> Vec<String>) {
     assert!(missing.is_empty(), "there is no\n{}", missing.join("\n"));
 }
 
-fn folder(document: &Document) -> PathBuf {
-    let path = root().join(&document.path);
-    path.parent().expect("a file is in a folder").to_owned()
-}
-
-fn broken_links(document: &Document) -> Vec<String> {
-    let prose = document.prose();
-    let links = prose
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next());
-    let leads_somewhere = |link: &str| {
-        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-        let text = match file {
-            "" => document.text.clone(),
-            _ if heading.is_empty() => return folder(document).join(file).exists(),
-            _ => fs::read_to_string(folder(document).join(file)).unwrap_or_default(),
-        };
-        headings(&text).any(|there| there == heading)
-    };
-    links
-        .filter(|link| !link.contains("://") && !leads_somewhere(link))
-        .map(str::to_owned)
-        .collect()
-}
-
-/// The headings as links name them.
-fn headings(text: &str) -> impl Iterator<Item = String> {
-    let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| {
-        let heading = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = heading
-            .chars()
-            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        kept.collect::<String>().replace(' ', "-")
-    })
-}
-
-/// Files that are made, not kept.
-const MADE: &[&str] = &["benches/results/", "target/"];
+/// Files that are built, and a file of a reader's package.
+const MADE: &[&str] = &["benches/results/", "target/", "src/main.rs"];
 
 const KINDS: &[&str] = &["lua", "md", "patch", "rs", "toml", "txt", "yml"];
 

@@ -1,6 +1,8 @@
 //! What a service may show to its clients.
 
-use lock_runtime::LockError;
+use std::time::Duration;
+
+use lock_runtime::{LockError, LockManager};
 
 fn all() -> [LockError; 9] {
     [
@@ -31,6 +33,25 @@ fn the_public_message_names_nothing_of_the_inside() {
             assert!(!text.contains(inside), "{error:?}: {text}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_lock_that_cools_down_is_nobodys_work() {
+    let locks = LockManager::connect("memory:").await.unwrap();
+    let request = locks.lock("job").min_hold(Duration::from_secs(60));
+    request.acquire().await.unwrap().release();
+    let error = locks.lock("job").try_once().acquire().await.unwrap_err();
+    let text = error.public_message();
+    assert!(
+        text.contains("was done") && !text.contains("somebody"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_waits_for_itself_is_told_of_the_argument_that_helps() {
+    let text = LockError::already_held("order:7").to_string();
+    assert!(text.contains("`reentrant`"), "{text}");
 }
 
 #[test]

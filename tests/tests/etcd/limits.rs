@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lock_runtime::inspect::Severity;
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    EtcdServer, Gateway, LONG, TIME_LIMIT, connect, eventually, release, take, take_turn, within,
+    EtcdCluster, EtcdServer, Gateway, LONG, TIME_LIMIT, connect, eventually, release, take,
+    take_turn, within,
 };
 use tokio::{sync::Barrier, task::JoinSet};
 
@@ -79,6 +80,34 @@ async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
             "{findings:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_lock_is_released_although_the_quota_is_used_up() {
+    let quota = [("quota-backend-bytes", "1000000")];
+    let Some(cluster) = EtcdCluster::start_limited("a quota", 1, &quota).await else {
+        return;
+    };
+    let server = &cluster.members[0];
+    let locks = connect(cluster.url()).await;
+    let guards = [take(&locks, "a", LONG).await, take(&locks, "b", LONG).await];
+    let value = "x".repeat(100_000);
+    for number in 0..20 {
+        server.put(&format!("else:{number}"), &value).await;
+    }
+    let refused = within(TIME_LIMIT, locks.lock("c").acquire()).await;
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    // Together with an acquisition, which is refused.
+    let waiting = locks.lock("c").ttl(LONG).wait(TIME_LIMIT).acquire();
+    let waiting = tokio::spawn(waiting);
+    for guard in guards {
+        release(guard).await;
+    }
+    assert_eq!(server.keys("lock/a").await, [""; 0]);
+    waiting.abort();
 }
 
 #[tokio::test]

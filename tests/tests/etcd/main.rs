@@ -7,11 +7,13 @@ use lock_runtime::{LockConfig, LockGuard, LockManager};
 use tests::{TIME_LIMIT, connect, eventually};
 
 mod access;
+mod batches;
 mod cut_off;
 mod faults;
 mod limits;
 mod load;
 mod neighbours;
+mod slots;
 mod stopped;
 mod watches;
 

@@ -3,5 +3,6 @@
 
 mod beside;
 mod plain;
+mod postgres;
 mod setnx;
 mod setnx_values;

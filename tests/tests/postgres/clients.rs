@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tests::{LONG, TIME_LIMIT, Worker, connect, release, take, timed, within};
+use lock_runtime::{Acquire, LockGuard, LockManager};
+use tests::{
+    LONG, PostgresServer, TIME_LIMIT, Worker, connect, eventually, release, take, timed, within,
+};
 
 use crate::{manager, server, waiter, waiting};
 
@@ -10,17 +13,44 @@ use crate::{manager, server, waiter, waiting};
 const UNCONFIRMED: Duration = Duration::from_secs(3);
 const CROWD: usize = 50;
 
+/// A lock that is held, and that fifty of another process wait for ahead of one of ours.
+struct Scene {
+    server: PostgresServer,
+    locks: LockManager,
+    held: LockGuard,
+    worker: Worker,
+    next: Acquire,
+}
+
+impl Scene {
+    async fn new() -> Option<Self> {
+        let server = server().await?;
+        let locks = manager(&server.url()).await;
+        let held = take(&locks, "key", LONG).await;
+        let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
+        worker.send(&format!("crowd {CROWD} key apart")).await;
+        waiting(&locks, CROWD).await;
+        let next = waiter(&locks).await;
+        Some(Self {
+            server,
+            locks,
+            held,
+            worker,
+            next,
+        })
+    }
+}
+
 #[tokio::test]
 async fn waiters_that_are_killed_hold_nobody_up() {
-    let Some(server) = server().await else { return };
-    let locks = manager(&server.url()).await;
-    let held = take(&locks, "key", LONG).await;
-    let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
-    worker.send(&format!("crowd {CROWD} key apart")).await;
-    waiting(&locks, CROWD).await;
-    let next = waiter(&locks).await;
-    worker.kill().await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let Some(mut scene) = Scene::new().await else {
+        return;
+    };
+    let process = scene.worker.pid();
+    scene.worker.kill().await;
+    let gone = async || scene.server.backends_of(process).await.is_empty();
+    eventually(TIME_LIMIT, gone).await;
+    let Scene { held, next, .. } = scene;
     release(held).await;
     let (took, next) = timed(next).await;
     println!("{CROWD} killed waiters cost {took:?}");
@@ -30,13 +60,16 @@ async fn waiters_that_are_killed_hold_nobody_up() {
 
 #[tokio::test]
 async fn waiters_of_a_stopped_process_hold_others_up_once() {
-    let Some(server) = server().await else { return };
-    let locks = manager(&server.url()).await;
-    let held = take(&locks, "key", LONG).await;
-    let mut worker = Worker::locker(env!("CARGO_BIN_EXE_worker"), &server.url()).await;
-    worker.send(&format!("crowd {CROWD} key apart")).await;
-    waiting(&locks, CROWD).await;
-    let next = waiter(&locks).await;
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    let Scene {
+        server: _server,
+        locks,
+        held,
+        mut worker,
+        next,
+    } = scene;
     worker.pause();
     release(held).await;
     let (took, next) = timed(next).await;

@@ -7,19 +7,12 @@ use std::{
 
 use lock_runtime::{LockGuard, LockManager};
 use tests::{
-    LONG, PostgresServer, Proxy, SCHEMA, TIME_LIMIT, Verdict, eventually, poll_once, queued,
+    LONG, Lost, PostgresServer, Proxy, SCHEMA, TIME_LIMIT, Verdict, eventually, poll_once, queued,
     release, settled, take, take_turn, within,
 };
 use tokio::time::sleep;
 
 use crate::{manager, server};
-
-/// What of an exchange is lost.
-#[derive(Clone, Copy, PartialEq)]
-enum Lost {
-    Request,
-    Reply,
-}
 
 struct Scene {
     server: PostgresServer,
@@ -38,19 +31,6 @@ impl Scene {
             proxy,
             server,
         })
-    }
-
-    /// Begins what asks the server, and cuts the connection when the request, or the reply, is on its way.
-    async fn cut(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
-        let way = match lost {
-            Lost::Request => self.proxy.requests(),
-            Lost::Reply => self.proxy.replies(),
-        };
-        way.hold();
-        assert!(poll_once(asks).await.is_pending());
-        within(TIME_LIMIT, way.held()).await;
-        self.proxy.cut().await;
-        way.pass();
     }
 
     async fn leaves_nothing(&self) {
@@ -81,10 +61,7 @@ impl Scene {
 
     /// The same while the connection breaks once, at the message of this number in one way.
     async fn turns_with_a_break(&self, lost: Lost, number: usize, verdict: Verdict) {
-        let way = match lost {
-            Lost::Request => self.proxy.requests(),
-            Lost::Reply => self.proxy.replies(),
-        };
+        let way = self.proxy.way(lost);
         let seen = AtomicUsize::new(0);
         way.inspect(move |_| {
             if seen.fetch_add(1, Ordering::Relaxed) == number {
@@ -137,7 +114,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         let guard = take(&scene.ours, "key", LONG).await;
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
-        scene.cut(lost, &mut released).await;
+        scene.proxy.lose(lost, &mut released).await;
         within(TIME_LIMIT, released).await.unwrap();
         scene.leaves_nothing().await;
     }
@@ -150,7 +127,7 @@ async fn an_acquisition_that_is_dropped_while_its_connection_breaks_leaves_nothi
     };
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = scene.ours.lock("key").ttl(LONG).wait_forever().acquire();
-        scene.cut(lost, &mut acquire).await;
+        scene.proxy.lose(lost, &mut acquire).await;
         drop(acquire);
         scene.leaves_nothing().await;
         take_turn(&scene.theirs, "key").await;
@@ -228,27 +205,18 @@ async fn ten_connections_that_are_cut_at_once_leave_no_holder() {
     for lost in [Lost::Request, Lost::Reply] {
         let mut asking = Vec::new();
         for (number, (proxy, locks)) in ours.iter().enumerate() {
-            let way = match lost {
-                Lost::Request => proxy.requests(),
-                Lost::Reply => proxy.replies(),
-            };
-            way.hold();
+            proxy.way(lost).hold();
             let key = format!("key-{}", number % 3);
             let mut acquire = locks.lock(key).ttl(LONG).wait_forever().acquire();
             assert!(poll_once(&mut acquire).await.is_pending());
             asking.push(acquire);
         }
         for (proxy, _) in &ours {
-            let way = match lost {
-                Lost::Request => proxy.requests(),
-                Lost::Reply => proxy.replies(),
-            };
-            within(TIME_LIMIT, way.held()).await;
+            within(TIME_LIMIT, proxy.way(lost).held()).await;
         }
         for (proxy, _) in &ours {
             proxy.cut().await;
-            proxy.requests().pass();
-            proxy.replies().pass();
+            proxy.way(lost).pass();
         }
         // Half of them is not wanted any more.
         let wanted = asking.split_off(CONNECTIONS / 2);

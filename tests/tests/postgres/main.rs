@@ -7,11 +7,13 @@ use tests::{
     LONG, PostgresServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, within,
 };
 
+mod backups;
 mod clients;
 mod connections;
 mod crashes;
 mod cut;
 mod fencing;
+mod full_disks;
 mod hand_overs;
 mod locked_tables;
 mod logins;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
     Fate, LONG, PostgresPair, PostgresServer, TIME_LIMIT, connect, eventually, release, take,
     timed, within,
@@ -41,7 +41,7 @@ async fn promoted_without_the_last_grant(
 }
 
 struct Held {
-    guard: lock_runtime::LockGuard,
+    guard: LockGuard,
     _by: LockManager,
 }
 
@@ -135,6 +135,54 @@ async fn positions_survive_a_switchover() {
     }
     assert!(guard.is_held());
     are_served_in_order(guard, waiters).await;
+}
+
+/// Whether a lock is held that both primaries are asked for: the standby was promoted, and the old primary lives on.
+async fn granted_by_both(mut pair: PostgresPair) -> [Result<bool, LockError>; 2] {
+    let old = format!(
+        "postgres://postgres@{}/postgres",
+        pair.addresses()[pair.place()]
+    );
+    let theirs = LockConfig::new(old).unwrap().connect_timeout(TIME_LIMIT);
+    let theirs = connect(theirs.unavailable_wait(LONGEST)).await;
+    release(take(&theirs, "key", LONG).await).await;
+    pair.fail_over(Fate::LeftAlive).await;
+    // The new primary waits for a standby too, if the old one does.
+    let _standby = pair.primary().standby().await;
+    let new = format!(
+        "postgres://postgres@{}/postgres",
+        pair.addresses()[pair.place()]
+    );
+    let ours = manager(&new).await;
+    let mut grants = [&ours, &theirs].map(|locks| {
+        let lock = locks.lock("key").ttl(LONG).wait_forever();
+        tokio::spawn(lock.acquire())
+    });
+    let [first, second] = &mut grants;
+    let grants = tokio::join!(within(TIME_LIMIT, first), within(TIME_LIMIT, second));
+    let grants = [grants.0.unwrap(), grants.1.unwrap()];
+    grants.map(|grant| grant.map(|guard| guard.is_held()))
+}
+
+#[tokio::test]
+async fn an_old_primary_that_waits_for_its_standby_grants_nothing() {
+    let Some(pair) = PostgresPair::start_synchronous(TEST).await else {
+        return;
+    };
+    match granted_by_both(pair).await {
+        [Ok(true), Err(LockError::Unavailable { .. })] => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What it waits for, and a check of the test above.
+#[tokio::test]
+async fn an_old_primary_that_waits_for_nobody_grants_what_the_new_one_grants() {
+    let Some(pair) = PostgresPair::start(TEST).await else {
+        return;
+    };
+    let grants = granted_by_both(pair).await;
+    assert!(matches!(grants, [Ok(true), Ok(true)]), "{grants:?}");
 }
 
 /// PostgreSQL answers that the commit was a success, and warns that the standby may not have it.

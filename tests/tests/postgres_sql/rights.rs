@@ -1,34 +1,46 @@
 //! Roles need the right to use the schema, and get no other by it.
 
-use tests::PostgresPeer;
+use tests::{PostgresHome, PostgresPeer};
 
 use crate::{
     installed,
     peer::{Peer, Wanted, uuid},
 };
 
-/// A role with no right but that to log in.
-async fn role(sql: &mut PostgresPeer, schema: &str) -> String {
-    let role = format!("{schema}_shop");
-    sql.rows(&format!(
-        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}"
-    ))
-    .await;
-    role
+/// A schema, and a role that has no right but to log in and to use it.
+struct Scene {
+    home: PostgresHome,
+    admin: PostgresPeer,
+    role: String,
+    /// Of the role.
+    shop: PostgresPeer,
+}
+
+impl Scene {
+    async fn new() -> Option<Self> {
+        let home = installed().await?;
+        let [mut admin, mut shop] = [home.peer().await, home.peer().await];
+        let schema = home.schema();
+        let role = format!("{schema}_shop");
+        let create = format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}");
+        admin.rows(&create).await;
+        let become_role = format!("SET SESSION AUTHORIZATION {role}");
+        shop.rows(&become_role).await;
+        Some(Self {
+            home,
+            admin,
+            role,
+            shop,
+        })
+    }
 }
 
 #[tokio::test]
 async fn the_right_to_use_the_schema_is_enough_for_every_call() {
-    let Some(home) = installed().await else {
+    let Some(Scene { home, shop, .. }) = Scene::new().await else {
         return;
     };
-    let mut admin = home.peer().await;
-    let schema = home.schema();
-    let role = role(&mut admin, schema).await;
-    let mut shop = home.peer().await;
-    shop.rows(&format!("SET SESSION AUTHORIZATION {role}"))
-        .await;
-    let mut peer = Peer::of(shop, schema).await;
+    let mut peer = Peer::of(shop, home.schema()).await;
     let fence = peer.take("lock:{a}", 1).await;
     peer.call(&format!("assert_fence('a', {fence})")).await;
     assert!(peer.wait("lock:{a}", 2).await.is("waiting"));
@@ -62,15 +74,16 @@ async fn the_right_to_use_the_schema_is_enough_for_every_call() {
 
 #[tokio::test]
 async fn callers_have_no_right_to_tables_and_to_what_serves_the_functions() {
-    let Some(home) = installed().await else {
+    let Some(Scene {
+        home,
+        mut admin,
+        role,
+        mut shop,
+    }) = Scene::new().await
+    else {
         return;
     };
-    let mut admin = home.peer().await;
     let schema = home.schema();
-    let role = role(&mut admin, schema).await;
-    let mut shop = home.peer().await;
-    shop.rows(&format!("SET SESSION AUTHORIZATION {role}"))
-        .await;
     for table in ["lock", "waiter", "sharer", "run", "meta"] {
         for sql in [
             format!("SELECT * FROM {schema}.{table}"),
@@ -113,17 +126,18 @@ async fn callers_have_no_right_to_tables_and_to_what_serves_the_functions() {
 /// A function that runs with the rights of its owner must find nothing that its caller has put in its way.
 #[tokio::test]
 async fn callers_cannot_lead_the_functions_elsewhere() {
-    let Some(home) = installed().await else {
+    let Some(Scene {
+        home,
+        mut admin,
+        role,
+        mut shop,
+    }) = Scene::new().await
+    else {
         return;
     };
-    let mut admin = home.peer().await;
     let schema = home.schema();
-    let role = role(&mut admin, schema).await;
     admin
         .rows(&format!("CREATE SCHEMA {role} AUTHORIZATION {role}"))
-        .await;
-    let mut shop = home.peer().await;
-    shop.rows(&format!("SET SESSION AUTHORIZATION {role}"))
         .await;
     shop.rows(&format!(
         "CREATE TABLE {role}.lock (name text); CREATE TEMPORARY TABLE lock (name text);

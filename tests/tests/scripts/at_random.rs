@@ -62,13 +62,15 @@ impl History {
                 self.lock()
             };
             let what = match self.rng.u8(..20) {
-                0..11 => What::Acquire(mark),
-                11..13 => What::Acquire(["+", "", "-"][self.rng.usize(..3)]),
+                0..10 => What::Acquire(mark),
+                10..12 => What::Acquire(["+", "", "-"][self.rng.usize(..3)]),
+                12 => What::Return(mark, self.twins.now - self.rng.u64(..SECOND)),
                 13 if !declared => What::Renew,
+                14 => What::Leave,
                 _ => What::Release,
             };
             let number = match what {
-                What::Acquire(_) => self.fresh(),
+                What::Acquire(_) | What::Return(..) => self.fresh(),
                 _ => self.somebody(lock),
             };
             steps.push(Step { lock, number, what });
@@ -79,15 +81,19 @@ impl History {
         self.newcomers_are_last(&before, &steps);
     }
 
-    /// Newcomers are behind all earlier waiters, in the order of the calls.
+    /// Newcomers are behind all earlier waiters, in the order of the calls. Those who return have positions of their own.
     fn newcomers_are_last(&self, before: &[Kept], steps: &[Step]) {
         for (lock, (before, after)) in before.iter().zip(&self.kept).enumerate() {
             let old: Vec<_> = before.1.chunks(2).map(|it| &it[0]).collect();
-            let mut stand = after
-                .1
-                .chunks(2)
-                .map(|it| &it[0])
-                .filter(|it| !old.contains(it));
+            let returns = |member: &&String| {
+                let mut returning = steps
+                    .iter()
+                    .filter(|it| matches!(it.what, What::Return(..)));
+                returning.any(|it| member.ends_with(&token(it.number)))
+            };
+            let after = after.1.chunks(2).map(|it| &it[0]);
+            let after: Vec<_> = after.filter(|it| !returns(it)).collect();
+            let mut stand = after.iter().filter(|it| !old.contains(it));
             let joined = steps
                 .iter()
                 .filter(|it| it.lock == lock && matches!(it.what, What::Acquire(_)));
@@ -99,8 +105,8 @@ impl History {
                 }
             }
             assert_eq!(stand.count(), 0, "the order of {steps:?}");
-            let newest = after.1.chunks(2).skip_while(|it| old.contains(&&it[0]));
-            let passed = newest.filter(|it| old.contains(&&it[0])).count();
+            let newest = after.iter().skip_while(|it| old.contains(it));
+            let passed = newest.filter(|it| old.contains(it)).count();
             assert_eq!(passed, 0, "{steps:?} pass {old:?}");
         }
     }

@@ -37,8 +37,12 @@ pub(crate) struct Step {
 pub(crate) enum What {
     /// With what stands behind the kind.
     Acquire(&'static str),
+    /// The same with a position.
+    Return(&'static str, u64),
     Renew,
     Release,
+    /// Leaves the queue.
+    Leave,
 }
 
 /// An answer, but for what differs from call to call.
@@ -215,7 +219,7 @@ impl Twins {
         };
         let acquires = steps
             .iter()
-            .filter(|it| matches!(it.what, What::Acquire(_)));
+            .filter(|it| matches!(it.what, What::Acquire(_) | What::Return(..)));
         let cmd = pipeline.cmd("EVALSHA").arg(&self.scripts["many"]);
         cmd.arg(keys.len())
             .arg(keys)
@@ -224,8 +228,10 @@ impl Twins {
         for step in steps {
             let what = match step.what {
                 What::Acquire(mark) => format!("{mark}{TTL}"),
+                What::Return(mark, position) => format!("{mark}{TTL}@{position}"),
                 What::Renew => format!("={TTL}"),
                 What::Release => String::new(),
+                What::Leave => format!("<{TTL}"),
             };
             cmd.arg(token(step.number)).arg(what);
         }
@@ -290,8 +296,22 @@ impl Step {
                 "acquire",
                 vec![name, TTL.into(), channel.into(), format!("x{mark}")],
             ),
+            What::Return(mark, position) => (
+                "acquire",
+                vec![
+                    name,
+                    TTL.into(),
+                    channel.into(),
+                    format!("x{mark}"),
+                    position.to_string(),
+                ],
+            ),
             What::Renew => ("renew", vec![name, TTL.into(), "x".into()]),
             What::Release => ("release", vec![name]),
+            What::Leave => {
+                let member = format!("x:{TTL}:{channel}\n{name}");
+                ("release", vec![name, member])
+            }
         };
         let lock = self.lock;
         Call { script, lock, args }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_executor::block_on;
 use lock_runtime::{LockManager, distributed_lock, key};
+use tokio::sync::Notify;
 
-use crate::harness::{manager, shape, shape_on};
+use crate::harness::{self, manager, shape, shape_on};
 use crate::shop::{Item, Result, lamp, pause};
 
 struct Meters(u32);
@@ -216,4 +217,26 @@ fn dropped_before_the_release() {
     let notes = notes.lock().unwrap();
     assert_eq!(notes[..2], dropped_under_the_lock);
     assert_eq!(notes[2..], dropped_after_it);
+}
+
+#[distributed_lock(key = "drops", manager = locks)]
+async fn stays(locks: &LockManager, used: Noted, begun: &Notify) -> Result<()> {
+    begun.notify_one();
+    std::future::pending::<()>().await;
+    assert_eq!(used.name(), "used");
+    Ok(())
+}
+
+#[test]
+fn dropped_before_the_release_of_a_call_that_is_dropped() {
+    let (locks, begun, notes) = (manager(), Notify::new(), Arc::default());
+    let used = Noted("used", locks.clone(), Arc::clone(&notes));
+    harness::block_on(async {
+        tokio::select! {
+            ended = stays(&locks, used, &begun) => ended.unwrap(),
+            () = begun.notified() => {}
+        }
+    });
+    assert_eq!(*notes.lock().unwrap(), [("used", true)]);
+    println!("shape: what the body uses is dropped before the release when the call is dropped");
 }

@@ -40,7 +40,8 @@ twins!(every(name: &str, locks: &LockManager), key = "size:{name}", ttl = "1s", 
 twins!(handled(name: String), key = "size:{name}", on_error = |_| Ok(u32::MAX));
 twins!(notified(name: String), key = "size:{name}", on_lost = "notify");
 twins!(two_keys(from: u64, to: u64), key = ["size:{from}", "size:{to}"], min_hold = "1s", permits = 2);
-twins!(large(bytes: [u8; 1024]), key = "size:{bytes:?}");
+twins!(large(bytes: [u8; 4096], name: &str), key = "size:{name}");
+twins!(in_the_key(bytes: [u8; 4096]), key = "size:{bytes:?}");
 
 /// Fails where the locked future is larger than the plain one by more than `copies` and [`MOST`].
 fn costs<P, L>(name: &str, plain: &P, locked: &L, copies: usize) {
@@ -81,6 +82,13 @@ fn small_arguments() {
 
 #[test]
 fn large_arguments() {
-    let plain = large::plain([0; 1024]);
-    costs("1024 bytes", &plain, &large::locked([0; 1024]), 1024);
+    let plain = large::plain([0; 4096], "name");
+    costs("4096 bytes", &plain, &large::locked([0; 4096], "name"), 0);
+    let plain = in_the_key::plain([0; 4096]);
+    costs(
+        "4096 bytes that the key names",
+        &plain,
+        &in_the_key::locked([0; 4096]),
+        4096,
+    );
 }

@@ -31,10 +31,11 @@ async fn a_holder_whose_process_is_stopped_is_still_named() {
         let fence = worker.fence().await;
         let awake = holder_in(&worker, &locks).await;
         assert_eq!(awake.fencing_token.unwrap().get(), fence);
-        assert!(awake.since.is_some());
+        assert!(awake.since.is_some() && awake.answers == Some(true));
         worker.pause();
         let asleep = holder_in(&worker, &locks).await;
         assert_eq!((asleep.since, asleep.fencing_token), (None, None));
+        assert_eq!(asleep.answers, Some(false), "{asleep:?}");
         assert_eq!((&asleep.id, &asleep.host), (&awake.id, &awake.host));
         assert!(asleep.remaining.unwrap() > LONG / 2);
         // Its lock can be taken all the same; it learns of it when it wakes.
@@ -46,6 +47,30 @@ async fn a_holder_whose_process_is_stopped_is_still_named() {
         let lost = worker.line().await;
         assert!(lost.contains("lost"), "{lost}");
         release(next).await;
+    }
+}
+
+/// In this layout, which clusters have too, the counter of a lock is the time of its last grant.
+#[tokio::test]
+async fn the_time_of_the_grant_is_known_without_the_holder_where_each_lock_has_a_counter() {
+    let server = RedisServer::start().await;
+    let url = format!("{}?layout=declared", server.url());
+    let locks = connect(&url).await;
+    for (kind, is_known) in [("exclusive", true), ("reader", false)] {
+        let args = ["holder", &url, kind, "key", "60000"];
+        let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
+        worker.fence().await;
+        let awake = holder_in(&worker, &locks).await.since.unwrap();
+        worker.pause();
+        let asleep = holder_in(&worker, &locks).await;
+        assert_eq!(asleep.answers, Some(false));
+        assert_eq!(asleep.since.is_some(), is_known, "{asleep:?}");
+        let since = asleep.since.unwrap_or(awake);
+        let (earlier, later) = (since.min(awake), since.max(awake));
+        let apart = later.duration_since(earlier).unwrap();
+        assert!(apart < Duration::from_secs(1), "{apart:?}");
+        assert_eq!(locks.force_release("key").await.unwrap(), 1);
+        worker.kill().await;
     }
 }
 
@@ -67,7 +92,7 @@ async fn a_foreign_client_is_shown_and_removed() {
         assert_eq!(holder.remaining.is_some(), ttl, "{holder:?}");
         assert_eq!((holder.process, &holder.host), (None, &None));
         assert_eq!((holder.since, holder.fencing_token), (None, None));
-        assert!(!holder.cooling_down);
+        assert!(!holder.cooling_down && holder.answers.is_none());
         assert_eq!(list(&locks, "*").await, ["key"]);
         assert_eq!(locks.force_release("key").await.unwrap(), 1);
         release(within(Duration::from_secs(3), waiter).await.unwrap()).await;

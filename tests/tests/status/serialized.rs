@@ -35,7 +35,7 @@ async fn times_name_their_unit_and_words_are_texts() {
         "key": "50%25",
         "holders": [{
             "id": "1", "process": here, "host": host, "function": null,
-            "fencing_token": 1, "cooling_down": false, "servers": null,
+            "fencing_token": 1, "cooling_down": false, "answers": null, "servers": null,
         }],
         "waiting": 1,
         "waiters": [{
@@ -80,8 +80,10 @@ async fn findings_changes_and_health_are_objects() {
 
     let mut health = to_value(locks.health().await).unwrap();
     assert!(number(&mut health, "round_trip_us") < 60_000_000);
-    let expected =
-        json!({ "connected": true, "quarantined_until_unix_ms": null, "last_error": null });
+    let expected = json!({
+        "connected": true, "grants": true, "reachable": 1, "servers": 1,
+        "quarantined_until_unix_ms": null, "last_error": null,
+    });
     assert_eq!(health, expected);
     locks.shutdown().await;
     let mut health = to_value(locks.health().await).unwrap();

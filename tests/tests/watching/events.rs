@@ -119,6 +119,11 @@ async fn a_revoked_lock_is_lost(store: Store) {
         .unwrap();
     others.force_release(&key).await.unwrap();
     within(TIME_LIMIT, held.lost()).await;
+    let revoked = event(&key, "revoke").await;
+    assert_eq!(
+        (revoked.level, revoked.fields.number("holders")),
+        (Level::WARN, 1)
+    );
     let loss = event(&key, "loss").await;
     assert_eq!(loss.level, Level::WARN);
     assert!(loss.fields.number("held_ms") < 20_000);

@@ -17,7 +17,8 @@ async fn probe(locks: &LockManager) -> Health {
 async fn a_store_that_answers_is_well(store: Store) {
     let locks = store.manager().await;
     let health = probe(&locks).await;
-    assert!(health.connected, "{health:?}");
+    assert!(health.connected && health.grants, "{health:?}");
+    assert!(health.reachable == health.servers && health.servers > 0);
     assert!(health.round_trip.unwrap() < BOUND);
     assert_eq!(health.last_error, None);
 }
@@ -26,7 +27,8 @@ async fn a_manager_that_was_shut_down_is_not_well(store: Store) {
     let locks = store.manager().await;
     within(TIME_LIMIT, locks.shutdown()).await;
     let health = probe(&locks).await;
-    assert!(!health.connected && health.round_trip.is_none());
+    assert!(!health.connected && !health.grants && health.reachable == 0);
+    assert_eq!(health.round_trip, None);
     assert!(health.last_error.unwrap().message.contains("shut down"));
 }
 

@@ -10,19 +10,12 @@ use std::{
 
 use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
+    LONG, Lost, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
     settled, take_turn, within,
 };
 use tokio::task::JoinSet;
 
 use crate::{manager, server};
-
-/// What of an exchange is lost.
-#[derive(Clone, Copy, PartialEq)]
-enum Lost {
-    Request,
-    Reply,
-}
 
 struct Scene {
     server: ZooKeeperServer,
@@ -47,19 +40,6 @@ impl Scene {
     async fn queue(&self) -> Vec<String> {
         self.server.peer().await.children("/faults/lock/key").await
     }
-
-    /// Begins what asks the server, and cuts the connection when the request, or the reply, is on its way.
-    async fn cut(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
-        let way = match lost {
-            Lost::Request => self.proxy.requests(),
-            Lost::Reply => self.proxy.replies(),
-        };
-        way.hold();
-        assert!(poll_once(asks).await.is_pending());
-        within(TIME_LIMIT, way.held()).await;
-        self.proxy.cut().await;
-        way.pass();
-    }
 }
 
 fn request(locks: &LockManager) -> LockRequest {
@@ -74,7 +54,7 @@ async fn a_create_whose_answer_is_lost_is_one_node() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene.cut(lost, &mut acquire).await;
+        scene.proxy.lose(lost, &mut acquire).await;
         let guard = within(TIME_LIMIT, acquire).await.unwrap();
         assert_eq!(scene.queue().await.len(), 1);
         release(guard).await;
@@ -140,7 +120,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
         let guard = take(&scene.ours).await;
         settled(&scene.ours).await;
         let mut released = Box::pin(guard.release_confirmed());
-        scene.cut(lost, &mut released).await;
+        scene.proxy.lose(lost, &mut released).await;
         assert!(within(TIME_LIMIT, released).await.unwrap());
         assert_eq!(scene.queue().await, [""; 0]);
     }
@@ -154,7 +134,7 @@ async fn whoever_is_dropped_meanwhile_leaves_nothing() {
     take_turn(&scene.ours, "key").await;
     for lost in [Lost::Reply, Lost::Request] {
         let mut acquire = request(&scene.ours).acquire();
-        scene.cut(lost, &mut acquire).await;
+        scene.proxy.lose(lost, &mut acquire).await;
         drop(acquire);
         settled(&scene.ours).await;
         tests::eventually(TIME_LIMIT, async || scene.queue().await.is_empty()).await;
@@ -297,4 +277,49 @@ async fn servers_that_answer_once_and_break_make_no_storm_of_connections() {
         proxy.replies().ignore();
     }
     release(guard).await;
+}
+
+/// What a server answers that ends a session: to those who connect to it, or to their first request.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Welcome,
+    Answer,
+}
+
+impl Refusal {
+    /// Changes what a server says.
+    fn apply(self, bytes: &mut [u8]) {
+        const EXPIRED: i32 = -112;
+        // The length, the version, and the time of the session; or the length, two numbers, and the error.
+        match self {
+            Self::Welcome if is_welcome(bytes) => bytes[8..12].fill(0),
+            Self::Answer if !is_welcome(bytes) => {
+                bytes[16..20].copy_from_slice(&EXPIRED.to_be_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_that_end_each_session_make_no_storm_of_connections() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    for refusal in [Refusal::Welcome, Refusal::Answer] {
+        let locks = manager(&format!("zookeeper://{}/ends", proxy.addr()), LONG).await;
+        take_turn(&locks, "key").await;
+        let welcomes = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&welcomes);
+        proxy.replies().inspect(move |bytes| {
+            seen.fetch_add(usize::from(is_welcome(bytes)), Ordering::Relaxed);
+            refusal.apply(bytes);
+            Verdict::Pass
+        });
+        proxy.cut().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let connections = welcomes.load(Ordering::Relaxed);
+        assert!((2..60).contains(&connections), "{connections}: {refusal:?}");
+        proxy.replies().ignore();
+        release(take(&locks).await).await;
+    }
 }

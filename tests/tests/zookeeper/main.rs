@@ -7,14 +7,17 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockManager};
 use tests::{TIME_LIMIT, ZooKeeperServer, connect};
 
+mod batches;
 mod encryption;
 mod ensemble;
 mod faults;
 mod layout;
 mod leader_cut_off;
 mod long_queues;
+mod packets;
 mod rights;
 mod sessions;
+mod traffic;
 
 /// A manager with a session of this time on these servers, which is given time to connect on a busy machine.
 async fn manager(url: &str, session: Duration) -> LockManager {

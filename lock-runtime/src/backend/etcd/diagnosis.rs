@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::findings::{Facts, Seen, findings};
-use super::protocol::call::Call;
 use super::protocol::keys::Keys;
-use super::protocol::messages::TxnResponse;
+use super::protocol::messages::{DeleteRangeRequest, DeleteRangeResponse};
 use super::protocol::trouble::Trouble;
-use super::transport::dial::{Dialer, Opened};
+use super::transport::dial::{DELETE_RANGE, Dialer, Opened};
 use crate::backend::transport::backoff::first_attempt;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
@@ -55,15 +54,15 @@ pub(super) async fn diagnose(
 
 /// How long writes take that change nothing, and need the rights that locks do.
 async fn probe(mut opened: Opened, keys: &Keys, clock: &Clock) -> Result<Vec<Duration>, Trouble> {
-    let Call::Txn(nothing) = Call::delete(keys.nothing()) else {
-        return Ok(Vec::new());
+    let nothing = DeleteRangeRequest {
+        key: keys.nothing(),
     };
     let mut times = Vec::new();
     for _ in 0..PROBES {
         let sent = clock.now();
         let asked = opened
             .channel
-            .ask::<TxnResponse>("/etcdserverpb.KV/Txn", &nothing);
+            .ask::<DeleteRangeResponse>(DELETE_RANGE, &nothing);
         let answer = tokio::time::timeout(CALL_TIMEOUT, asked).await;
         answer.map_err(|_| Trouble::said("the member did not answer in time"))??;
         times.push(clock.now().since(sent));

@@ -82,8 +82,9 @@ impl Inspector {
         queue.truncate(entry::holders(&queue));
         let mut released = 0;
         for some in queue.rchunks(AT_ONCE) {
-            let keys = some.iter().map(|entry| entry.key.clone());
-            match self.ask(Call::delete_all(keys)).await? {
+            // Their holders may release them meanwhile, and take the slots again.
+            let entries = some.iter().map(|entry| (entry.key.clone(), entry.created));
+            match self.ask(Call::delete_entries(entries)).await? {
                 Reply::Txn(txn) => released += txn.deleted(),
                 _ => return Err(mismatch()),
             }

@@ -265,6 +265,14 @@ fn replicas(facts: &Facts) -> Finding {
         facts.number("min-replicas-to-write"),
         facts.number("min-replicas-max-lag"),
     );
+    if replicas == 1 {
+        return Finding::fine("replicas", found).but(
+            Notice,
+            "a replica that is promoted may not know the last grants; and once it is promoted, it has no replica: \
+             with `replicas = 1` nobody can lock until another one joins",
+            "two replicas a master, and `replicas = 1`, to survive one failure; let the resource check fencing tokens",
+        );
+    }
     Finding::fine("replicas", found).but(
         Notice,
         "a replica that is promoted may not know the last grants: locks that it does not know have two holders",

@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult};
 
 use crate::backend::transport::distrust::Distrust;
 use crate::backend::transport::endpoint::{Route, StreamOptions};
@@ -29,8 +29,20 @@ pub(crate) async fn open(
         ..StreamOptions::default()
     };
     let stream = route.open(options).await?;
-    let (connection, io) = MultiplexedConnection::new_with_config(login, stream, config).await?;
+    let opened = MultiplexedConnection::new_with_config(login, stream, config).await;
+    let (connection, io) = opened.map_err(|error| explained(error, route))?;
     Ok((connection, Box::pin(io)))
+}
+
+/// A server that encrypts ends a connection on which it reads a command at once.
+fn explained(error: RedisError, route: &Route) -> RedisError {
+    let is_cut = error.is_io_error() || error.kind() == ErrorKind::Parse;
+    if !is_cut || route.is_encrypted() {
+        return error;
+    }
+    let why =
+        "the server closed the connection: perhaps it encrypts on this port, write `rediss://`";
+    io::Error::other(why).into()
 }
 
 /// For a connection that ended without an error of its own.

@@ -15,8 +15,10 @@ use crate::types::terms::LeaseId;
 pub enum Event {
     /// It was taken.
     Acquired(LockKey),
-    /// It was released or revoked.
+    /// It was released, or the manager gave it up at the end of its lease.
     Released(LockKey),
+    /// It was taken away while it was held: revoked, or deleted in the store.
+    Lost(LockKey),
 }
 
 /// What has happened so far, shared between the store and the test.
@@ -51,6 +53,13 @@ impl History {
         }
     }
 
+    fn lost(&self, id: LeaseId) {
+        let mut record = self.record();
+        if let Some(key) = record.held.remove(&id) {
+            record.events.push(Event::Lost(key));
+        }
+    }
+
     fn record(&self) -> MutexGuard<'_, Record> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +88,7 @@ impl<B: Backend> Backend for Recorded<B> {
             Request::Acquire(terms) => {
                 self.asked.insert(terms.id, terms.key.clone());
             }
-            // Also of a revoked lock, and whether the store hears of it or not.
+            // Whether the store hears of it or not.
             Request::Release(id) | Request::Abandon(id) => {
                 self.asked.remove(id);
                 self.history.released(*id);
@@ -99,6 +108,8 @@ impl<B: Backend> Backend for Recorded<B> {
                         self.history.acquired(*id, &key);
                     }
                 }
+                // The manager gives it up then, which is no release any more.
+                Outcome::NotHeld { id } => self.history.lost(*id),
                 outcome => {
                     if let Some(id) = outcome.ended() {
                         self.asked.remove(&id);

@@ -32,6 +32,8 @@ pub(crate) enum Recipient {
     /// That an acquisition has entered, for those behind it.
     Announcement(LeaseId),
     Claim(Turn, Step),
+    /// Acquisitions that create or delete their nodes together.
+    Batch(Vec<(Turn, Step)>),
     /// A node that is to go.
     Leftover(String),
     Query(oneshot::Sender<Answered>),

@@ -129,7 +129,7 @@ impl ZooKeeper {
         self.queue.tick(now);
         self.go_on_with_queries(cx);
         if self.link.is_up() {
-            let calls = self.queue.calls();
+            let calls = self.queue.calls(now);
             busy |= self.link.send(now, calls);
             while let Some(call) = self.queries.next_asked() {
                 busy |= self.link.send(now, vec![call]);
@@ -174,8 +174,7 @@ impl ZooKeeper {
     /// The server may have another session for us than the one that we had.
     fn opened(&mut self, now: Moment, opened: Opened) {
         let Some(identity) = opened.welcome.identity.clone() else {
-            self.queue.session_over();
-            return self.link.reset(now);
+            return self.session_over(now, cause(Trouble::SessionOver));
         };
         let session = Session::new(identity, opened.welcome.timeout, opened.sent);
         self.link.established(now, opened, session.call_timeout());
@@ -201,8 +200,10 @@ impl ZooKeeper {
             if let LinkEvent::Broken(cause, unanswered) = self.link.broken(now, cause) {
                 self.broken(&cause, unanswered);
             }
+        } else {
+            self.link.refused(now, &cause);
         }
-        self.link.reset(now);
+        self.link.forget_session();
         self.queue.session_over();
     }
 

@@ -27,100 +27,43 @@ impl Operations {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Weak};
-    use std::time::Duration;
-
     use tokio::sync::oneshot;
 
-    use super::*;
-    use crate::backend::Outcome;
-    use crate::base::clock::Clock;
-    use crate::driver::limits::Limits;
     use crate::driver::op::Op;
-    use crate::held::home::{Home, Nowhere};
-    use crate::types::terms::{LeaseId, Terms, Wait};
+    use crate::driver::operations::scene::Scene;
+    use crate::types::terms::{LeaseId, Wait};
 
-    const TTL: Duration = Duration::from_secs(10);
-
-    struct Driver {
-        clock: Clock,
-        operations: Operations,
-        _home: Arc<dyn Home>,
-    }
-
-    impl Driver {
-        fn new() -> Self {
-            let clock = Clock::manual();
-            let home: Arc<dyn Home> = Arc::new(Nowhere);
-            let limits = Limits {
-                shutdown_grace: TTL,
-                unavailable_wait: Wait::Forever,
-            };
-            let weak: Weak<dyn Home> = Arc::downgrade(&home);
-            Self {
-                operations: Operations::new(clock.clone(), limits, weak, "a server".into()),
-                clock,
-                _home: home,
-            }
-        }
-
-        fn acquire(&mut self, id: u64) {
-            let terms = Terms::of(LeaseId(id), "k", TTL).into();
-            let (reply, _) = oneshot::channel();
-            self.take(Op::Acquire { terms, reply });
-        }
-
-        fn take(&mut self, op: Op) {
-            self.operations.take(self.clock.now(), op);
-        }
-
-        fn hold(&mut self, id: u64) {
-            self.acquire(id);
-            let since = self.clock.now();
-            let id = LeaseId(id);
-            let granted = Outcome::Granted {
-                id,
-                fence: 1,
-                since,
-                ttl: TTL,
-            };
-            self.operations.settle(since, granted);
-        }
-
-        /// Whether a caller may poll, and whether it is worth waiting for one answer.
-        fn state(&self) -> (bool, bool) {
-            (
-                self.operations.is_unawaited(),
-                self.operations.is_about_one(),
-            )
-        }
+    /// Whether a caller may poll, and whether it is worth waiting for one answer.
+    fn state(scene: &Scene) -> (bool, bool) {
+        let operations = &scene.operations;
+        (operations.is_unawaited(), operations.is_about_one())
     }
 
     #[test]
     fn a_release_that_nobody_waits_for_is_in_nobodys_way() {
-        let mut driver = Driver::new();
-        driver.hold(1);
-        assert_eq!(driver.state(), (false, false));
+        let mut scene = Scene::new(Wait::Forever);
+        scene.hold(1);
+        assert_eq!(state(&scene), (false, false));
         let id = LeaseId(1);
-        driver.take(Op::Release { id, answer: None });
-        assert_eq!(driver.state(), (true, false));
-        driver.acquire(2);
-        assert_eq!(driver.state(), (false, true));
-        driver.acquire(3);
-        assert_eq!(driver.state(), (false, false));
+        scene.take(Op::Release { id, answer: None });
+        assert_eq!(state(&scene), (true, false));
+        let _second = scene.acquire(2);
+        assert_eq!(state(&scene), (false, true));
+        let _third = scene.acquire(3);
+        assert_eq!(state(&scene), (false, false));
     }
 
     #[test]
     fn one_that_somebody_waits_for_is_in_the_way() {
-        let mut driver = Driver::new();
-        driver.hold(1);
+        let mut scene = Scene::new(Wait::Forever);
+        scene.hold(1);
         let (answer, _) = oneshot::channel();
-        driver.take(Op::Release {
+        scene.take(Op::Release {
             id: LeaseId(1),
             answer: Some(answer),
         });
-        assert_eq!(driver.state(), (false, true));
-        driver.acquire(2);
-        assert_eq!(driver.state(), (false, false));
+        assert_eq!(state(&scene), (false, true));
+        let _second = scene.acquire(2);
+        assert_eq!(state(&scene), (false, false));
     }
 }

@@ -6,6 +6,8 @@ mod awaited;
 #[cfg(feature = "metrics")]
 mod counts;
 mod releasing;
+#[cfg(test)]
+mod scene;
 mod waiting;
 
 use std::fmt;
@@ -17,6 +19,7 @@ use crate::backend::{Outcome, Request};
 use crate::base::agenda::Agenda;
 use crate::base::clock::{Clock, Moment};
 use crate::base::numbers::Numbered;
+use crate::driver::delivery::{Answers, Pile};
 use crate::driver::ended::EndedLeases;
 use crate::driver::limits::Limits;
 use crate::driver::op::Op;
@@ -56,13 +59,7 @@ pub(crate) struct Operations {
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
-    answers: Vec<Delivery>,
-}
-
-/// An answer on its way to a caller.
-enum Delivery {
-    Guard(Answer<LockGuard>, Result<LockGuard, LockError>),
-    Release(Answer<bool>, Result<bool, LockError>),
+    answers: Answers,
 }
 
 /// A release that was sent to the server, and that it has not confirmed.
@@ -101,20 +98,14 @@ impl Operations {
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),
-            answers: Vec::new(),
+            answers: Answers::default(),
         }
     }
 
     /// Gives the callers their answers, all at once: waking callers together costs less
     /// than waking one after the other.
-    pub(crate) fn deliver(&mut self) {
-        for answer in self.answers.drain(..) {
-            // If nobody takes a guard, its drop releases the lock.
-            match answer {
-                Delivery::Guard(to, result) => drop(to.send(result)),
-                Delivery::Release(to, result) => drop(to.send(result)),
-            }
-        }
+    pub(crate) fn deliver(&mut self, pile: &Pile) {
+        pile.deliver(&mut self.answers);
     }
 
     /// The requests to the backend.
@@ -159,8 +150,7 @@ impl Operations {
                     if let Some(lease) = self.lease(&acquiring.terms, fence, now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
-                        let guard = Ok(LockGuard::new(lease));
-                        self.answers.push(Delivery::Guard(acquiring.reply, guard));
+                        self.answers.grant(acquiring.reply, LockGuard::new(lease));
                     } else {
                         self.abandon(now, acquiring.terms, End::Withdrawn, None);
                     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Delivery, Operations, Releasing};
+use super::{Operations, Releasing};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::driver::ended::{Ended, HowItEnded};
@@ -56,7 +56,7 @@ impl Operations {
             events::released(&releasing.terms, releasing.end, took, &result);
             if let Some(answer) = releasing.answer {
                 let result = result.map_err(|cause| self.unavailable(cause));
-                self.answers.push(Delivery::Release(answer, result));
+                self.answers.release(answer, releasing.terms, result);
             }
         }
     }

@@ -163,44 +163,26 @@ impl Operations {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Weak;
-
-    use tokio::sync::oneshot;
-
     use super::*;
     use crate::backend::Outcome;
-    use crate::base::clock::Clock;
-    use crate::driver::limits::Limits;
     use crate::driver::op::Op;
-    use crate::held::home::{Home, Nowhere};
+    use crate::driver::operations::scene::Scene;
     use crate::types::kind::Kind;
 
     const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
 
     /// After how many turns an acquisition ends whose store cannot be asked, with this pause before each turn.
     fn turns_of_trouble(pause: Duration) -> usize {
-        let clock = Clock::manual();
-        let limits = Limits {
-            shutdown_grace: Duration::ZERO,
-            unavailable_wait: Wait::AtMost(UNAVAILABLE_WAIT),
-        };
-        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
-        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
-        let mut terms = Terms::of(LeaseId(1), "key", Duration::from_secs(10));
-        terms.wait = Wait::Forever;
-        let (reply, mut answer) = oneshot::channel();
-        let terms = Arc::new(terms);
-        operations.take(clock.now(), Op::Acquire { terms, reply });
-        let trouble = Outcome::Trouble {
+        let mut scene = Scene::new(Wait::AtMost(UNAVAILABLE_WAIT));
+        let mut answer = scene.acquire(1);
+        scene.settle(Outcome::Trouble {
             id: LeaseId(1),
             cause: Arc::from(Box::from("refused")),
             soon: false,
-        };
-        operations.settle(clock.now(), trouble);
-        operations.tick(clock.now());
+        });
+        scene.tick_after(Duration::ZERO);
         let ended = (1..100).find(|_| {
-            clock.advance(pause);
-            operations.tick(clock.now());
+            scene.tick_after(pause);
             answer.try_recv().is_ok()
         });
         ended.expect("trouble that lasts ends an acquisition")
@@ -223,14 +205,8 @@ mod tests {
 
     #[test]
     fn one_that_was_given_up_ends_with_the_last_word_of_the_store() {
-        let clock = Clock::manual();
-        let limits = Limits {
-            shutdown_grace: Duration::ZERO,
-            unavailable_wait: Wait::Forever,
-        };
-        let home: Weak<dyn Home> = Weak::<Nowhere>::new();
-        let mut operations = Operations::new(clock.clone(), limits, home, "a server".into());
-        let (now, id) = (clock.now(), LeaseId(1));
+        let mut scene = Scene::new(Wait::Forever);
+        let id = LeaseId(1);
         let last_words = [
             Outcome::Busy { id, holder: None },
             Outcome::Failed {
@@ -240,12 +216,10 @@ mod tests {
             Outcome::other_permits(id, Kind::Permits(2), 3),
         ];
         for last in last_words {
-            let terms = Arc::new(Terms::of(id, "key", Duration::from_secs(10)));
-            let (reply, _answer) = oneshot::channel();
-            operations.take(now, Op::Acquire { terms, reply });
-            operations.take(now, Op::Cancel(id));
-            operations.settle(now, last);
-            assert!(operations.is_idle(), "{operations:?}");
+            let _answer = scene.acquire(1);
+            scene.take(Op::Cancel(id));
+            scene.settle(last);
+            assert!(scene.operations.is_idle(), "{:?}", scene.operations);
         }
     }
 }

@@ -118,6 +118,7 @@ fn the_driver_is_notified_when_the_last_poll_returns_under_a_lease_that_has_ende
         fn poll_returned(&self, id: LeaseId) {
             self.0.fetch_add(id.0, Ordering::SeqCst);
         }
+        fn help_to_deliver(&self) {}
     }
 
     let (clock, counts) = (Clock::manual(), Arc::new(Counts::default()));

@@ -56,6 +56,12 @@ impl LockError {
     /// all of which the error's own text may.
     pub fn public_message(&self) -> &'static str {
         match self {
+            Self::Contended {
+                holder: Some(holder),
+                ..
+            } if holder.cooling_down => {
+                "this was done a short time ago and cannot be repeated yet: try again later"
+            }
             Self::Contended { .. } => {
                 "somebody else is working on this at the moment: try again later"
             }

@@ -20,6 +20,9 @@ pub trait FromLockError {
 
 #[diagnostic::do_not_recommend]
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
+    // Apart from the functions that call it, each of which it would make larger.
+    #[cold]
+    #[inline(never)]
     fn from_lock_error(error: LockError) -> Self {
         Err(E::from(error))
     }

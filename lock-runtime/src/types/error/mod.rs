@@ -103,7 +103,7 @@ pub enum LockError {
     /// has spawned is different work, and waits.
     #[error(
         "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
-         call the part that needs the lock without taking it again"
+         call the part that needs the lock without taking it again, or make the inner one `reentrant`"
     )]
     #[non_exhaustive]
     AlreadyHeld {

@@ -37,6 +37,7 @@ pub(crate) fn reads(
         sort_target: CREATE,
         keys_only: true,
         max_create_revision: before.map_or(0, |created| created - 1),
+        ..RangeRequest::default()
     };
     let last = |span| sorted(span, DESCEND, 1);
     let mut reads = vec![RangeRequest {
@@ -144,6 +145,11 @@ impl Ahead {
         (!limited || !foreign).then_some(Self { front, decide })
     }
 
+    /// Whether there is one alone.
+    pub(crate) fn is_one(&self) -> bool {
+        self.front.read == 1 && self.front.entries.len() == 1
+    }
+
     /// The position of an entry of kind `mine` behind them.
     pub(crate) fn position(self, mine: Kind, is_newcomer: bool) -> Position<Vec<u8>> {
         match (self.front.first(), mine) {
@@ -163,6 +169,8 @@ impl Ahead {
 #[derive(Debug)]
 pub(crate) struct Front {
     entries: Vec<Entry>,
+    /// How many keys were read, of entries and others.
+    read: usize,
     count: usize,
 }
 
@@ -171,6 +179,7 @@ impl Front {
     pub(crate) fn read(keys: &Keys, answer: RangeResponse) -> Self {
         Self {
             count: usize::try_from(answer.count).unwrap_or(0),
+            read: answer.kvs.len(),
             entries: entry::queue(keys, answer.kvs),
         }
     }

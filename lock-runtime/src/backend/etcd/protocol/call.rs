@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::ahead::front;
 use super::keys::Span;
 use super::messages::{
-    Compare, DeleteRangeRequest, Expected, LeaseGrantRequest, LeaseRequest, LeaseResponse,
-    MemberListRequest, MemberListResponse, PutRequest, RangeRequest, RangeResponse, Request,
-    RequestOp, Response, TxnRequest, TxnResponse,
+    Compare, DeleteRangeRequest, DeleteRangeResponse, Expected, LeaseGrantRequest, LeaseRequest,
+    LeaseResponse, MemberListRequest, MemberListResponse, PutRequest, RangeRequest, RangeResponse,
+    Request, RequestOp, Response, TxnRequest, TxnResponse,
 };
 use crate::base::clock::Moment;
 
@@ -18,7 +18,7 @@ const MOD: i32 = 2;
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Txn(TxnRequest),
-    /// A linearizable one.
+    Delete(DeleteRangeRequest),
     Range(RangeRequest),
     Grant(LeaseGrantRequest),
     KeepAlive(LeaseRequest),
@@ -29,6 +29,7 @@ pub(crate) enum Call {
 #[derive(Debug)]
 pub(crate) enum Reply {
     Txn(TxnResponse),
+    Deleted(DeleteRangeResponse),
     Range(RangeResponse),
     Lease(LeaseResponse),
     Members(MemberListResponse),
@@ -54,9 +55,14 @@ impl Call {
         })
     }
 
-    /// Reads an entry, and those ahead of it.
-    pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>) -> Self {
+    /// Reads an entry, and those ahead of it, as the member that is asked knows them, or
+    /// as a majority does.
+    pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>, by_majority: bool) -> Self {
         let reads = [own(key)].into_iter().chain(ahead);
+        let reads = reads.map(|read| RangeRequest {
+            serializable: !by_majority,
+            ..read
+        });
         Self::Txn(TxnRequest {
             success: reads.map(|read| op(Request::Range(read))).collect(),
             ..TxnRequest::default()
@@ -114,14 +120,44 @@ impl Call {
         })
     }
 
+    /// Costs the members less than a transaction that deletes one key.
     pub(crate) fn delete(key: Vec<u8>) -> Self {
-        Self::delete_all([key])
+        Self::Delete(DeleteRangeRequest { key })
     }
 
-    pub(crate) fn delete_all(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let delete = |key| op(Request::DeleteRange(DeleteRangeRequest { key }));
+    /// Calls that write as one transaction.
+    pub(crate) fn all(calls: impl Iterator<Item = Self>) -> Self {
+        let requests = calls.filter_map(|call| match call {
+            Self::Txn(txn) => Some(Request::Txn(txn)),
+            Self::Delete(delete) => Some(Request::DeleteRange(delete)),
+            _ => None,
+        });
         Self::Txn(TxnRequest {
-            success: keys.into_iter().map(delete).collect(),
+            success: requests.map(op).collect(),
+            ..TxnRequest::default()
+        })
+    }
+
+    /// The lease on which it makes a key.
+    pub(crate) fn lease(&self) -> Option<i64> {
+        let Self::Txn(txn) = self else { return None };
+        txn.success.iter().find_map(|op| match &op.request {
+            Some(Request::Put(put)) => Some(put.lease),
+            _ => None,
+        })
+    }
+
+    /// Deletes entries, each if it is still the one that was created at this revision.
+    pub(crate) fn delete_entries(entries: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Self {
+        let delete = |(key, created): (Vec<u8>, _)| {
+            op(Request::Txn(TxnRequest {
+                compare: vec![compare(key.clone(), Expected::CreateRevision(created))],
+                success: vec![op(Request::DeleteRange(DeleteRangeRequest { key }))],
+                failure: Vec::new(),
+            }))
+        };
+        Self::Txn(TxnRequest {
+            success: entries.into_iter().map(delete).collect(),
             ..TxnRequest::default()
         })
     }
@@ -183,8 +219,9 @@ impl TxnResponse {
 
     /// How many keys it has deleted.
     pub(crate) fn deleted(&self) -> usize {
-        let deleted = |response: &_| match response {
+        let deleted = |response: &Response| match response {
             Response::DeleteRange(it) => usize::try_from(it.deleted).unwrap_or(0),
+            Response::Txn(txn) => txn.deleted(),
             _ => 0,
         };
         let responses = self.responses.iter();
@@ -192,6 +229,21 @@ impl TxnResponse {
             .filter_map(|it| it.response.as_ref())
             .map(deleted)
             .sum()
+    }
+
+    /// What it says about each of the calls that it was made of.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Reply> {
+        let header = self.header;
+        let responses = self.responses.into_iter();
+        responses.filter_map(move |it| match it.response? {
+            // A part has no header of its own.
+            Response::Txn(part) => Some(Reply::Txn(TxnResponse {
+                header: header.clone(),
+                ..part
+            })),
+            Response::DeleteRange(part) => Some(Reply::Deleted(part)),
+            _ => None,
+        })
     }
 
     /// What its reads have found, in their order.
@@ -248,4 +300,26 @@ fn compare(key: Vec<u8>, expected: Expected) -> Compare {
 fn op(request: Request) -> RequestOp {
     let request = Some(request);
     RequestOp { request }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_deleted_by_others_only_as_the_one_that_they_have_read() {
+        let Call::Txn(whole) = Call::delete_entries([(b"key".to_vec(), 7)]) else {
+            panic!("no transaction");
+        };
+        let Some(Request::Txn(part)) = &whole.success[0].request else {
+            panic!("no part: {whole:?}");
+        };
+        let expected = Some(Expected::CreateRevision(7));
+        assert_eq!(part.compare[0].expected, expected);
+        assert_eq!(part.compare[0].target, CREATE);
+        assert!(matches!(
+            &part.success[0].request,
+            Some(Request::DeleteRange(delete)) if delete.key == b"key"
+        ));
+    }
 }

@@ -18,7 +18,8 @@ use crate::types::kind::Kind;
 pub(crate) struct Entry {
     pub(crate) lock: LockKey,
     pub(crate) kind: Kind,
-    pub(crate) token: Token,
+    /// Its lease and its slot, as its key names them.
+    place: String,
     /// Its position. Its fence is larger if it has waited.
     pub(crate) created: i64,
     pub(crate) key: Vec<u8>,
@@ -32,6 +33,12 @@ pub(crate) fn value(lasts: Duration, name: &str) -> Vec<u8> {
     format!("{} {since} {name}", lasts.as_millis()).into()
 }
 
+/// Whether the value is that of an acquisition which has not been released.
+pub(crate) fn is_of(value: &[u8], token: Token) -> bool {
+    let name = read_value(value).map(|(_, _, name)| name);
+    name.is_some_and(|name| name.split(' ').next() == Some(&*token.to_string()))
+}
+
 /// The entries of a queue in their order. Other keys are left out.
 pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
     let mut queue: Vec<_> = kvs.into_iter().filter_map(|kv| read(keys, kv)).collect();
@@ -40,11 +47,11 @@ pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
 }
 
 fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
-    let (lock, kind, token) = keys.read(&kv.key)?;
+    let (lock, kind, place) = keys.read(&kv.key)?;
     Some(Entry {
         lock,
         kind,
-        token,
+        place: place.to_owned(),
         created: kv.create_revision,
         key: kv.key,
         value: kv.value,
@@ -64,7 +71,7 @@ impl Entry {
     /// Who it is, as far as its value says.
     pub(crate) fn holder(&self) -> Holder {
         let Some((lasts, since, name)) = self.read_value() else {
-            return Holder::unknown(self.token.to_string(), None);
+            return Holder::unknown(&*self.place, None);
         };
         let mut holder = name::holder(name, Some(lasts));
         if holder.cooling_down {
@@ -93,21 +100,29 @@ impl Entry {
     }
 
     fn read_value(&self) -> Option<(Duration, SystemTime, &str)> {
-        let mut parts = std::str::from_utf8(&self.value).ok()?.splitn(3, ' ');
-        let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
-        let (lasts, since) = (number()?, number()?);
-        Some((lasts, UNIX_EPOCH + since, parts.next()?))
+        read_value(&self.value)
     }
+}
+
+fn read_value(value: &[u8]) -> Option<(Duration, SystemTime, &str)> {
+    let mut parts = std::str::from_utf8(value).ok()?.splitn(3, ' ');
+    let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
+    let (lasts, since) = (number()?, number()?);
+    Some((lasts, UNIX_EPOCH + since, parts.next()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn token() -> Token {
+        Token::new().expect("random numbers")
+    }
+
     fn entry(keys: &Keys, kind: Kind, created: i64) -> KeyValue {
-        let token = Token::new().expect("random numbers");
+        let token = token();
         KeyValue {
-            key: keys.entry(&LockKey::of("k"), kind, token),
+            key: keys.entry(&LockKey::of("k"), kind, created, 0),
             create_revision: created,
             mod_revision: created,
             value: value(
@@ -142,6 +157,15 @@ mod tests {
             let read: Vec<_> = queue.iter().map(|it| it.kind).collect();
             assert_eq!((&read[..], holders(&queue)), (kinds, held));
         }
+    }
+
+    #[test]
+    fn an_entry_says_whose_it_is() {
+        let (mine, other) = (token(), token());
+        let lasts = Duration::from_secs(10);
+        let value = value(lasts, &format!("{mine} 7@host"));
+        assert!(is_of(&value, mine) && !is_of(&value, other));
+        assert!(!is_of(b"something else", mine));
     }
 
     #[test]

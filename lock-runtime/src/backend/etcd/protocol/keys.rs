@@ -1,7 +1,6 @@
-//! The names of keys: `{prefix}/{lock}/{kind}-{token}`. Kinds are written so that the
-//! keys of `etcdctl lock`, which end in hexadecimal digits, are outside of a queue.
+//! The names of keys: `{prefix}/{lock}/{kind}-{lease}-{slot}`. Kinds are written so that
+//! the keys of `etcdctl lock`, which end in hexadecimal digits, are outside of a queue.
 
-use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
@@ -26,10 +25,10 @@ impl Keys {
         }
     }
 
-    /// The entry of one acquisition.
-    pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
+    /// The entry of one acquisition, in a slot that belongs to the owner of the lease.
+    pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, lease: i64, slot: u64) -> Vec<u8> {
         let (queue, kind) = (self.queue_of(lock), prefix_of(kind));
-        format!("{queue}{kind}-{token}").into()
+        format!("{queue}{kind}-{lease:016x}-{slot}").into()
     }
 
     /// All entries of a lock.
@@ -72,18 +71,21 @@ impl Keys {
         format!("{}/nothing", self.prefix).into()
     }
 
-    /// The lock, kind and token of an entry; `None` of any other key.
-    pub(crate) fn read(&self, key: &[u8]) -> Option<(LockKey, Kind, Token)> {
+    /// The lock and the kind of an entry, and its lease and slot; `None` of any other key.
+    pub(crate) fn read<'a>(&self, key: &'a [u8]) -> Option<(LockKey, Kind, &'a str)> {
         let key = std::str::from_utf8(key).ok()?;
         let (lock, entry) = key.strip_prefix(&self.prefix)?.split_once('/')?;
-        let (kind, token) = entry.split_once('-')?;
+        let (kind, place) = entry.split_once('-')?;
         let kind = match kind {
             "x" => Kind::Exclusive,
             "r" => Kind::Read,
             _ => Kind::Permits(kind.strip_prefix('p')?.parse().ok()?),
         };
-        let token = Token::parse(token)?;
-        Some((LockKey::unchecked(&lock.replace("%2F", "/")), kind, token))
+        let (lease, slot) = place.split_once('-')?;
+        let is_lease = lease.len() == 16 && lease.bytes().all(|it| it.is_ascii_hexdigit());
+        let is_slot = !slot.is_empty() && slot.bytes().all(|it| it.is_ascii_digit());
+        let lock = LockKey::unchecked(&lock.replace("%2F", "/"));
+        (is_lease && is_slot).then_some((lock, kind, place))
     }
 
     fn queue_of(&self, lock: &LockKey) -> String {
@@ -104,26 +106,22 @@ fn prefix_of(kind: Kind) -> String {
 mod tests {
     use super::*;
 
-    fn token() -> Token {
-        Token::new().expect("random numbers")
-    }
-
     #[test]
     fn a_key_is_read_as_it_was_written() {
         let keys = Keys::new("lock");
         for name in ["stock:7", "a/b", "%2F", "a%2Fb", "/", "ünï"] {
             for kind in [Kind::Exclusive, Kind::Read, Kind::Permits(12)] {
                 let lock = LockKey::of(name);
-                let token = token();
-                let key = keys.entry(&lock, kind, token);
+                let key = keys.entry(&lock, kind, 0x694d_9ef1, 7);
                 let queue = keys.queue(&lock);
                 assert!(queue.key <= key && key < queue.end, "{name}");
                 let alike = keys.of_kind(&lock, kind);
                 assert!(alike.key <= key && key < alike.end, "{name}");
-                let more = keys.entry(&lock, Kind::Permits(120), token);
+                let more = keys.entry(&lock, Kind::Permits(120), 0x694d_9ef1, 7);
                 assert!(more < alike.key || alike.end <= more, "{name}");
                 assert!(keys.all().key <= key && key < keys.all().end);
-                assert_eq!(keys.read(&key), Some((lock, kind, token)));
+                let place = "00000000694d9ef1-7";
+                assert_eq!(keys.read(&key), Some((lock, kind, place)));
             }
         }
     }
@@ -138,10 +136,13 @@ mod tests {
         for foreign in [
             &foreign[..],
             b"lock/stock:7/x-1",
+            b"lock/stock:7/x-00000000694d9ef1",
+            b"lock/stock:7/x-00000000694d9ef1-",
+            b"lock/stock:7/x-694d9ef1-7",
             b"lock/stock:7",
-            b"shop/stock:7/x-00000000000000000000000000000000",
-            b"lock/stock:7/y-00000000000000000000000000000000",
-            b"lock/a/b/x-00000000000000000000000000000000",
+            b"shop/stock:7/x-00000000694d9ef1-7",
+            b"lock/stock:7/y-00000000694d9ef1-7",
+            b"lock/a/b/x-00000000694d9ef1-7",
             &keys.marker(7),
         ] {
             assert_eq!(keys.read(foreign), None, "{}", foreign.escape_ascii());

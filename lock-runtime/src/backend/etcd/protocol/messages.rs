@@ -35,6 +35,9 @@ pub(crate) struct RangeRequest {
     pub(crate) sort_order: i32,
     #[prost(int32, tag = "6")]
     pub(crate) sort_target: i32,
+    /// Whether the member that is asked says what it knows, and asks nobody.
+    #[prost(bool, tag = "7")]
+    pub(crate) serializable: bool,
     #[prost(bool, tag = "8")]
     pub(crate) keys_only: bool,
     #[prost(int64, tag = "13")]
@@ -84,7 +87,7 @@ pub(crate) struct Empty {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RequestOp {
-    #[prost(oneof = "Request", tags = "1, 2, 3")]
+    #[prost(oneof = "Request", tags = "1, 2, 3, 4")]
     pub(crate) request: Option<Request>,
 }
 
@@ -96,11 +99,13 @@ pub(crate) enum Request {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     DeleteRange(DeleteRangeRequest),
+    #[prost(message, tag = "4")]
+    Txn(TxnRequest),
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ResponseOp {
-    #[prost(oneof = "Response", tags = "1, 2, 3")]
+    #[prost(oneof = "Response", tags = "1, 2, 3, 4")]
     pub(crate) response: Option<Response>,
 }
 
@@ -112,6 +117,8 @@ pub(crate) enum Response {
     Put(Empty),
     #[prost(message, tag = "3")]
     DeleteRange(DeleteRangeResponse),
+    #[prost(message, tag = "4")]
+    Txn(TxnResponse),
 }
 
 /// Compares for equality, the default of `result`.
@@ -214,6 +221,8 @@ pub(crate) struct WatchCancelRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(int64, tag = "2")]
     pub(crate) watch_id: i64,
     #[prost(bool, tag = "3")]
@@ -223,7 +232,17 @@ pub(crate) struct WatchResponse {
     #[prost(string, tag = "6")]
     pub(crate) cancel_reason: String,
     #[prost(message, repeated, tag = "11")]
-    pub(crate) events: Vec<Empty>,
+    pub(crate) events: Vec<Event>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Event {
+    /// One of a deletion, zero of a write.
+    #[prost(int32, tag = "1")]
+    pub(crate) r#type: i32,
+    /// Changed last at the revision of the event.
+    #[prost(message, optional, tag = "2")]
+    pub(crate) kv: Option<KeyValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -47,6 +47,11 @@ impl Trouble {
         }
     }
 
+    /// Whether a member takes fewer operations in one transaction.
+    pub(crate) fn is_of_size(&self) -> bool {
+        matches!(self, Self::Never(cause) if cause.to_string().contains("too many operations"))
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::NotNow(cause)
@@ -88,6 +93,9 @@ mod tests {
         let denied = of(7, "etcdserver: permission denied");
         assert_eq!(denied.cause().to_string(), "etcd said: permission denied");
         assert!(matches!(denied, Trouble::Never(_)));
+        let large = of(3, "etcdserver: too many operations in txn request");
+        assert!(large.is_of_size() && matches!(large, Trouble::Never(_)));
+        assert!(!of(3, "etcdserver: duplicate key given in txn request").is_of_size());
         for (code, message) in [
             (16, "etcdserver: invalid auth token"),
             (3, "etcdserver: revision of auth store is old"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::holder::Holder;
@@ -13,19 +14,26 @@ use crate::types::terms::Terms;
 pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     pub(super) token: Token,
-    /// That of its entry.
-    pub(super) key: Vec<u8>,
     pub(super) stage: Stage,
+    /// That of its entry, once it is made.
+    pub(super) key: Vec<u8>,
+    pub(super) slot: Option<u64>,
     /// The lease that its entry is made on.
     pub(super) lease: i64,
     /// Whether its queue has keys of others, which a limited read might count.
     pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
-    /// The revision of the queue that has shown the lock to be its own.
-    pub(super) entered: i64,
-    /// The number of its watch.
-    pub(super) watch: Option<u64>,
+    /// The last revision at which its entry was seen.
+    pub(super) seen: i64,
+    /// The revision of what it knows about those ahead; once nobody is, its fence.
+    pub(super) known: i64,
+    /// Whether the one whom it watches is all who are ahead.
+    pub(super) follows_one: bool,
+    /// Whether the member that is asked did not know its entry, so that a majority is asked.
+    pub(super) by_majority: bool,
+    /// What it watches, and the number of that watch.
+    pub(super) watch: Option<(u64, Span)>,
     /// Whether the answer to a call is awaited.
     pub(super) awaits: bool,
     /// Once nobody wants it any more: until when the driver waits for its end.
@@ -37,8 +45,10 @@ pub(super) struct Claim {
     pub(super) announces: bool,
     /// Whether nobody has watched it for a time, so that the entry may be gone.
     pub(super) unwatched: bool,
+    /// Whether a call without an answer may have made its entry.
+    pub(super) may_be_made: bool,
     /// Whether a call without an answer may have deleted its entry.
-    pub(super) unsure: bool,
+    pub(super) may_be_deleted: bool,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -51,9 +61,9 @@ pub(super) enum Stage {
     Entering,
     /// The entry may have been made; until no late call can make it any more.
     Unsure,
-    /// Behind others, and watches one of them.
+    /// Behind others, and watches one of them. May be reading the queue.
     Waiting,
-    /// Reads the queue.
+    /// Has to read the queue, since it has changed.
     Looking,
     /// The lock is its own if the lease lives.
     Confirming,
@@ -73,23 +83,28 @@ pub(super) enum Stage {
 }
 
 impl Claim {
-    pub(super) fn new(terms: Arc<Terms>, token: Token, key: Vec<u8>) -> Self {
+    pub(super) fn new(terms: Arc<Terms>, token: Token) -> Self {
         Self {
             terms,
             token,
-            key,
             stage: Stage::Unsent,
+            key: Vec::new(),
+            slot: None,
             lease: 0,
             reads_all: false,
             created: 0,
-            entered: 0,
+            seen: 0,
+            known: 0,
+            follows_one: false,
+            by_majority: false,
             watch: None,
             awaits: false,
             leaving: None,
             granted: false,
             announces: false,
             unwatched: false,
-            unsure: false,
+            may_be_made: false,
+            may_be_deleted: false,
             holder: None,
         }
     }
@@ -110,6 +125,11 @@ impl Claim {
         } else {
             self.terms.ttl
         }
+    }
+
+    /// Whether a call about its entry may come late.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.may_be_made || self.may_be_deleted
     }
 
     /// Whether somebody still waits for the lock.

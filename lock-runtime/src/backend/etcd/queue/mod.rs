@@ -1,5 +1,6 @@
 //! What each acquisition waits for and what to send next: a state machine without I/O.
 
+mod batches;
 mod claim;
 mod inspect;
 mod key_orders;
@@ -8,6 +9,7 @@ mod order;
 mod replies;
 mod requests;
 mod session;
+mod slots;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
 use crate::types::terms::LeaseId;
 
+use batches::Batches;
 use claim::{Claim, Stage, call_timeout};
 use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
@@ -32,6 +35,7 @@ use lease::SessionEvent;
 use order::PAUSE;
 pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
+use slots::Slots;
 use watches::Watches;
 
 /// A lock that is held no longer needs no watch of its own.
@@ -43,6 +47,7 @@ pub(crate) struct Queue {
     keys: Keys,
     claims: Claims<Claim>,
     key_orders: KeyOrders,
+    slots: Slots,
     /// By their ttl.
     sessions: BTreeMap<Duration, Session>,
     quorum: Quorum,
@@ -51,6 +56,7 @@ pub(crate) struct Queue {
     asked: Numbered<u64, AskedBy>,
     last_asked: u64,
     calls: Vec<Sent<Recipient>>,
+    batches: Batches,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
 }
@@ -62,12 +68,14 @@ impl Queue {
             keys: Keys::new(prefix),
             claims: Claims::default(),
             key_orders: KeyOrders::default(),
+            slots: Slots::default(),
             sessions: BTreeMap::new(),
             quorum: Quorum::of_one(),
             watches: Watches::default(),
             asked: Numbered::default(),
             last_asked: 0,
             calls: Vec::new(),
+            batches: Batches::default(),
             down: Some(Trouble::said("not connected yet")),
         }
     }
@@ -75,7 +83,8 @@ impl Queue {
     /// What to send now.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let mut orders = self.watches.orders();
-        orders.extend(self.calls.drain(..).map(Order::Call));
+        let writes = std::iter::from_fn(|| self.batches.next());
+        orders.extend(self.calls.drain(..).chain(writes).map(Order::Call));
         orders
     }
 
@@ -115,6 +124,7 @@ impl Queue {
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.claims.tokens.forget();
+        self.slots.renew();
         self.each_session(now, |session, around| session.connected(now, around));
         self.watches.clear();
         for id in self.claims.ids(|_| true) {
@@ -171,25 +181,31 @@ impl Queue {
         let turn = self.claims.next_turn(id);
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.awaits = true;
-            self.calls.push(Sent {
+            let sent = Sent {
                 to: Recipient::Claim(turn, step),
                 call,
                 at,
                 call_timeout: call_timeout(claim.ttl()),
-            });
+            };
+            if step.is_write() {
+                self.batches.push(sent);
+            } else {
+                self.calls.push(sent);
+            }
         }
     }
 
     fn watch(&mut self, id: LeaseId, span: Span, from: i64, writes: bool) {
         self.unwatch(id);
         if let Some(claim) = self.claims.get_mut(&id) {
-            claim.watch = Some(self.watches.begin(id, span, from, writes));
+            let watch = self.watches.begin(id, span.clone(), from, writes);
+            claim.watch = Some((watch, span));
         }
     }
 
     fn unwatch(&mut self, id: LeaseId) {
         let claim = self.claims.get_mut(&id);
-        if let Some(watch) = claim.and_then(|claim| claim.watch.take()) {
+        if let Some((watch, _)) = claim.and_then(|claim| claim.watch.take()) {
             self.watches.end(watch);
         }
     }

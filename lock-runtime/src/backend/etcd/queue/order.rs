@@ -22,6 +22,8 @@ pub(crate) enum Recipient {
     /// The session of this ttl.
     Session(Duration, SessionStep),
     Claim(Turn, Step),
+    /// The calls of several claims, which go as the transaction of this number.
+    Batch(u64),
     /// A query awaits the answer to the call of this number.
     Query(u64),
     /// The members of the cluster, which the links keep.
@@ -46,6 +48,13 @@ pub(crate) enum Step {
     Move,
 }
 
+impl Step {
+    /// Whether it makes or deletes an entry.
+    pub(super) fn is_write(self) -> bool {
+        matches!(self, Self::Enter | Self::Delete)
+    }
+}
+
 /// What to send.
 #[derive(Debug)]
 pub(crate) enum Order {
@@ -54,11 +63,13 @@ pub(crate) enum Order {
     Unwatch(u64),
 }
 
-/// A key or a span that is watched, from a revision on.
+/// A key or a span that is watched.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watch {
     pub(crate) id: u64,
     pub(crate) span: Span,
+    /// From which revision on; zero is from now on. Members serve earlier events every
+    /// 100 ms only.
     pub(crate) from: i64,
     /// Whether writing counts, or deletions alone.
     pub(crate) writes: bool,
@@ -67,7 +78,12 @@ pub(crate) struct Watch {
 /// What a watch has seen.
 #[derive(Debug)]
 pub(crate) enum Seen {
+    /// It shows what happens after this revision.
+    Begun(i64),
+    /// Something was written.
     Changed,
+    /// Something was deleted at this revision.
+    Deleted(i64),
     /// It has ended without an event: what it would have shown may be compacted.
     Ended,
 }

@@ -6,10 +6,12 @@ use super::claim::{Claim, Stage};
 use super::lease::SessionEvent;
 use super::{PAUSE, Queue, Recipient, Seen, Step};
 use crate::backend::Outcome;
+use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
 use crate::backend::etcd::protocol::call::{Reply, Sent};
+use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
-use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
+use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -28,23 +30,43 @@ impl Queue {
                 session.answered(now, sent.at, step, result, around)
             }),
             Recipient::Claim(turn, step) => {
-                let claim = self.claims.in_turn(turn);
-                let Some(claim) = claim.filter(|it| it.awaits) else {
-                    return;
-                };
-                claim.awaits = false;
-                let lock = claim.terms.key.clone();
-                let lets_others_go_on = matches!(step, Step::Enter | Step::Delete);
-                if lets_others_go_on {
-                    self.key_orders.end(&lock);
+                if step.is_write() {
+                    self.batches.landed();
                 }
-                self.claim_answered(now, turn.id, step, result);
-                if lets_others_go_on {
-                    self.pump(now, &lock);
+                self.step_answered(now, turn, step, result);
+            }
+            Recipient::Batch(number) => {
+                for (sent, result) in self.batches.answered(number, result) {
+                    if let Recipient::Claim(turn, step) = sent.to {
+                        self.step_answered(now, turn, step, result);
+                    }
                 }
             }
             Recipient::Cluster => {}
             Recipient::Query(number) => self.inspected(number, result),
+        }
+    }
+
+    fn step_answered(
+        &mut self,
+        now: Moment,
+        turn: Turn,
+        step: Step,
+        result: Result<Reply, Trouble>,
+    ) {
+        let claim = self.claims.in_turn(turn);
+        let Some(claim) = claim.filter(|it| it.awaits) else {
+            return;
+        };
+        claim.awaits = false;
+        let lock = claim.terms.key.clone();
+        // Calls about a lock that write go one after the other.
+        if step.is_write() {
+            self.key_orders.end(&lock);
+        }
+        self.claim_answered(now, turn.id, step, result);
+        if step.is_write() {
+            self.pump(now, &lock);
         }
     }
 
@@ -71,7 +93,7 @@ impl Queue {
                 }
             }
             (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
-            (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, &txn),
+            (Step::Delete, Ok(Reply::Deleted(it))) => self.deleted(id, it.deleted > 0),
             (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
             (_, result) => self.try_again(now, id, result),
         }
@@ -86,14 +108,19 @@ impl Queue {
         let mut reads = txn.ranges();
         if succeeded {
             claim.created = revision;
+            claim.seen = revision;
         } else {
-            let mine = reads.next().unwrap_or_default().kvs.pop();
-            let Some(mine) = mine else {
+            let found = reads.next().unwrap_or_default().kvs.pop();
+            let Some(found) = found else {
                 let marker = reads.next().unwrap_or_default();
                 let front = Front::read(&self.keys, reads.next().unwrap_or_default());
                 return self.refused(now, id, &front, &marker);
             };
-            claim.created = mine.create_revision;
+            if !entry::is_of(&found.value, claim.token) {
+                return self.find_another_slot(id);
+            }
+            claim.created = found.create_revision;
+            claim.seen = revision;
         }
         if claim.leaving.is_some() {
             return self.leave(now, id);
@@ -107,6 +134,20 @@ impl Queue {
             Some(ahead) => self.find_position(now, id, ahead, false, revision),
             None => self.read_all(now, id),
         }
+    }
+
+    /// There is an entry in its slot that was deleted before: a backup was put back.
+    fn find_another_slot(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        // It stays taken.
+        claim.slot = None;
+        if claim.leaving.is_some() {
+            return self.released(id, Ok(false));
+        }
+        claim.stage = Stage::Unsent;
+        self.key_orders.join_first(&claim.terms.key, id);
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
@@ -147,6 +188,7 @@ impl Queue {
         let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
+            claim.may_be_made = true;
             self.trouble(id, trouble);
             return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
@@ -173,17 +215,26 @@ impl Queue {
     }
 
     fn looked(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
-        let Some(claim) = self.claims.get(&id) else {
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         if !matches!(claim.stage, Stage::Waiting | Stage::Looking) {
             return;
         }
+        let by_majority = std::mem::take(&mut claim.by_majority);
         let revision = txn.revision();
         let mut reads = txn.ranges();
-        if reads.next().unwrap_or_default().kvs.is_empty() {
-            return self.start_over(now, id);
+        let own = reads.next().unwrap_or_default().kvs.pop();
+        if own.is_none_or(|own| own.create_revision != claim.created) {
+            if by_majority {
+                return self.start_over(now, id);
+            }
+            // The member may be behind the others, and not know it yet.
+            claim.by_majority = true;
+            claim.stage = Stage::Looking;
+            return self.go_on(now, id);
         }
+        claim.seen = revision;
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
             Some(ahead) => self.find_position(now, id, ahead, true, revision),
@@ -196,7 +247,8 @@ impl Queue {
         let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
         };
-        if range.kvs.is_empty() {
+        let is_own = |kv: &KeyValue| kv.create_revision == claim.created;
+        if !range.kvs.iter().any(is_own) {
             return self.lose(id);
         }
         claim.unwatched = false;
@@ -239,10 +291,10 @@ impl Queue {
         self.pump(now, &lock);
     }
 
-    fn deleted(&mut self, id: LeaseId, txn: &TxnResponse) {
+    fn deleted(&mut self, id: LeaseId, was_there: bool) {
         if let Some(claim) = self.claims.get(&id) {
-            let was_there = txn.deleted() > 0 || claim.unsure;
-            self.released(id, Ok(claim.granted && was_there));
+            let held = claim.granted && (was_there || claim.may_be_deleted);
+            self.released(id, Ok(held));
         }
     }
 
@@ -252,7 +304,9 @@ impl Queue {
             return;
         };
         match (&mut claim.stage, &result) {
-            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.unsure = true,
+            // It has failed to read the queue.
+            (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
+            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.may_be_deleted = true,
             // The lease on which it was to cool down has ended before the entry was there.
             (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
             (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {
@@ -289,13 +343,23 @@ impl Queue {
             return;
         };
         match (seen, claim.stage) {
-            (Seen::Changed, Stage::Held { .. }) => self.lose(id),
-            (Seen::Changed, Stage::Waiting) => {
-                claim.stage = Stage::Looking;
+            (Seen::Deleted(_), Stage::Held { .. }) => self.lose(id),
+            // Nobody comes to be ahead of it, so that nobody is by now.
+            (Seen::Deleted(at), Stage::Waiting | Stage::Looking) if claim.follows_one => {
+                claim.known = *at;
+                claim.announces = true;
+                // It may be reading the queue.
+                claim.awaits = false;
                 self.unwatch(id);
+                self.enter(now, id);
+            }
+            // What has happened before it began was seen by the last read.
+            (Seen::Begun(at), Stage::Waiting) if *at <= claim.known => {}
+            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), Stage::Waiting) => {
+                claim.stage = Stage::Looking;
                 self.go_on(now, id);
             }
-            (Seen::Changed, _) => {}
+            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), _) => {}
             (Seen::Ended, _) => {
                 // It looks for itself, and watches from there.
                 claim.unwatched = true;

@@ -30,8 +30,7 @@ impl Queue {
             return;
         };
         let lock = terms.key.clone();
-        let key = self.keys.entry(&lock, terms.kind, token);
-        let claim = Claim::new(terms, token, key);
+        let claim = Claim::new(terms, token);
         let session = self.sessions.entry(claim.ttl());
         session.or_insert_with_key(|ttl| Session::new(*ttl)).users += 1;
         self.claims.insert(id, claim);
@@ -47,6 +46,13 @@ impl Queue {
             return self.released(id, Ok(false));
         };
         match claim.stage {
+            // No late call makes its entry any more.
+            Stage::Unsent if claim.may_be_made => {
+                let lock = claim.terms.key.clone();
+                self.key_orders.quit(&lock, id);
+                self.leave(now, id);
+                self.pump(now, &lock);
+            }
             Stage::Unsent => {
                 let lock = claim.terms.key.clone();
                 self.released(id, Ok(false));
@@ -181,10 +187,13 @@ impl Queue {
     }
 
     fn forget(&mut self, claim: &Claim) {
-        if let Some(watch) = claim.watch {
+        if let Some((watch, _)) = claim.watch {
             self.watches.end(watch);
         }
         self.key_orders.quit(&claim.terms.key, claim.terms.id);
+        if let Some(slot) = claim.slot.filter(|_| !claim.is_unsure()) {
+            self.slots.free(&claim.terms.key, slot);
+        }
         if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
             session.users -= 1;
         }

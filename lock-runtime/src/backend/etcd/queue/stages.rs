@@ -16,6 +16,10 @@ use crate::types::terms::LeaseId;
 
 use super::session::Session;
 
+/// Members serve what happens after they have begun a watch at once, and what has happened
+/// before every 100 ms.
+const FROM_NOW: i64 = 0;
+
 impl Queue {
     /// Sends what the stage of a claim asks for.
     pub(super) fn go_on(&mut self, now: Moment, id: LeaseId) {
@@ -34,12 +38,7 @@ impl Queue {
                 return self.pump(now, &lock);
             }
             Stage::Waiting if claim.watch.is_some() => return,
-            Stage::Waiting | Stage::Looking => {
-                let limited = !claim.reads_all;
-                let before = Some(claim.created);
-                let ahead = reads(&self.keys, &terms.key, terms.kind, before, limited);
-                (Step::Look, Call::look(claim.key.clone(), ahead))
-            }
+            Stage::Waiting | Stage::Looking => return self.look(now, id),
             Stage::Held { .. } => return self.settle(now, id),
             Stage::Moving {
                 cools_until,
@@ -63,6 +62,24 @@ impl Queue {
             _ => return,
         };
         self.send(now, id, step, call);
+    }
+
+    /// Reads who is ahead of an entry.
+    ///
+    /// What one member knows is enough where the entry is part of it: those ahead came
+    /// before the entry, and nobody joins them. At worst they are shown although they have
+    /// left, which the member then shows later.
+    fn look(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        // A change from here on makes it look again.
+        claim.stage = Stage::Waiting;
+        let (terms, limited) = (&claim.terms, !claim.reads_all);
+        let before = Some(claim.created);
+        let ahead = reads(&self.keys, &terms.key, terms.kind, before, limited);
+        let call = Call::look(claim.key.clone(), ahead, claim.by_majority);
+        self.send(now, id, Step::Look, call);
     }
 
     /// Makes the entry of the claim that is next with this lock.
@@ -89,6 +106,8 @@ impl Queue {
         claim.stage = Stage::Entering;
         claim.lease = base.lease;
         let terms = &claim.terms;
+        let slot = *claim.slot.get_or_insert_with(|| self.slots.take(lock));
+        claim.key = self.keys.entry(lock, terms.kind, base.lease, slot);
         let entering = Entering {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
@@ -128,36 +147,41 @@ impl Queue {
         };
         let mine = claim.terms.kind;
         let holder = ahead.front.holder(usize::from(counted));
-        let after = read_at + 1;
-        let watched = match ahead.position(mine, claim.holder.is_none()) {
+        let has_changed = claim.stage == Stage::Looking;
+        claim.known = read_at;
+        claim.follows_one = false;
+        let is_one = ahead.is_one();
+        let (span, writes) = match ahead.position(mine, claim.holder.is_none()) {
             Position::Enter => {
-                claim.entered = read_at;
                 // Others may have come before it has read, and seen it wait.
                 claim.announces = counted;
+                self.unwatch(id);
                 return self.enter(now, id);
             }
             Position::OtherPermits(held) => {
                 self.claims.report(Outcome::other_permits(id, mine, held));
                 return self.leave(now, id);
             }
+            // It writes when it has entered, and when it begins to cool down.
             Position::Behind(key) => {
+                claim.follows_one = is_one;
                 let end = Vec::new();
-                Some(Span { key, end })
+                (Span { key, end }, true)
             }
-            Position::Next => None,
+            Position::Next => (self.keys.queue(&claim.terms.key), false),
         };
         if claim.terms.wait.is_try() {
             self.claims.report(Outcome::Busy { id, holder });
             return self.leave(now, id);
         }
-        let queue = self.keys.queue(&claim.terms.key);
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
+        let is_watched = claim.watch.as_ref().is_some_and(|(_, it)| *it == span);
         self.claims.report(Outcome::Waiting { id, holder });
-        match watched {
-            // It writes when it has entered, and when it begins to cool down.
-            Some(one) => self.watch(id, one, after, true),
-            None => self.watch(id, queue, after, false),
+        if !is_watched {
+            self.watch(id, span, FROM_NOW, writes);
+        } else if has_changed {
+            self.look(now, id);
         }
     }
 
@@ -186,7 +210,7 @@ impl Queue {
         };
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;
-        let fence = u64::try_from(claim.entered).unwrap_or(0);
+        let fence = u64::try_from(claim.known).unwrap_or(0);
         let announces = claim.announces && matches!(claim.terms.kind, Kind::Permits(_));
         self.claims.report(Outcome::Granted {
             id,
@@ -208,7 +232,7 @@ impl Queue {
         let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
-        let (key, created) = (claim.key.clone(), claim.created);
+        let (key, created, seen) = (claim.key.clone(), claim.created, claim.seen);
         if claim.unwatched {
             return self.send(now, id, Step::Check, Call::get(key));
         }
@@ -219,7 +243,7 @@ impl Queue {
         });
         if claim.watch.is_none() {
             let end = Vec::new();
-            self.watch(id, Span { key, end }, created + 1, false);
+            self.watch(id, Span { key, end }, seen + 1, false);
         }
         if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);
@@ -248,12 +272,15 @@ impl Queue {
             self.claims.schedule(now.after(PAUSE), id);
             return;
         };
-        let terms = claim.terms.clone();
+        let lock = claim.terms.key.clone();
         claim.token = token;
-        claim.key = self.keys.entry(&terms.key, terms.kind, token);
+        if let Some(slot) = claim.slot.take().filter(|_| !claim.is_unsure()) {
+            self.slots.free(&lock, slot);
+        }
+        claim.may_be_made = false;
         claim.stage = Stage::Unsent;
         claim.awaits = false;
-        self.key_orders.join(&terms.key, id);
-        self.pump(now, &terms.key);
+        self.key_orders.join(&lock, id);
+        self.pump(now, &lock);
     }
 }

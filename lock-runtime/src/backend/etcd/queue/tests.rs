@@ -1,8 +1,11 @@
 //! What claims, sessions and watches do, one call after the other.
 
+mod batches;
 mod endings;
 mod entries;
 mod sessions;
+mod slots;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,14 +198,25 @@ impl Story {
 
 /// The key that a call writes.
 fn put(call: &Call) -> Vec<u8> {
+    written(call, 0).key
+}
+
+/// The entry that a call makes at a revision.
+fn written(call: &Call, revision: i64) -> KeyValue {
     let Call::Txn(TxnRequest { success, .. }) = call else {
         panic!("no transaction: {call:?}");
     };
     let put = success.iter().find_map(|op| match &op.request {
-        Some(Op::Put(put)) => Some(put.key.clone()),
+        Some(Op::Put(put)) => Some(put.clone()),
         _ => None,
     });
-    put.expect("something is written")
+    let put = put.expect("something is written");
+    KeyValue {
+        key: put.key,
+        value: put.value,
+        create_revision: revision,
+        mod_revision: revision,
+    }
 }
 
 fn unknown() -> Trouble {
@@ -230,7 +244,7 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
     KeyValue {
-        key: keys.entry(&LockKey::of("k"), kind, token),
+        key: keys.entry(&LockKey::of("k"), kind, 1_000 + created, 0),
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),
@@ -336,12 +350,5 @@ fn entered(revision: i64, ahead: Vec<KeyValue>) -> Reply {
 }
 
 fn deleted(count: i64) -> Reply {
-    let response = Response::DeleteRange(DeleteRangeResponse { deleted: count });
-    Reply::Txn(TxnResponse {
-        header: Some(header(1, 99)),
-        succeeded: true,
-        responses: vec![ResponseOp {
-            response: Some(response),
-        }],
-    })
+    Reply::Deleted(DeleteRangeResponse { deleted: count })
 }

@@ -24,6 +24,7 @@ use crate::types::credentials::Credentials;
 use crate::types::error::Cause;
 
 pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
+pub(crate) const DELETE_RANGE: &str = "/etcdserverpb.KV/DeleteRange";
 const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 
 /// What a member says, or why the user may not ask for it.

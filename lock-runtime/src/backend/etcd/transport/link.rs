@@ -9,10 +9,10 @@ use h2::SendStream;
 use prost::bytes::Bytes;
 
 use super::channel::{Channel, Incoming, frame};
-use super::dial::{Cluster, Dialer, MEMBER_LIST, Opened};
+use super::dial::{Cluster, DELETE_RANGE, Dialer, MEMBER_LIST, Opened};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::messages::{
-    WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
+    Event, WatchCancelRequest, WatchCreateRequest, WatchOp, WatchRequest, WatchResponse,
 };
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::etcd::queue::{Order, Recipient, Seen, Watch};
@@ -22,6 +22,8 @@ use crate::types::health::LastError;
 
 /// The filter that leaves out what is written.
 const NO_PUT: i32 = 0;
+/// The type of an event.
+const DELETE: i32 = 1;
 
 pub(crate) struct Link {
     connection: Connection<Result<Opened, Trouble>, Channel>,
@@ -255,6 +257,7 @@ impl InFlight {
         let incoming = &mut self.incoming;
         match &self.sent.call {
             Call::Txn(_) => incoming.poll_answer(cx).map_ok(Reply::Txn),
+            Call::Delete(_) => incoming.poll_answer(cx).map_ok(Reply::Deleted),
             Call::Range(_) => incoming.poll_answer(cx).map_ok(Reply::Range),
             Call::Grant(_) | Call::KeepAlive(_) => incoming.poll_answer(cx).map_ok(Reply::Lease),
             Call::Members(_) => incoming.poll_answer(cx).map_ok(Reply::Members),
@@ -284,7 +287,7 @@ impl Watching {
             .send_data(frame(&WatchRequest { request }), false);
     }
 
-    /// What a watch reports; nothing when it begins.
+    /// What a watch reports.
     fn seen(&mut self, response: &WatchResponse) -> Option<Report> {
         let mut id = watch(response.watch_id);
         if response.watch_id < 0 {
@@ -293,20 +296,29 @@ impl Watching {
         } else if response.created {
             self.asked.retain(|asked| *asked != id);
         }
-        let seen = if response.canceled {
-            Seen::Ended
-        } else if response.events.is_empty() {
-            return None;
-        } else {
-            Seen::Changed
+        let header = response.header.as_ref();
+        let deleted = response.events.iter().rev().find_map(deleted_at);
+        let seen = match deleted {
+            _ if response.canceled => Seen::Ended,
+            _ if response.created => Seen::Begun(header.map_or(i64::MAX, |it| it.revision)),
+            Some(revision) => Seen::Deleted(revision),
+            None if response.events.is_empty() => return None,
+            None => Seen::Changed,
         };
         Some(Report::Seen(id, seen))
     }
 }
 
+/// The revision of a deletion.
+fn deleted_at(event: &Event) -> Option<i64> {
+    let kv = event.kv.as_ref().filter(|_| event.r#type == DELETE)?;
+    Some(kv.mod_revision).filter(|revision| *revision > 0)
+}
+
 fn call(channel: &mut Channel, call: &Call) -> Incoming {
     match call {
         Call::Txn(message) => channel.call("/etcdserverpb.KV/Txn", message),
+        Call::Delete(message) => channel.call(DELETE_RANGE, message),
         Call::Range(message) => channel.call("/etcdserverpb.KV/Range", message),
         Call::Grant(message) => channel.call("/etcdserverpb.Lease/LeaseGrant", message),
         Call::KeepAlive(message) => channel.call("/etcdserverpb.Lease/LeaseKeepAlive", message),

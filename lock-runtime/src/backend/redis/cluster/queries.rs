@@ -8,7 +8,9 @@ use std::task::Context;
 use tokio::sync::oneshot;
 
 use super::routes::NodeId;
+use super::sharded_connection::ShardedConnection;
 use super::{Cluster, Over};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::inspect::{Parts, Server, together};
 use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::transport::link::Link;
@@ -16,6 +18,7 @@ use crate::base::clock::Moment;
 use crate::types::answer::Reply;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
+use crate::types::health::{Health, LastError};
 use crate::types::key::LockKey;
 use crate::types::overview::Overview;
 use crate::types::query::Query;
@@ -40,12 +43,7 @@ impl Cluster {
                 self.ask_masters(reply, |it| it.overview(pattern.clone()), overview);
             }
             Query::Diagnose(reply) => self.ask_masters(reply, Server::diagnose, findings),
-            Query::Health(reply) => {
-                let (sharded, node) = self.connection_to_probe();
-                let over = (sharded, Some(node));
-                let echo = self.over(over).echo();
-                self.queries.probe(over, reply, echo);
-            }
+            Query::Health(reply) => self.probe_masters(reply),
         }
     }
 
@@ -104,17 +102,68 @@ impl Cluster {
         }
     }
 
-    /// One that is broken, or else each in turn.
-    fn connection_to_probe(&mut self) -> (usize, NodeId) {
+    /// Asks each master whether it answers, and whether the cluster serves its slots.
+    fn probe_masters(&mut self, reply: Reply<Health>) {
         self.probes = self.probes.wrapping_add(1);
-        let sharded = self.sharded.iter().enumerate();
-        let all =
-            sharded.flat_map(|(number, sharded)| sharded.nodes.iter().map(move |it| (number, it)));
-        let all: Vec<_> = all.collect();
-        let broken = all.iter().position(|(_, (_, node))| !node.link.is_up());
-        let (sharded, (node, _)) = all[broken.unwrap_or(self.probes % all.len())];
-        (sharded, *node)
+        let mut masters = self.routes.masters();
+        if masters.is_empty() {
+            masters = self.routes.nodes().map(|(node, _)| node).collect();
+        }
+        let mut parts = Vec::new();
+        for node in masters {
+            let over = (self.connection_to_probe(node), Some(node));
+            let (part, answered) = oneshot::channel();
+            let echo = self.over(over).echo();
+            self.queries.probe(over, part, echo);
+            let sharded = self.sharded[over.0].nodes.get(&node);
+            let now = self.clock.now();
+            let is_quarantined = sharded.is_some_and(|it| it.quarantined(now).is_some());
+            let serves = self.over(over).serves();
+            parts.push(async move {
+                let health = answered
+                    .await
+                    .unwrap_or_else(|_| Err(Trouble::not_now("the query was given up").cause()));
+                let unreachable = |cause| Health::unreachable(LastError::now(&cause));
+                let health = health.unwrap_or_else(unreachable);
+                let grants = health.connected && !is_quarantined && serves.await;
+                Health { grants, ..health }
+            });
+        }
+        self.queries.begin(reply, async move {
+            let mut all = Vec::new();
+            for part in parts {
+                all.push(part.await);
+            }
+            health(all).ok_or_else(|| Trouble::not_now("no node of the cluster is known").cause())
+        });
     }
+
+    /// The sharded connection whose connection to a node is broken, or else each in turn.
+    fn connection_to_probe(&self, node: NodeId) -> usize {
+        let is_broken =
+            |it: &ShardedConnection| it.nodes.get(&node).is_none_or(|it| !it.link.is_up());
+        let broken = self.sharded.iter().position(is_broken);
+        broken.unwrap_or(self.probes % self.sharded.len())
+    }
+}
+
+/// What the masters answer, as one: locks of those that cannot be reached cannot be had.
+fn health(all: Vec<Health>) -> Option<Health> {
+    let reachable = all.iter().filter(|it| it.connected).count();
+    let unreachable = all.iter().find(|it| !it.connected);
+    let last_error = unreachable.and_then(|it| it.last_error.clone());
+    let last_error = last_error.or_else(|| all.iter().find_map(|it| it.last_error.clone()));
+    Some(Health {
+        grants: all.iter().any(|it| it.grants),
+        reachable,
+        servers: all.len(),
+        quarantined_until: all.iter().filter_map(|it| it.quarantined_until).max(),
+        last_error,
+        // The slowest of those that answer.
+        ..all
+            .into_iter()
+            .max_by_key(|it| (it.connected, it.round_trip))?
+    })
 }
 
 /// What all have found, unless one has failed.

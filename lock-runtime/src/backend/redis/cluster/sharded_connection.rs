@@ -45,7 +45,7 @@ impl Node {
     }
 
     /// Until when it grants nothing, if it is in quarantine.
-    fn quarantined(&self, now: Moment) -> Option<Moment> {
+    pub(super) fn quarantined(&self, now: Moment) -> Option<Moment> {
         self.link.queue.quarantined(now)
     }
 }

@@ -9,9 +9,9 @@ mod status;
 use std::future::Future;
 use std::time::Duration;
 
-use redis::Value;
+use redis::{FromRedisValue as _, Value};
 
-use super::protocol::inspection::Inspect;
+use super::protocol::inspection::{Fact, Inspect};
 use super::protocol::names::Layout;
 use super::protocol::reply::number;
 use crate::backend::queries::Asker;
@@ -32,6 +32,8 @@ pub(super) struct Server<C> {
     pub(super) clock: Clock,
 }
 
+const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
+
 /// A step, and the connection that it goes over.
 pub(super) type Asked<C> = step::Asked<Inspect, C>;
 
@@ -44,6 +46,14 @@ impl<C: Copy> Server<C> {
         let count = self.ask(Inspect::ForceRelease(key)).await?;
         let count = number(&count).and_then(|it| usize::try_from(it).ok());
         count.ok_or_else(mismatch)
+    }
+
+    /// Whether a node of a cluster serves locks, as far as its user may ask.
+    pub(super) async fn serves(self) -> bool {
+        let state = self.ask(Inspect::Fact(Fact::Useful(CLUSTER_INFO))).await;
+        let state = state.ok().map(String::from_redis_value);
+        let fails = |it: String| it.contains("cluster_state:fail");
+        !state.is_some_and(|it| it.is_ok_and(fails))
     }
 
     /// How long a message of the connection to itself takes.

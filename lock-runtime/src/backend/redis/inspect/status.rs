@@ -10,6 +10,7 @@ use crate::backend::queue::protocol::kind;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::queue::reports::{Report, Reports};
 use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::token::Token;
 use crate::types::error::Cause;
@@ -38,10 +39,39 @@ impl<C: Copy> Server<C> {
         tokio::select! {
             biased;
             all = take_in(&mut status, reports) => all?,
-            Err(trouble) = self.ask(Inspect::Holders(tokens)) => return Err(trouble.cause()),
-            () = self.clock.sleep_until(ends) => {}
+            Err(trouble) = self.ask(Inspect::Holders(tokens.clone())) => return Err(trouble.cause()),
+            () = self.clock.sleep_until(ends) => note_silent(&mut status, &tokens),
+        }
+        if let [holder] = &mut status.holders[..]
+            && holder.answers == Some(false)
+        {
+            holder.since = self.granted(&status.key, &holder.id).await;
         }
         Ok(status)
+    }
+
+    /// When an exclusive lock was granted, where each lock has a counter of its own: that is the
+    /// server's time in microseconds at the last grant.
+    async fn granted(&self, key: &LockKey, token: &str) -> Option<SystemTime> {
+        if self.layout != Layout::Declared {
+            return None;
+        }
+        let owner = self.ask(Inspect::Owner(key.clone()));
+        let counter = self.ask(Inspect::Counter(key.clone()));
+        // The last grant of a shared lock may have been another one.
+        let is_owner = text(&owner.await.ok()?)?.starts_with(token);
+        let micros = text(&counter.await.ok()?)?.parse().ok()?;
+        is_owner.then(|| SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)))?
+    }
+}
+
+/// Notes who of those that were asked has not answered.
+fn note_silent(status: &mut Status, asked: &[Token]) {
+    for holder in &mut status.holders {
+        let token = Token::parse(&holder.id);
+        if holder.answers.is_none() && token.is_some_and(|it| asked.contains(&it)) {
+            holder.answers = Some(false);
+        }
     }
 }
 
@@ -62,6 +92,7 @@ fn note(status: &mut Status, report: &Report) {
         if Token::parse(&holder.id) == Some(report.token) {
             // They are out of the queue that the server keeps.
             status.waiting += report.followers;
+            holder.answers = Some(true);
             holder.since = SystemTime::now().checked_sub(report.held);
             holder.fencing_token = Some(FencingToken::new(report.fence));
         }
@@ -115,7 +146,6 @@ mod tests {
     use crate::backend::queue::protocol::trouble::ServerSaid;
     use crate::backend::redis::inspect::Asked;
     use crate::backend::redis::protocol::call::Queue;
-    use crate::backend::redis::protocol::names::Layout;
     use crate::base::clock::{Clock, Moment};
 
     type Answered = oneshot::Receiver<Result<Status, Cause>>;

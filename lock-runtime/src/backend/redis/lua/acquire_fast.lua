@@ -1,6 +1,7 @@
--- The next most common case: an exclusive lock that somebody else holds.
+-- The next most common case: an exclusive lock that somebody else holds, and a newcomer
+-- without a position.
 local channel, seen = ARGV[3], owner .. ':s'
-local holder = keys and keys > 0 and channel ~= '' and call('GET', owner)
+local holder = keys and keys > 0 and channel ~= '' and not ARGV[5] and call('GET', owner)
 if holder and holder ~= ARGV[1] and string.byte(holder) ~= 42 then -- not '*'
   local now = call('TIME')
   local position = string.format('%d%06d', now[1], now[2])

@@ -1,8 +1,8 @@
 -- The most common case, before any function is made: an exclusive lock that is free and
--- that nobody waits for.
+-- that nobody waits for. There a position says nothing.
 local call, kind, owner, queue = redis.call, ARGV[4], KEYS[1], KEYS[1] .. ':q'
 local keys
-if not kind or not ARGV[5] and (kind == 'x+' or kind == 'x-') then
+if not kind or kind == 'x+' or kind == 'x-' or kind == 'x' and ARGV[5] then
   keys = call('EXISTS', owner, queue)
   if keys == 0 then
     local fence = count and count() or call('INCR', KEYS[2])

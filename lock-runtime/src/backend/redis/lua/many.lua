@@ -7,7 +7,8 @@
 -- KEYS[1] fence  [2..] an owner for each call; or the keys of the one lock
 -- ARGV[1] channel  [2] how many of the calls acquire, then for each call: name,
 --         and a ttl in ms to acquire, behind a '+' or '-' what the kinds 'x+' and 'x-'
---         say; '=' and a ttl to renew; or '' to release
+--         say, and before '@' and a position; '=' and a ttl to renew; '' to release; or '<'
+--         and the ttl of the member to leave the queue
 -- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
 --         the lock was ours or not, or what its own script replies
 local call, FENCE, CHANNEL = redis.call, KEYS[count and 2 or 1], ARGV[1]
@@ -45,19 +46,21 @@ local function join(known, owner, name, ttl, sign)
 end
 
 local function one(owner, name, what)
-  local known = joined[owner]
+  local known, first = joined[owner], string.byte(what)
   joined[owner] = nil
-  if what == '' then
+  if not first or first == 60 then -- '<'
     if call('GET', owner) == name and call('EXISTS', owner .. ':q') == 0 then
       return call('DEL', owner)
     end
-    return by_script(release, owner, name)
-  elseif string.byte(what) == 61 then -- '='
+    local member = first and 'x:' .. string.sub(what, 2) .. ':' .. CHANNEL .. '\n' .. name
+    return by_script(release, owner, name, member or nil)
+  elseif first == 61 then -- '='
     if call('GET', owner) ~= name then return 0 end
     return call('PEXPIRE', owner, string.sub(what, 2))
   end
-  local sign, ttl = string.match(what, '^([+-]?)(.*)$')
-  if known and known.holder ~= name then
+  local sign, ttl, position = string.match(what, '^([+-]?)(%d*)@?(.*)$')
+  position = position ~= '' and position or nil
+  if known and known.holder ~= name and not position then
     joined[owner] = known
     return join(known, owner, name, ttl, sign)
   end
@@ -68,7 +71,8 @@ local function one(owner, name, what)
       return fence
     end
   end
-  local reply = by_script(acquire, owner, name, ttl, CHANNEL, sign ~= '' and 'x' .. sign or nil)
+  local kind = (sign ~= '' or position) and 'x' .. sign or nil
+  local reply = by_script(acquire, owner, name, ttl, CHANNEL, kind, position)
   -- A reply of the fast path: nothing was handed over, and nobody else can enter.
   if type(reply) == 'table' and reply[2] == 'waiting' and #reply == 6 then
     joined[owner] = {

@@ -16,9 +16,10 @@ const MOST: usize = 64;
 
 /// The operation of a call in a batch.
 enum What {
-    Acquire(Company),
+    Acquire(Company, Option<u64>),
     Renew,
     Release,
+    Leave,
 }
 
 /// The next batch: the first of these calls, and those behind it that can go with it.
@@ -47,13 +48,14 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
     let (what, ticket) = match call {
         Call::Acquire {
             ticket,
-            position: None,
+            position,
             company,
-        } if !ticket.terms.wait.is_try() => (What::Acquire(*company), ticket),
+        } if !ticket.terms.wait.is_try() => (What::Acquire(*company, *position), ticket),
         Call::Renew(ticket) => (What::Renew, ticket),
         Call::Release {
             ticket, cooldown, ..
         } if cooldown.is_zero() => (What::Release, ticket),
+        Call::Leave(ticket) => (What::Leave, ticket),
         _ => return None,
     };
     (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
@@ -117,15 +119,19 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
             cmd
         }
     };
-    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire(_)));
+    let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire(..)));
     cmd.arg(&*names.channel).arg(acquires.count());
     for (what, ticket) in all(calls) {
         let ttl = millis(ticket.terms.ttl);
         cmd.arg(&*ticket.name);
         match what {
-            What::Acquire(company) => cmd.arg(Text(format_args!("{}{ttl}", mark(company)))),
+            What::Acquire(company, None) => cmd.arg(Text(format_args!("{}{ttl}", mark(company)))),
+            What::Acquire(company, Some(position)) => {
+                cmd.arg(Text(format_args!("{}{ttl}@{position}", mark(company))))
+            }
             What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
             What::Release => cmd.arg(""),
+            What::Leave => cmd.arg(Text(format_args!("<{ttl}"))),
         };
     }
     if names.is_declared() {
@@ -199,6 +205,10 @@ mod tests {
         Sent::new(call, Moment::from_nanos(1))
     }
 
+    fn leave(ticket: Ticket) -> Sent {
+        Sent::new(Call::Leave(ticket), Moment::from_nanos(1))
+    }
+
     fn common() -> Sent {
         acquire(ticket(1, |_| {}), None)
     }
@@ -211,6 +221,8 @@ mod tests {
             acquire(ticket(1, |it| it.kind = Kind::Read), None),
             acquire(ticket(1, |it| it.wait = Wait::AtMost(Duration::ZERO)), None),
             acquire(ticket(1, |_| {}), Some(7)),
+            leave(ticket(1, |_| {})),
+            leave(ticket(1, |it| it.kind = Kind::Read)),
             common(),
         ];
         let mut rest = &calls[..];
@@ -219,7 +231,7 @@ mod tests {
             counts.push(next(rest, Together::All).len());
             rest = &rest[next(rest, Together::All).len()..];
         }
-        assert_eq!(counts, [2, 1, 1, 1, 1]);
+        assert_eq!(counts, [2, 1, 1, 2, 1, 1]);
         assert_eq!(next(&[], Together::All).len(), 0);
         let crowd: Vec<_> = (0..2 * MOST).map(|_| common()).collect();
         assert_eq!(next(&crowd, Together::All).len(), MOST);

@@ -1,5 +1,7 @@
 //! The steps of queries, as values and as commands.
 
+use std::fmt;
+
 use redis::{Cmd, Value};
 
 use super::names::{KeyNames, Text};
@@ -17,6 +19,10 @@ pub(crate) type AskedBy = step::AskedBy<Inspect>;
 #[derive(Clone, Debug)]
 pub(crate) enum Inspect {
     Status(LockKey),
+    /// The value of the owner of a lock.
+    Owner(LockKey),
+    /// The counter of a lock, where each has one.
+    Counter(LockKey),
     /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
     /// A page of the owners of locks, and of the queues where `queues` says so.
@@ -77,7 +83,9 @@ impl Step for Inspect {
 
     fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Status(key) | Self::ForceRelease(key) => Some(key),
+            Self::Status(key) | Self::Owner(key) | Self::Counter(key) | Self::ForceRelease(key) => {
+                Some(key)
+            }
             Self::Overview(keys) => keys.first(),
             _ => None,
         }
@@ -100,6 +108,8 @@ impl Inspect {
             } => scan(*cursor, &names.owners(glob, *queues)),
             Self::Keys { cursor } => scan(*cursor, &names.all_keys()),
             Self::Left(key) => words(&["PTTL", key]),
+            Self::Owner(key) => get(format_args!("{}", names.owner_key(key))),
+            Self::Counter(key) => get(format_args!("{}:f", names.owner_key(key))),
             Self::Overview(keys) => {
                 let mut cmd = scripts::OVERVIEW.call(by_text);
                 if names.is_declared() {
@@ -166,6 +176,12 @@ fn scan(cursor: u64, pattern: &str) -> Cmd {
 fn words(words: &[&str]) -> Cmd {
     let mut cmd = Cmd::new();
     cmd.arg(words);
+    cmd
+}
+
+fn get(key: fmt::Arguments<'_>) -> Cmd {
+    let mut cmd = redis::cmd("GET");
+    cmd.arg(Text(key));
     cmd
 }
 

@@ -94,11 +94,16 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
 /// Reached when a majority is, as fast as that, and grants when a majority does.
 pub(super) fn health(mut all: Vec<Health>, sight: Sight) -> Option<Health> {
     let last_error = all.iter().find_map(|it| it.last_error.clone());
+    let reachable = all.iter().filter(|it| it.connected).count();
+    let granting = all.iter().filter(|it| it.grants).count();
     all.sort_by_key(|it| (!it.connected, it.quarantined_until));
     let grants = all.get(sight.majority - 1)?.quarantined_until;
     all.sort_by_key(|it| (!it.connected, it.round_trip));
     let decides = all.into_iter().nth(sight.majority - 1)?;
     Some(Health {
+        grants: granting >= sight.majority,
+        reachable,
+        servers: sight.servers,
         last_error,
         quarantined_until: grants,
         ..decides
@@ -145,6 +150,8 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
         remaining,
         since: group.iter().filter_map(|it| it.since).max(),
         fencing_token: group.iter().find_map(|it| it.fencing_token),
+        // Its answer to one server is enough.
+        answers: group.iter().filter_map(|it| it.answers).max(),
         servers: Some(group.len()),
         ..group[0].clone()
     }
@@ -167,14 +174,18 @@ mod tests {
         );
         let until = |seconds: &[u64]| {
             let server = |(number, seconds): (u64, &u64)| Health {
+                grants: *seconds == 0,
                 quarantined_until: (*seconds > 0).then(|| now + Duration::from_secs(*seconds)),
                 ..Health::reached(Duration::from_millis(number))
             };
             let all = (0..).zip(seconds).map(server).collect();
-            health(all, sight).and_then(|it| it.quarantined_until)
+            let health = health(all, sight).expect("a majority has answered");
+            assert_eq!((health.reachable, health.servers), (seconds.len(), 5));
+            (health.grants, health.quarantined_until)
         };
-        assert_eq!(until(&[9, 9, 0, 0, 0]), None, "three grant");
+        assert_eq!(until(&[9, 9, 0, 0, 0]), (true, None), "three grant");
+        assert_eq!(until(&[0, 0, 0]), (true, None), "three are all that answer");
         let third = now + Duration::from_secs(4);
-        assert_eq!(until(&[0, 0, 9, 4, 5]), Some(third));
+        assert_eq!(until(&[0, 0, 9, 4, 5]), (false, Some(third)));
     }
 }

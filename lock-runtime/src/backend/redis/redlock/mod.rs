@@ -5,6 +5,7 @@ pub(crate) mod clocks;
 mod contending;
 pub(crate) mod coordinator;
 mod holding;
+mod member;
 mod merging;
 mod queries;
 pub(crate) mod servers;
@@ -31,6 +32,7 @@ use crate::types::error::LockError;
 use claim::majority;
 use clocks::{Clocks, ahead};
 use coordinator::Coordinator;
+use member::Member;
 use servers::Servers;
 
 /// How long a manager waits for the other servers, once it is connected to a majority.
@@ -39,7 +41,7 @@ const LINGER: Duration = Duration::from_millis(50);
 /// The backend for a majority of servers.
 #[derive(Debug)]
 pub(super) struct Redlock {
-    servers: Vec<Redis>,
+    servers: Vec<Member>,
     coordinator: Coordinator,
     /// They ask the servers, each of which has queries of its own.
     queries: Queries<Infallible>,
@@ -58,7 +60,7 @@ impl Redlock {
             .map_err(|error| LockError::unavailable_at(&name, error))?;
         let connections = all.ways(setup);
         let servers: Vec<_> = connections
-            .map(|(way, login)| Redis::unconnected(setup, way, login, &names))
+            .map(|(way, login)| Member::new(Redis::unconnected(setup, way, login, &names)))
             .collect();
         let machine = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let machine = ahead(machine.unwrap_or_default(), setup.clock.now());
@@ -104,7 +106,7 @@ impl Redlock {
         let left = self.servers.len() - needed;
         let (mut up, mut refused) = (0, 0);
         for (server, last) in self.servers.iter_mut().zip(last) {
-            match server.poll_all_up(cx, last) {
+            match server.ask().poll_all_up(cx, last) {
                 Poll::Ready(Ok(())) => up += 1,
                 Poll::Ready(Err(trouble)) => {
                     *last = Some(trouble.clone());
@@ -137,7 +139,7 @@ impl Redlock {
     }
 
     fn learn_clock(&mut self, server: usize) {
-        if let Some((shows, at)) = self.servers[server].clock() {
+        if let Some((shows, at)) = self.servers[server].redis().clock() {
             self.coordinator.learn(server, ahead(shows, at));
         }
     }
@@ -156,7 +158,7 @@ impl Backend for Redlock {
             let now = self.clock.now();
             self.coordinator.tick(now);
             for (server, order) in self.coordinator.orders() {
-                self.servers[server].obey(now, order);
+                self.servers[server].ask().obey(now, order);
             }
             let heard = self.receive(cx);
             self.queries.poll(cx);
@@ -171,7 +173,11 @@ impl Backend for Redlock {
     }
 
     fn is_quiet(&self) -> bool {
-        let quiet = self.servers.iter().filter(|it| it.is_quiet()).count();
+        let quiet = self
+            .servers
+            .iter()
+            .filter(|it| it.redis().is_quiet())
+            .count();
         quiet >= majority(self.servers.len())
     }
 }

@@ -4,6 +4,7 @@ use tokio::sync::oneshot;
 
 use super::Redlock;
 use super::claim::majority;
+use super::member::Member;
 use super::merging::{self, Sight};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::inspect::together;
@@ -43,9 +44,9 @@ impl Redlock {
         part: impl Fn(Reply<T>) -> Query,
         merge: fn(Vec<T>, Sight) -> Option<T>,
     ) {
-        let ask = |server: &mut super::Redis| {
+        let ask = |server: &mut Member| {
             let (reply, answered) = oneshot::channel();
-            server.begin(part(reply));
+            server.ask().begin(part(reply));
             answered
         };
         let parts = self.servers.iter_mut().map(ask).collect();

@@ -42,6 +42,9 @@ impl Way {
     /// What to say of a server that does not answer.
     pub(super) fn silence(&self) -> &'static str {
         match self {
+            Self::Known(route) if route.is_encrypted() => {
+                "the server did not answer in time: perhaps it does not encrypt on this port, write `redis://`"
+            }
             Self::Known(route) => route.silence(),
             Self::Sentinels(_) => "the master that the sentinels name did not answer in time",
         }

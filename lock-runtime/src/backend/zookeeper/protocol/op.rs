@@ -32,12 +32,8 @@ pub(crate) enum Op {
     Sync {
         path: String,
     },
-    /// Deletes a node and creates another one that stays, both or none.
-    Replace {
-        old: String,
-        new: String,
-        data: Vec<u8>,
-    },
+    /// Several that create and delete nodes, of which all are done or none.
+    Multi(Vec<Self>),
     /// Watches go on that another connection had, with what it has missed.
     Watch {
         seen: i64,
@@ -73,9 +69,6 @@ pub(crate) enum Access {
 const PING: i32 = -2;
 const WATCH: i32 = -8;
 
-const CREATE: i32 = 1;
-const DELETE: i32 = 2;
-
 impl Op {
     /// Writes it as request `number`; gives out the number of its answer, too.
     pub(crate) fn encode(&self, number: i32, access: Access) -> (i32, Vec<u8>) {
@@ -87,9 +80,18 @@ impl Op {
         let mut writer = Writer::new();
         writer.int(number);
         writer.int(self.code());
+        self.write(&mut writer, access);
+        (number, writer.finish())
+    }
+
+    /// Writes what follows its code.
+    fn write(&self, writer: &mut Writer, access: Access) {
         match self {
-            Self::Create { path, data, mode } => create(&mut writer, path, data, *mode, access),
-            Self::Delete { path } => delete(&mut writer, path),
+            Self::Create { path, data, mode } => create(writer, path, data, *mode, access),
+            Self::Delete { path } => {
+                writer.bytes(path.as_bytes());
+                writer.int(-1);
+            }
             Self::Read { path, watch } | Self::Children { path, watch } => {
                 writer.bytes(path.as_bytes());
                 writer.bool(*watch);
@@ -100,12 +102,12 @@ impl Op {
                 writer.int(-1);
             }
             Self::Sync { path } => writer.bytes(path.as_bytes()),
-            Self::Replace { old, new, data } => {
-                part(&mut writer, DELETE, false);
-                delete(&mut writer, old);
-                part(&mut writer, CREATE, false);
-                create(&mut writer, new, data, Mode::Persistent, access);
-                part(&mut writer, -1, true);
+            Self::Multi(parts) => {
+                for part in parts {
+                    head(writer, part.code(), false);
+                    part.write(writer, access);
+                }
+                head(writer, -1, true);
             }
             Self::Watch {
                 seen,
@@ -119,7 +121,17 @@ impl Op {
             }
             Self::Ping | Self::Close => {}
         }
-        (number, writer.finish())
+    }
+
+    /// About how many bytes it takes as one of several.
+    pub(crate) fn bytes(&self) -> usize {
+        const HEADS: usize = 64;
+        let content = match self {
+            Self::Create { path, data, .. } => path.len() + data.len(),
+            Self::Delete { path } => path.len(),
+            _ => 0,
+        };
+        HEADS + content
     }
 
     fn code(&self) -> i32 {
@@ -128,14 +140,14 @@ impl Op {
                 mode: Mode::Container,
                 ..
             } => 19,
-            Self::Create { .. } => 15,
-            Self::Delete { .. } => DELETE,
+            Self::Create { .. } => 1,
+            Self::Delete { .. } => 2,
             Self::Read { .. } => 4,
             Self::Write { .. } => 5,
             Self::Sync { .. } => 9,
             Self::Ping => 11,
             Self::Children { .. } => 12,
-            Self::Replace { .. } => 14,
+            Self::Multi(_) => 14,
             Self::Watch { .. } => 101,
             Self::Close => -11,
         }
@@ -148,7 +160,7 @@ impl Op {
             Self::Read { .. } => Expected::Data,
             Self::Children { .. } => Expected::Children,
             Self::Write { .. } => Expected::Stat,
-            Self::Replace { .. } => Expected::Parts,
+            Self::Multi(_) => Expected::Parts,
             Self::Delete { .. }
             | Self::Sync { .. }
             | Self::Watch { .. }
@@ -173,13 +185,8 @@ fn create(writer: &mut Writer, path: &str, data: &[u8], mode: Mode, access: Acce
     writer.int(mode as i32);
 }
 
-fn delete(writer: &mut Writer, path: &str) {
-    writer.bytes(path.as_bytes());
-    writer.int(-1);
-}
-
 /// The head of an operation among several.
-fn part(writer: &mut Writer, code: i32, last: bool) {
+fn head(writer: &mut Writer, code: i32, last: bool) {
     writer.int(code);
     writer.bool(last);
     writer.int(-1);

@@ -51,11 +51,10 @@ pub(crate) enum Expected {
     Nothing,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Created {
         path: String,
-        stat: Stat,
     },
     Data {
         data: Vec<u8>,
@@ -67,6 +66,8 @@ pub(crate) enum Reply {
         changed: i64,
     },
     Stat(Stat),
+    /// The answers to several operations, in their order.
+    Parts(Vec<Reply>),
     Done,
 }
 
@@ -150,7 +151,6 @@ impl Answer<'_> {
         Ok(Ok(match expected {
             Expected::Created => Reply::Created {
                 path: reader.text()?,
-                stat: stat(&mut reader)?,
             },
             Expected::Data => Reply::Data {
                 data: reader.bytes()?.to_vec(),
@@ -174,10 +174,11 @@ fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
     const CREATED: i32 = 1;
     const NOT_RUN: i32 = -2;
     let mut trouble = None;
+    let mut replies = Vec::new();
     loop {
         let (kind, last, _error) = (reader.int()?, reader.bool()?, reader.int()?);
         if last {
-            return Ok(trouble.map_or(Ok(Reply::Done), Err));
+            return Ok(trouble.map_or(Ok(Reply::Parts(replies)), Err));
         }
         match kind {
             ERROR => {
@@ -186,8 +187,10 @@ fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
                     trouble = Some(Trouble::from_code(code));
                 }
             }
-            CREATED => drop(reader.text()?),
-            _ => {}
+            CREATED => replies.push(Reply::Created {
+                path: reader.text()?,
+            }),
+            _ => replies.push(Reply::Done),
         }
     }
 }

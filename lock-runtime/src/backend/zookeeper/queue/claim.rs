@@ -20,7 +20,8 @@ pub(super) struct Claim {
     pub(super) terms: Arc<Terms>,
     pub(super) token: Token,
     pub(super) stage: Stage,
-    pub(super) node: Option<Node>,
+    /// Its own in the queue.
+    pub(super) node: Option<Entry>,
     /// Whether it has looked at the queue from its position.
     pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
@@ -77,14 +78,6 @@ pub(super) enum Stage {
         held: bool,
         again: bool,
     },
-}
-
-/// A node of ours in the queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) entry: Entry,
-    /// The number of the change that created it.
-    pub(super) created: i64,
 }
 
 impl Claim {

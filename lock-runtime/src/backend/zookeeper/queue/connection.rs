@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
+use super::writes::Writes;
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Recipient, cause};
 use crate::backend::zookeeper::protocol::op::Op;
@@ -101,6 +102,12 @@ impl Queue {
                     claim.unanswered = true;
                 }
             }
+            Recipient::Batch(members) => {
+                self.writes.ended();
+                for (turn, step) in members {
+                    self.unanswered(Recipient::Claim(turn, step));
+                }
+            }
             Recipient::Leftover(path) => self.requests.not_discarded(path),
             _ => {}
         }
@@ -133,6 +140,7 @@ impl Queue {
         self.session = None;
         self.watches.clear();
         self.requests.clear();
+        self.writes = Writes::default();
         self.claims.tokens.forget();
         for id in self.claims.ids(|_| true) {
             let Some(claim) = self.claims.get(&id) else {

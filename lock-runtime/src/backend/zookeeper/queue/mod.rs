@@ -8,6 +8,7 @@
 
 mod claim;
 mod connection;
+mod containers;
 mod position;
 mod replies;
 mod requests;
@@ -15,12 +16,14 @@ mod tails;
 #[cfg(test)]
 mod tests;
 mod watches;
+mod writes;
+mod writing;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Call, Recipient, Step, cause};
+use super::call::{Recipient, Step, cause};
 use super::protocol::entry::Entry;
 use super::protocol::op::{Mode, Op};
 use super::protocol::paths::Paths;
@@ -33,9 +36,15 @@ use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
 use claim::{Claim, Stage};
+use containers::Containers;
 use requests::Requests;
 use tails::Tails;
 use watches::Watches;
+use writes::Writes;
+
+/// A lock that is held no longer needs no watch of its own: setting one and hearing of the
+/// release by it is a read and an event for each cycle.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// All acquisitions of a manager.
 pub(super) struct Queue {
@@ -43,6 +52,8 @@ pub(super) struct Queue {
     /// `None` until a server has confirmed one.
     session: Option<Session>,
     requests: Requests,
+    writes: Writes,
+    containers: Containers,
     tails: Tails,
     watches: Watches,
     /// The server's clock, as it was heard last.
@@ -55,6 +66,8 @@ impl Queue {
             claims: Claims::default(),
             session: None,
             requests: Requests::new(paths),
+            writes: Writes::default(),
+            containers: Containers::default(),
             tails: Tails::default(),
             watches: Watches::default(),
             server_time: 0,
@@ -67,11 +80,6 @@ impl Queue {
 
     pub(super) fn next_outcome(&mut self) -> Option<Outcome> {
         self.claims.next_outcome()
-    }
-
-    /// What is to be sent.
-    pub(super) fn calls(&mut self) -> Vec<Call> {
-        self.requests.take()
     }
 
     pub(super) fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
@@ -145,8 +153,8 @@ impl Queue {
         }
     }
 
-    /// Does what is due: a lock has cooled down, a node could not be watched, or a heartbeat
-    /// is to be sent.
+    /// Does what is due: a lock has cooled down, a holder's node is to be watched, or a
+    /// heartbeat is to be sent.
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             match self.claims.get(&id).map(|it| it.stage) {
@@ -184,33 +192,30 @@ impl Queue {
             claim.stage = Stage::Trying;
             self.requests.list(claim, turn, Step::Try);
         } else {
-            self.create(id, false);
+            self.create(id);
         }
     }
 
     /// Creates the claim's node, and looks at the queue.
-    fn create(&mut self, id: LeaseId, and_above: bool) {
+    fn create(&mut self, id: LeaseId) {
         let turn = self.claims.next_turn(id);
-        let (Some(claim), Some(session)) = (self.claims.get_mut(&id), &self.session) else {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.stage = Stage::Creating;
+            self.writes.push(turn);
+        }
+    }
+
+    /// The same where nothing is above it.
+    fn create_with_above(&mut self, id: LeaseId) {
+        let turn = self.claims.next_turn(id);
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         claim.stage = Stage::Creating;
-        let key = &claim.terms.key;
-        if and_above {
-            for op in self.requests.paths.above_lock(key) {
-                self.requests.send(op, Recipient::Above(id));
-            }
+        for op in self.requests.paths.above_lock(&claim.terms.key) {
+            self.requests.send(op, Recipient::Above(id));
         }
-        let stem = Entry::stem(claim.terms.kind, claim.token);
-        let op = Op::Create {
-            path: format!("{}/{stem}", self.requests.paths.lock(key)),
-            data: claim.data(session.timeout),
-            mode: Mode::Sequential,
-        };
-        self.requests.send(op, Recipient::Claim(turn, Step::Create));
-        if self.comes(id) {
-            self.ask_queue(id, Step::Queue { watched: false });
-        }
+        self.write_alone(turn);
     }
 
     /// Looks at the queue again.
@@ -222,7 +227,7 @@ impl Queue {
     /// Looks whether the claim's own node is still there, and watches it.
     fn look_after(&mut self, id: LeaseId) {
         if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
-            self.ask_entry(id, node.entry, true, Step::Own);
+            self.ask_entry(id, node, true, Step::Own);
         }
     }
 
@@ -265,15 +270,16 @@ impl Queue {
             again: false,
         };
         claim.cooldown = cooldown;
-        let path = self.requests.path(claim, node.entry);
-        let op = match cooldown {
-            None => Op::Delete { path },
-            Some(cooldown) => Op::Replace {
-                old: path,
-                new: self.requests.path(claim, node.entry.cooldown()),
-                data: claim.cooldown_data(cooldown),
-            },
+        let Some(cooldown) = cooldown else {
+            return self.writes.push(turn);
         };
+        let path = self.requests.path(claim, node);
+        let rest = Op::Create {
+            path: self.requests.path(claim, node.cooldown()),
+            data: claim.cooldown_data(cooldown),
+            mode: Mode::Persistent,
+        };
+        let op = Op::Multi(vec![Op::Delete { path }, rest]);
         self.requests.send(op, Recipient::Claim(turn, Step::Leave));
     }
 
@@ -292,7 +298,7 @@ impl Queue {
             Some(trouble) => {
                 // Its node would hold up the queue for as long as the session lasts.
                 if let Some(node) = claim.node {
-                    let path = self.requests.path(claim, node.entry);
+                    let path = self.requests.path(claim, node);
                     self.requests.not_discarded(path);
                 }
                 Err(cause(trouble))

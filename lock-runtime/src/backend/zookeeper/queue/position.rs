@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Node, Stage};
-use super::{Entry, Queue};
+use super::claim::{Claim, Stage};
+use super::{Entry, Queue, SHORT};
 use crate::backend::Outcome;
 use crate::backend::queue_order::Position;
 use crate::backend::zookeeper::call::{Recipient, Step};
@@ -69,7 +69,7 @@ impl Queue {
                 claim.crowd = crowd(queue, 0);
                 self.refuse(id, queue);
             }
-            _ => self.create(id, false),
+            _ => self.create(id),
         }
     }
 
@@ -85,7 +85,7 @@ impl Queue {
         let Some(node) = claim.node else {
             return;
         };
-        let Some(at) = entries.iter().position(|it| *it == node.entry) else {
+        let Some(at) = entries.iter().position(|it| *it == node) else {
             // Somebody has deleted its node while it waited.
             self.start_over(id);
             return self.begin(id);
@@ -103,15 +103,14 @@ impl Queue {
             Position::Enter => {
                 // Those behind may have seen it wait.
                 claim.announcing = claim.waited || at + 1 < entries.len();
-                self.grant(now, id, changed.max(node.created));
-                self.look_after(id);
+                self.grant(now, id, changed);
             }
             Position::OtherPermits(held) => {
-                self.discard_entry(id, node.entry);
+                self.discard_entry(id, node);
                 self.other_permits(id, held);
             }
             Position::Behind(_) | Position::Next if self.is_try(id) => {
-                self.discard_entry(id, node.entry);
+                self.discard_entry(id, node);
                 self.refuse(id, ahead);
             }
             Position::Behind(at) => self.wait_behind(id, ahead[0], ahead[at]),
@@ -145,12 +144,10 @@ impl Queue {
     }
 
     /// Its own node is there, and nobody was ahead at the last change that is known.
-    pub(super) fn entered(&mut self, now: Moment, id: LeaseId, node: Node) {
+    pub(super) fn entered(&mut self, now: Moment, id: LeaseId) {
         if let Some(claim) = self.claims.get(&id) {
-            let path = self.requests.path(claim, node.entry);
             let changed = claim.changed;
-            self.watches.node(path, id);
-            self.grant(now, id, changed.max(node.created));
+            self.grant(now, id, changed);
         }
     }
 
@@ -175,6 +172,7 @@ impl Queue {
             since: session.since(),
             ttl: session.timeout,
         });
+        self.claims.reschedule(Some(now.after(SHORT)), id);
         self.announce(id);
         self.precedes(id);
     }
@@ -188,7 +186,7 @@ impl Queue {
             && claim.stage == Stage::Held
             && matches!(claim.terms.kind, Kind::Permits(_));
         if let Some(node) = claim.node.filter(|_| is_due) {
-            let path = self.requests.path(claim, node.entry);
+            let path = self.requests.path(claim, node);
             let data = claim.data(session.timeout);
             self.requests
                 .send(Op::Write { path, data }, Recipient::Announcement(id));
@@ -344,17 +342,18 @@ impl Queue {
         }
     }
 
-    /// Its node is going to be created: whether the queue has to be looked at then.
-    pub(super) fn comes(&mut self, id: LeaseId) -> bool {
-        let Some(claim) = self.claims.get(&id).filter(|it| is_plain(it)) else {
-            return true;
-        };
-        let key = claim.terms.key.clone();
-        let before = self.tails.add(&key, id, &self.claims);
+    /// Its node is going to be created: it looks at the queue then, unless it may come right
+    /// behind another one of ours.
+    pub(super) fn joins(&mut self, id: LeaseId) {
+        let plain = self.claims.get(&id).filter(|it| is_plain(it));
+        let key = plain.map(|it| it.terms.key.clone());
+        let before = key.and_then(|key| self.tails.add(&key, id, &self.claims));
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.before = before;
         }
-        before.is_none()
+        if before.is_none() {
+            self.ask_queue(id, Step::Queue { watched: false });
+        }
     }
 
     /// Its node is there: it waits for the one of ours that is right ahead, or looks.
@@ -366,8 +365,8 @@ impl Queue {
             return;
         };
         let ahead = self.claims.get_mut(&before).and_then(|ahead| {
-            let entry = ahead.node.map(|it| it.entry)?;
-            let is_near = entry.is_right_before(node.entry);
+            let entry = ahead.node?;
+            let is_near = entry.is_right_before(node);
             is_near.then(|| {
                 ahead.follower = Some(id);
                 (entry, ahead.stage == Stage::Held && leaves_nothing(ahead))
@@ -428,7 +427,7 @@ impl Queue {
                 self.requests.send(Op::Read { path, watch }, to);
                 // Its own node may be gone, too. That it is there after the change shows that
                 // the fence, the number of the change, is smaller than that of who comes later.
-                self.ask_entry(id, node.entry, true, Step::Enter);
+                self.ask_entry(id, node, false, Step::Enter);
             }
             None => self.look(id, false),
         }
@@ -438,7 +437,7 @@ impl Queue {
     pub(super) fn waits_ahead(&self, id: LeaseId, entry: Entry) -> Option<LeaseId> {
         let before = self.claims.get(&id)?.before?;
         let ahead = self.claims.get(&before)?;
-        let is_waiting = ahead.stage == Stage::InQueue && ahead.node?.entry == entry;
+        let is_waiting = ahead.stage == Stage::InQueue && ahead.node? == entry;
         is_waiting.then_some(before)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Node, Stage};
+use super::claim::{Claim, Stage};
 use super::position::Snapshot;
 use super::{Entry, Queue};
 use crate::backend::Outcome;
@@ -25,6 +25,7 @@ impl Queue {
     ) {
         match (to, reply) {
             (Recipient::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
+            (Recipient::Batch(members), reply) => self.written(now, members, reply),
             (Recipient::Heartbeat, Ok(_)) => self.beaten(),
             (Recipient::Heartbeat, Err(trouble)) => self.beat_refused(now, trouble),
             (Recipient::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
@@ -36,14 +37,25 @@ impl Queue {
         }
     }
 
-    fn answered(&mut self, now: Moment, turn: Turn, step: Step, reply: Result<Reply, Trouble>) {
+    pub(super) fn answered(
+        &mut self,
+        now: Moment,
+        turn: Turn,
+        step: Step,
+        reply: Result<Reply, Trouble>,
+    ) {
         let id = turn.id;
         let Some(claim) = self.claims.in_turn(turn) else {
             return;
         };
+        match (step, &reply) {
+            (Step::Create | Step::Leave, Ok(_)) => self.containers.used(now, &claim.terms.key),
+            (Step::Create, Err(_)) => self.containers.forget(&claim.terms.key),
+            _ => {}
+        }
         match (step, reply) {
             (Step::Leave, reply) => self.left(id, reply.err()),
-            (Step::Create, Ok(Reply::Created { path, stat })) => self.created(id, &path, stat),
+            (Step::Create, Ok(Reply::Created { path })) => self.created(id, &path),
             (Step::Try, Ok(Reply::Children { names, .. })) => {
                 self.tried(id, &Entry::queue(&names));
             }
@@ -71,11 +83,7 @@ impl Queue {
             }
             (Step::Ahead(_), Err(Trouble::NoNode)) => self.ahead_is_gone(id),
             (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
-            (Step::Enter, Ok(_)) => {
-                if let Some(node) = claim.node {
-                    self.entered(now, id, node);
-                }
-            }
+            (Step::Enter, Ok(_)) => self.entered(now, id),
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
                 let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
                 claim.crowd.longest = Duration::from_millis(waited);
@@ -85,7 +93,7 @@ impl Queue {
             (Step::Front(_), Err(_)) => self.report_holder(id, None),
             (Step::Own, Ok(_)) => {
                 if let Some(node) = claim.node {
-                    let path = self.requests.path(claim, node.entry);
+                    let path = self.requests.path(claim, node);
                     self.watches.node(path, id);
                 }
             }
@@ -113,7 +121,7 @@ impl Queue {
             // The servers refuse to create also what is there, and remove what is empty.
             Some(trouble) if claim.without_above >= ATTEMPTS => self.failed(id, trouble),
             _ if claim.unwanted => self.released(id, Ok(false)),
-            _ => self.create(id, true),
+            _ => self.create_with_above(id),
         }
     }
 
@@ -135,7 +143,7 @@ impl Queue {
     }
 
     /// Its node is in the queue.
-    fn created(&mut self, id: LeaseId, path: &str, stat: Stat) {
+    fn created(&mut self, id: LeaseId, path: &str) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
@@ -143,10 +151,7 @@ impl Queue {
         let Some(entry) = Entry::parse(name) else {
             return self.failed(id, Trouble::Other(0));
         };
-        claim.node = Some(Node {
-            entry,
-            created: stat.czxid,
-        });
+        claim.node = Some(entry);
         claim.stage = Stage::InQueue;
         claim.without_above = 0;
         if claim.unwanted {
@@ -167,10 +172,7 @@ impl Queue {
             self.start_over(id);
             return self.begin(id);
         }
-        claim.node = Some(Node {
-            entry,
-            created: stat.czxid,
-        });
+        claim.node = Some(entry);
         claim.stage = Stage::InQueue;
         if claim.unwanted {
             self.leave(id, None);
@@ -182,7 +184,7 @@ impl Queue {
     /// The server will not do it.
     fn failed(&mut self, id: LeaseId, trouble: Trouble) {
         if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
-            self.discard_entry(id, node.entry);
+            self.discard_entry(id, node);
         }
         let Some(claim) = self.claims.get(&id) else {
             return;

@@ -1,5 +1,7 @@
 //! What is to be sent to the server.
 
+use std::time::Duration;
+
 use super::claim::Claim;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Call, Recipient, Step};
@@ -58,6 +60,16 @@ impl Requests {
     ) {
         let path = self.path(claim, entry);
         self.send(Op::Read { path, watch }, Recipient::Claim(turn, step));
+    }
+
+    /// Creates the node of an acquisition.
+    pub(super) fn create(&self, claim: &Claim, timeout: Duration) -> Op {
+        let stem = Entry::stem(claim.terms.kind, claim.token);
+        Op::Create {
+            path: format!("{}/{stem}", self.paths.lock(&claim.terms.key)),
+            data: claim.data(timeout),
+            mode: Mode::Sequential,
+        }
     }
 
     /// Creates the node to which heartbeats are written.

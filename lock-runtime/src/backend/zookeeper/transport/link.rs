@@ -179,9 +179,13 @@ impl Link {
         LinkEvent::Broken(cause, unanswered)
     }
 
+    /// Ends an attempt for a session that has ended; the next session may end as soon.
+    pub(crate) fn refused(&mut self, now: Moment, cause: &Cause) {
+        self.connection.refused(now, cause);
+    }
+
     /// The session is not to go on: the next attempt asks for another one.
-    pub(crate) fn reset(&mut self, now: Moment) {
-        self.connection.dial_at(now);
+    pub(crate) fn forget_session(&mut self) {
         // The servers may have been restored to what was before.
         self.seen = 0;
         self.call_timeout = Duration::MAX;

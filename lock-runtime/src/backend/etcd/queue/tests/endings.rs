@@ -45,7 +45,7 @@ fn the_driver_is_notified_in_time_and_the_entry_is_deleted_all_the_same() {
 fn an_entry_that_is_deleted_by_others_is_a_lost_lock() {
     let mut story = Story::with_session(1);
     let own = story.watch(1);
-    story.queue.seen(story.now, own.id, &Seen::Changed);
+    story.queue.seen(story.now, own.id, &Seen::Deleted(9));
     assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
     story.submit(Request::Release(LeaseId(0)));
     assert!(!story.released(0));

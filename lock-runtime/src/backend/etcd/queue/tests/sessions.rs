@@ -96,7 +96,7 @@ fn a_lease_whose_marker_is_gone_loses_its_locks_and_waiters_begin_anew() {
     ));
     story.open_session();
     let second = story.enter(Ok(entered(9, vec![])));
-    assert_ne!(first, second, "a token is used once");
+    assert_ne!(first, second, "it belongs to the other lease");
     assert_eq!(story.granted(1).0, 9);
 }
 

@@ -1,9 +1,12 @@
 //! Acquisitions against a server whose answers each test gives itself.
 
+mod writes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::backend::zookeeper::call::Call;
 use crate::backend::zookeeper::protocol::connect::welcome;
 use crate::backend::zookeeper::protocol::entry;
 use crate::backend::zookeeper::protocol::reply::{Change, Reply, Stat, Trouble};
@@ -50,8 +53,13 @@ impl Scene {
         let now = Moment::from_nanos(1);
         let mut queue = Queue::new(Paths::new("", "lock"));
         queue.connected(session(7, now), 0);
-        queue.calls();
+        queue.calls(now);
         Self { queue, now }
+    }
+
+    /// What is to be sent.
+    fn calls(&mut self) -> Vec<Call> {
+        self.queue.calls(self.now)
     }
 
     fn claim(&self, id: LeaseId) -> &Claim {
@@ -72,7 +80,7 @@ impl Scene {
 
     /// The node is created with a number, behind these; says what was asked then.
     fn waits_behind(&mut self, ahead: &[String], number: u32) -> Vec<Call> {
-        let mut calls = self.queue.calls().into_iter();
+        let mut calls = self.calls().into_iter();
         let (create, look) = (calls.next().unwrap(), calls.next().unwrap());
         assert!(calls.next().is_none());
         let Op::Create { path, mode, .. } = &create.op else {
@@ -81,11 +89,10 @@ impl Scene {
         assert_eq!(*mode, Mode::Sequential);
         let path = format!("{path}{number:010}");
         let mine = path.rsplit('/').next().unwrap().to_owned();
-        let stat = owned_by(7);
-        self.reply(create, Ok(Reply::Created { path, stat }));
+        self.reply(create, Ok(Reply::Created { path }));
         let names = ahead.iter().cloned().chain([mine]).collect();
         self.reply(look, Ok(children(names, 77)));
-        self.queue.calls()
+        self.calls()
     }
 
     /// The connection breaks before these are answered, and another one goes on with the session.
@@ -132,7 +139,66 @@ fn a_free_lock_is_taken_with_one_write() {
     scene.acquire(Kind::Exclusive);
     let calls = scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
-    assert_eq!(watched(&calls).len(), 1, "its own, which may be deleted");
+    assert!(calls.is_empty(), "{calls:?}");
+}
+
+/// A holder that is to watch its own node now, and the request by which it does.
+fn long_held() -> (Scene, Call) {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.waits_behind(&[], 0);
+    assert!(scene.is_granted());
+    let start = scene.now;
+    scene.now = start.after(SHORT / 2);
+    scene.queue.tick(scene.now);
+    assert!(scene.calls().is_empty(), "not yet");
+    scene.now = start.after(SHORT);
+    assert_eq!(scene.queue.next_wakeup(), Some(scene.now));
+    scene.queue.tick(scene.now);
+    let mut calls = scene.calls();
+    assert_eq!(watched(&calls).len(), 1, "{calls:?}");
+    let call = calls.remove(0);
+    (scene, call)
+}
+
+#[test]
+fn a_holder_watches_its_node_once_it_has_held_the_lock_for_a_time() {
+    let (mut scene, look) = long_held();
+    let Op::Read { path, .. } = look.op.clone() else {
+        panic!("{look:?}");
+    };
+    let (data, stat) = (Vec::new(), Stat::default());
+    scene.reply(look, Ok(Reply::Data { data, stat }));
+    let change = Change::Deleted;
+    scene.queue.heard(&Message { change, path });
+    let look = scene.calls().remove(0);
+    scene.reply(look, Err(Trouble::NoNode));
+    let outcomes = scene.outcomes();
+    assert!(matches!(outcomes[..], [Outcome::NotHeld { id: ID }]));
+}
+
+#[test]
+fn a_node_that_was_deleted_before_it_was_watched_is_a_lost_lock() {
+    let (mut scene, look) = long_held();
+    scene.reply(look, Err(Trouble::NoNode));
+    let outcomes = scene.outcomes();
+    assert!(matches!(outcomes[..], [Outcome::NotHeld { id: ID }]));
+}
+
+#[test]
+fn a_release_reports_that_its_node_was_deleted_before() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    scene.waits_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.queue.release(scene.now, ID);
+    let delete = scene.calls().remove(0);
+    scene.reply(delete, Err(Trouble::NoNode));
+    let released = scene.outcomes();
+    let [Outcome::Released { result, .. }] = &released[..] else {
+        panic!("{released:?}");
+    };
+    assert!(matches!(result, Ok(false)), "it was not held any more");
 }
 
 #[test]
@@ -164,8 +230,8 @@ fn it_looks_again_when_the_node_changes() {
     assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
     let (path, change) = (format!("/lock/k/{}", ahead[0]), Change::Deleted);
     scene.queue.heard(&Message { change, path });
-    let look = scene.queue.calls().remove(0);
-    let mine = scene.claim(ID).node.unwrap().entry.to_string();
+    let look = scene.calls().remove(0);
+    let mine = scene.claim(ID).node.unwrap().to_string();
     scene.reply(look, Ok(children(vec![mine], 99)));
     assert_eq!(
         scene.granted(),
@@ -178,19 +244,19 @@ fn it_looks_again_when_the_node_changes() {
 fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let mut calls = scene.queue.calls();
+    let mut calls = scene.calls();
     assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
     assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
     let mine = format!("x-{token}-0000000004");
     let names = vec![mine.clone()];
     scene.reply(calls.remove(1), Ok(children(names.clone(), 77)));
-    let read = scene.queue.calls().remove(0);
+    let read = scene.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(7));
     scene.reply(read, Ok(Reply::Data { data, stat }));
-    let look = scene.queue.calls().remove(0);
+    let look = scene.calls().remove(0);
     scene.reply(look, Ok(children(names, 77)));
     assert!(scene.is_granted());
 }
@@ -199,18 +265,18 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
 fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let look = scene.queue.calls().remove(1);
+    let look = scene.calls().remove(1);
     let names = vec![format!("x-{token}-0000000004")];
     scene.reply(look, Ok(children(names, 77)));
-    let read = scene.queue.calls().remove(0);
+    let read = scene.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(6));
     scene.reply(read, Ok(Reply::Data { data, stat }));
     assert!(!scene.is_granted());
     assert_ne!(scene.claim(ID).token, token, "it starts over");
-    assert!(matches!(scene.queue.calls()[0].op, Op::Create { .. }));
+    assert!(matches!(scene.calls()[0].op, Op::Create { .. }));
 }
 
 #[test]
@@ -231,7 +297,7 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
     assert!(scene.is_granted());
     let waiter = Terms::of(LeaseId(2), "k", TIMEOUT);
     scene.queue.acquire(scene.now, Arc::new(waiter));
-    scene.queue.calls();
+    scene.calls();
     let token = scene.claim(LeaseId(2)).token;
 
     scene.queue.connected(session(8, scene.now), 0);
@@ -240,7 +306,7 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
         [Outcome::NotHeld { id: ID }]
     ));
     assert_ne!(scene.claim(LeaseId(2)).token, token);
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     let creates = |it: &&Call| {
         matches!(
             &it.op,
@@ -263,7 +329,7 @@ fn watches_go_on_over_another_connection() {
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
     scene.connect_again(Vec::new(), 99);
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     let data = vec![format!("/lock/k/{}", ahead[0])];
     let watch = Op::Watch {
         seen: 99,
@@ -281,7 +347,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
     scene.waits_behind(&[], 0);
     assert!(scene.is_granted());
     scene.queue.release(scene.now, ID);
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     assert!(matches!(
         calls[..],
         [Call {
@@ -290,7 +356,7 @@ fn a_release_whose_answer_was_lost_is_sent_again() {
         }]
     ));
     scene.connect_again(calls, 0);
-    let delete = scene.queue.calls().pop().unwrap();
+    let delete = scene.calls().pop().unwrap();
     assert!(matches!(delete.op, Op::Delete { .. }));
     scene.reply(delete, Err(Trouble::NoNode));
     let released = scene.outcomes();
@@ -317,7 +383,7 @@ fn renewals_are_answered_from_one_heartbeat() {
         assert!(scene.outcomes().is_empty(), "nothing is known yet");
         scene.now = start.after(TIMEOUT / 4 * beat);
         scene.queue.tick(scene.now);
-        let call = scene.queue.calls().remove(0);
+        let call = scene.calls().pop().unwrap();
         assert!(matches!(call.to, Recipient::Heartbeat));
         assert!(matches!(call.op, Op::Write { .. }), "a ping proves nothing");
         scene.reply(call, Ok(Reply::Stat(Stat::default())));
@@ -343,7 +409,7 @@ fn to_connect_again_prolongs_no_lease() {
     assert!(scene.outcomes().is_empty(), "a leader may be none any more");
     assert_eq!(scene.queue.session().unwrap().deadline(), deadline);
     scene.queue.tick(scene.now);
-    let beat = scene.queue.calls().pop().unwrap();
+    let beat = scene.calls().pop().unwrap();
     assert!(matches!(beat.to, Recipient::Heartbeat), "at once");
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
     let renewed = scene.outcomes();
@@ -366,15 +432,15 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     let ahead = [others("p1", 0)];
     scene.waits_behind(&ahead, 1);
     let (path, change) = ("/lock/k".to_owned(), Change::Children);
-    let mine = scene.claim(ID).node.unwrap().entry.to_string();
+    let mine = scene.claim(ID).node.unwrap().to_string();
     // It is next, and watches everybody.
     scene.queue.look(ID, true);
-    let look = scene.queue.calls().pop().unwrap();
+    let look = scene.calls().pop().unwrap();
     let names = vec![ahead[0].clone(), mine.clone()];
     scene.reply(look, Ok(Reply::Children { names, changed: 1 }));
-    scene.queue.calls();
+    scene.calls();
     scene.queue.heard(&Message { change, path });
-    let look = scene.queue.calls().pop().unwrap();
+    let look = scene.calls().pop().unwrap();
     scene.reply(
         look,
         Ok(Reply::Children {
@@ -382,19 +448,19 @@ fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
             changed: 2,
         }),
     );
-    assert!(scene.is_granted());
+    assert_eq!(scene.granted(), Some(2));
 
-    let lost = announcement(scene.queue.calls()).expect("those behind are notified");
+    let lost = announcement(scene.calls()).expect("those behind are notified");
     scene.connect_again(vec![lost], 0);
-    let refused = announcement(scene.queue.calls()).expect("again");
+    let refused = announcement(scene.calls()).expect("again");
     scene.reply(refused, Err(Trouble::Other(-127)));
     scene.queue.tick(scene.now);
-    let beat = scene.queue.calls().pop().unwrap();
+    let beat = scene.calls().pop().unwrap();
     scene.reply(beat, Ok(Reply::Stat(Stat::default())));
-    let confirmed = announcement(scene.queue.calls()).expect("and again");
+    let confirmed = announcement(scene.calls()).expect("and again");
     scene.reply(confirmed, Ok(Reply::Stat(Stat::default())));
     scene.connect_again(Vec::new(), 0);
-    assert!(announcement(scene.queue.calls()).is_none());
+    assert!(announcement(scene.calls()).is_none());
 }
 
 #[test]
@@ -415,8 +481,14 @@ fn a_permit_that_never_waited_announces_itself_to_those_behind() {
 fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
+    let create = scene.calls().remove(0);
     scene.queue.abandon(ID);
-    let calls = scene.waits_behind(&[], 0);
+    let Op::Create { path, .. } = &create.op else {
+        panic!("{create:?}");
+    };
+    let path = format!("{path}0000000000");
+    scene.reply(create, Ok(Reply::Created { path }));
+    let calls = scene.calls();
     let ops: Vec<_> = calls.iter().map(|call| &call.op).collect();
     assert!(matches!(ops[..], [Op::Delete { .. }]), "{ops:?}");
     assert!(!scene.is_granted());
@@ -428,15 +500,15 @@ fn a_node_that_cannot_be_deleted_is_deleted_later() {
     scene.acquire(Kind::Exclusive);
     scene.waits_behind(&[], 0);
     scene.queue.release(scene.now, ID);
-    let delete = scene.queue.calls().pop().unwrap();
+    let delete = scene.calls().pop().unwrap();
     let op = delete.op.clone();
     scene.reply(delete, Err(Trouble::NoRight));
     for _ in 0..2 {
         scene.now = scene.now.after(TIMEOUT / 4);
         scene.queue.tick(scene.now);
-        let beat = scene.queue.calls().pop().unwrap();
+        let beat = scene.calls().pop().unwrap();
         scene.reply(beat, Ok(Reply::Stat(Stat::default())));
-        let again = scene.queue.calls().pop().unwrap();
+        let again = scene.calls().pop().unwrap();
         assert_eq!(again.op, op);
         scene.reply(again, Err(Trouble::NoRight));
     }
@@ -447,7 +519,7 @@ fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
     scene.acquire(Kind::Exclusive);
     let second = Terms::of(LeaseId(2), "k", TIMEOUT);
     scene.queue.acquire(scene.now, Arc::new(second));
-    let mut calls = scene.queue.calls().into_iter();
+    let mut calls = scene.calls().into_iter();
     let (create, look, another) = (
         calls.next().unwrap(),
         calls.next().unwrap(),
@@ -459,18 +531,16 @@ fn follower(scene: &mut Scene) -> (String, Vec<Call>) {
         other => panic!("{other:?}"),
     };
     let (first, second) = (path(&create, 4), path(&another, 5));
-    let stat = owned_by(7);
     let created = |path: &str| Reply::Created {
         path: path.to_owned(),
-        stat,
     };
     scene.reply(create, Ok(created(&first)));
     let mine = first.rsplit('/').next().unwrap().to_owned();
     scene.reply(look, Ok(children(vec![mine], 77)));
     assert!(scene.is_granted());
-    scene.queue.calls();
+    scene.calls();
     scene.reply(another, Ok(created(&second)));
-    (first, scene.queue.calls())
+    (first, scene.calls())
 }
 
 #[test]
@@ -485,7 +555,7 @@ fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
     // Somebody writes to it: it is there still.
     let (path, change) = (ahead.clone(), Change::Written);
     scene.queue.heard(&Message { change, path });
-    let calls = scene.queue.calls();
+    let calls = scene.calls();
     assert!(matches!(
         calls[..],
         [Call {
@@ -506,13 +576,13 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         scene.outcomes();
         let change = Change::Deleted;
         scene.queue.heard(&Message { change, path });
-        let mut calls = scene.queue.calls();
+        let mut calls = scene.calls();
         let (own, queue) = (calls.pop().unwrap(), calls.pop().unwrap());
         assert!(
             matches!(queue.op, Op::Read { watch: false, .. }),
             "{queue:?}"
         );
-        assert!(matches!(own.op, Op::Read { watch: true, .. }), "{own:?}");
+        assert!(matches!(own.op, Op::Read { watch: false, .. }), "{own:?}");
         let changed = Stat { pzxid: 99, ..stat };
         let data = Vec::new();
         scene.reply(
@@ -545,7 +615,7 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
 fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {
     let mut deletions = 0;
     for _ in 0..20 {
-        for call in scene.queue.calls() {
+        for call in scene.calls() {
             let reply = match &call.op {
                 Op::Delete { .. } => {
                     deletions += 1;
@@ -577,7 +647,7 @@ fn a_cooldown_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
     for call in calls {
         scene.queue.requests.send(call.op, call.to);
     }
-    let path = scene.claim(ID).node.unwrap().entry.to_string();
+    let path = scene.claim(ID).node.unwrap().to_string();
     let queue = [cooldown.clone(), path.clone()];
     assert_eq!(deletions_of_a_cooldown(&mut scene, &queue), 1);
     // It looks once the cooldown is gone, whoever has deleted it.
@@ -585,7 +655,7 @@ fn a_cooldown_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
         change: Change::Deleted,
         path: format!("/lock/k/{cooldown}"),
     });
-    let look = scene.queue.calls().pop().unwrap();
+    let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![path], 78)));
     assert_eq!(scene.granted(), Some(78));
 

@@ -3,18 +3,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn root() -> PathBuf {
+/// The folder of the workspace.
+pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("the workspace").to_owned()
 }
 
-pub(crate) fn read(path: &str) -> String {
+/// The text of a file; `path` is relative to the root.
+pub fn read(path: &str) -> String {
     let file = root().join(path);
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 /// The text of every Rust file below a folder, one after the other.
-pub(crate) fn rust_below(folder: &str) -> String {
+pub fn rust_below(folder: &str) -> String {
     let files = files_below(&root().join(folder)).into_iter();
     files
         .filter(|file| file.extension().is_some_and(|kind| kind == "rs"))
@@ -23,7 +25,7 @@ pub(crate) fn rust_below(folder: &str) -> String {
 }
 
 /// Every file below a folder; none where there is no such folder.
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();
@@ -38,14 +40,14 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The first cells of the rows of the table whose header begins with `| header |`; `margin` begins every line.
-pub(crate) fn names_in_table(text: &str, margin: &str, header: &str) -> Vec<String> {
+pub fn names_in_table(text: &str, margin: &str, header: &str) -> Vec<String> {
     let rows = rows_of_table(text, margin, header).into_iter();
     rows.filter_map(|row| Some(row.split('`').nth(1)?.to_owned()))
         .collect()
 }
 
 /// The rows of that table, without their margins.
-pub(crate) fn rows_of_table<'t>(text: &'t str, margin: &str, header: &str) -> Vec<&'t str> {
+pub fn rows_of_table<'t>(text: &'t str, margin: &str, header: &str) -> Vec<&'t str> {
     let header = format!("| {header} |");
     let lines = text.lines().map(|line| line.trim_start_matches(margin));
     lines
@@ -56,15 +58,27 @@ pub(crate) fn rows_of_table<'t>(text: &'t str, margin: &str, header: &str) -> Ve
 }
 
 /// A document of the repository; `path` is relative to the root.
-pub(crate) struct Document {
-    pub(crate) path: String,
-    pub(crate) text: String,
+#[derive(Debug)]
+pub struct Document {
+    /// Where it is, from the root.
+    pub path: String,
+    /// Markdown.
+    pub text: String,
 }
 
 impl Document {
     /// All of them: in the root, in `docs/`, and the READMEs of the packages.
-    pub(crate) fn all() -> Vec<Document> {
-        let folders = ["", "docs", "lock-macros", "lock-runtime", "tests"];
+    pub fn all() -> Vec<Document> {
+        let folders = [
+            "",
+            "docs",
+            "docs/guide",
+            "examples",
+            "lock-macros",
+            "lock-runtime",
+            "lockctl",
+            "tests",
+        ];
         let files = folders.iter().flat_map(|folder| {
             let entries = fs::read_dir(root().join(folder)).expect("a folder");
             entries.flatten().map(|entry| entry.path())
@@ -79,19 +93,19 @@ impl Document {
         documents.collect()
     }
 
-    /// One for a test of a check.
-    pub(crate) fn of(path: &str, text: &str) -> Document {
+    /// A document for a test of a check.
+    pub fn of(path: &str, text: &str) -> Document {
         let (path, text) = (path.to_owned(), text.to_owned());
         Document { path, text }
     }
 
     /// The paragraphs, tables and headings, without the blocks of code.
-    pub(crate) fn prose(&self) -> String {
+    pub fn prose(&self) -> String {
         self.text.split("```").step_by(2).collect()
     }
 
     /// The words in backticks of the prose, on one line each.
-    pub(crate) fn code(&self) -> Vec<String> {
+    pub fn code(&self) -> Vec<String> {
         let prose = self.prose();
         let paragraphs = prose.split("\n\n");
         let code = paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));

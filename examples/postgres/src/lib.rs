@@ -1,0 +1,1 @@
+//! The programs stand beside this folder, and a test runs them.

@@ -1,0 +1,98 @@
+//! Slots that are used again, and what may come late there.
+
+use super::*;
+
+/// Takes the lock `other`, which is free; the key of its entry.
+fn take(story: &mut Story, id: u64) -> Vec<u8> {
+    story.acquire(id, |terms| terms.key = LockKey::of("other"));
+    let key = story.enter(Ok(entered(10, vec![])));
+    story.granted(id);
+    key
+}
+
+fn release(story: &mut Story, id: u64) {
+    story.submit(Request::Release(LeaseId(id)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Ok(deleted(1)));
+    assert!(story.released(id));
+}
+
+#[test]
+fn a_lock_that_is_taken_again_has_the_same_key() {
+    let mut story = Story::with_session(1);
+    let first = take(&mut story, 1);
+    release(&mut story, 1);
+    assert_eq!(take(&mut story, 2), first);
+}
+
+#[test]
+fn a_slot_is_not_used_again_before_its_deletion_is_confirmed() {
+    let mut story = Story::with_session(1);
+    let first = take(&mut story, 1);
+    story.submit(Request::Release(LeaseId(1)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Err(unknown()));
+    // The entry may be gone, and will be deleted once more.
+    let second = take(&mut story, 2);
+    assert_ne!(second, first);
+    story.pass(Duration::from_millis(100));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Ok(deleted(0)));
+    assert!(story.released(1));
+    release(&mut story, 2);
+    // The deletion without an answer may come late.
+    assert_ne!(take(&mut story, 3), first);
+}
+
+#[test]
+fn a_slot_of_an_earlier_connection_is_not_used_again() {
+    let mut story = Story::with_session(1);
+    let first = take(&mut story, 1);
+    story.queue.disconnected(story.now, &unknown());
+    story.queue.connected(story.now);
+    story.collect();
+    release(&mut story, 1);
+    let second = take(&mut story, 2);
+    assert_ne!(
+        second, first,
+        "what was sent over the last one may come late"
+    );
+    release(&mut story, 2);
+    assert_eq!(take(&mut story, 3), second);
+}
+
+#[test]
+fn an_entry_of_an_earlier_acquisition_that_a_backup_has_put_back_is_not_taken_for_ones_own() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
+    let enter = story.claim_call(Step::Enter);
+    let other = entry_of(put(&enter.call), 4);
+    let found = txn(12, false, vec![read(12, vec![other.clone()])]);
+    story.answer(&enter, Ok(found));
+    assert!(story.outcome().is_none());
+    let key = story.enter(Ok(entered(13, vec![])));
+    assert_ne!(key, other.key);
+    assert_eq!(story.granted(1).0, 13);
+}
+
+#[test]
+fn an_entry_that_may_have_been_made_is_deleted_although_its_call_was_not_sent_again() {
+    let mut story = Story::with_session(1);
+    take(&mut story, 1);
+    story.acquire(2, |terms| terms.key = LockKey::of("other"));
+    let made = story.enter(Err(unknown()));
+    story.outcome();
+    // The entry may have been made, and the call is not sent again before the deletion.
+    story.submit(Request::Release(LeaseId(1)));
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(5, true, vec![])));
+    assert!(!story.sends(Step::Enter));
+    let first = story.claim_call(Step::Delete);
+    story.submit(Request::Abandon(LeaseId(2)));
+    let second = story.claim_call(Step::Delete);
+    assert!(matches!(&second.call, Call::Delete(it) if it.key == made));
+    story.answer(&first, Ok(deleted(1)));
+    assert!(story.released(1));
+    story.answer(&second, Ok(deleted(1)));
+    assert!(!story.released(2), "it was not held");
+}

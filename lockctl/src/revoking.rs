@@ -1,0 +1,75 @@
+//! What people have to know before they revoke a lock.
+
+use std::time::Duration;
+
+use lock_runtime::inspect::{Holder, Status};
+
+use crate::duration::{clock, short};
+use crate::words::{count, tame};
+
+/// How many holders are described; a shared lock may have thousands.
+const MOST: usize = 5;
+
+const FENCES: &str = "Work that is revoked may still write until it stops. A resource that compares fencing tokens \
+    rejects such a write once the next holder has written; no store records whether yours does.";
+
+/// Who holds the lock, since when and whether it is alive, how many wait, and what may go wrong: a sentence each.
+pub(crate) fn prospects(status: &Status) -> Vec<String> {
+    let holders = status.holders.iter();
+    let mut lines: Vec<_> = holders.take(MOST).map(holder).collect();
+    if status.holders.len() > MOST {
+        let more = count(status.holders.len() - MOST, "more holder");
+        lines.push(format!("{more} share it."));
+    }
+    lines.push(match status.waiting {
+        0 => "Nobody waits for it.".to_owned(),
+        1 => "1 waiter gets it next.".to_owned(),
+        waiters => format!("{waiters} wait; the first of them gets it next."),
+    });
+    if status.is_held() {
+        lines.push(FENCES.to_owned());
+    }
+    lines
+}
+
+/// A holder, since when it holds the lock, and whether its process answers.
+pub(crate) fn holder(it: &Holder) -> String {
+    if it.cooling_down {
+        let left = it.remaining.map_or_else(|| "a time".to_owned(), short);
+        let who = tame(&it.to_string()).into_owned();
+        return format!(
+            "Nobody works under it: it cools down for another {left} after its release by {who}."
+        );
+    }
+    let who = match it.process {
+        Some(_) => tame(&it.to_string()).into_owned(),
+        None => format!(
+            "a foreign client that wrote `{}`, and cannot be notified",
+            tame(&it.id)
+        ),
+    };
+    let since = it.since.map_or_else(String::new, |since| {
+        let held = since.elapsed().unwrap_or(Duration::ZERO);
+        format!(" since {}, for {}", clock(since), short(held))
+    });
+    let fence = it.fencing_token.map_or_else(String::new, |fence| {
+        format!(", with the fencing token {fence}")
+    });
+    let answers = match it.answers {
+        Some(true) => " Its process answers.".to_owned(),
+        Some(false) => format!(" {}", silence(it)),
+        None => String::new(),
+    };
+    format!("Held by {who}{since}{fence}.{answers}")
+}
+
+/// What follows from the silence of a holder.
+pub(crate) fn silence(it: &Holder) -> String {
+    match it.remaining {
+        Some(left) => format!(
+            "It did not answer for 300 ms; the lock frees itself in {} unless it is renewed.",
+            short(left)
+        ),
+        None => "It did not answer for 300 ms, and its lease has no end.".to_owned(),
+    }
+}

@@ -1,0 +1,107 @@
+//! What is said of a holder that does not answer, of locks that nobody works under, and of patterns without a match.
+
+use lock_runtime::LockManager;
+use nix::sys::signal::Signal;
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
+
+use crate::support::{Running, ran};
+
+/// A process that holds the lock, and is stopped.
+async fn stopped_holder(server: &RedisServer, key: &str) -> Running {
+    let mut holder = Running::script(server, &["--ttl", "60s", key], "echo held; sleep 60");
+    assert_eq!(holder.line().await, "held");
+    holder.signal(Signal::SIGSTOP);
+    holder
+}
+
+#[tokio::test]
+async fn a_holder_that_is_stopped_is_called_silent() {
+    let server = RedisServer::start().await;
+    let _holder = stopped_holder(&server, "key").await;
+    let awake = connect(server.url()).await;
+    let request = awake.lock("other").ttl(LONG).function("shop::buy");
+    let _awake = within(TIME_LIMIT, request.acquire()).await.unwrap();
+
+    let object = ran(&server, &["status", "key", "--json"]).await.object();
+    let holder = &object["holders"][0];
+    assert_eq!(holder["answers"], false, "{object}");
+    let text = ran(&server, &["status", "key"]).await.stdout;
+    for part in [
+        "no answer",
+        "did not answer for 300 ms",
+        "frees itself in",
+        "unless it is renewed",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    let text = ran(&server, &["status", "other"]).await.stdout;
+    assert!(!text.contains("answer") && text.contains("SINCE"), "{text}");
+
+    let list = ran(&server, &["ls"]).await.stdout;
+    let line = |key: &str| {
+        list.lines()
+            .find(|it| it.starts_with(key))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(line("key").contains("no answer"), "{list}");
+    assert!(
+        line("other").contains("shop::buy") && !line("other").contains("answer"),
+        "{list}"
+    );
+    assert!(list.starts_with("KEY") && list.contains("HELD FOR") && list.contains("LONGEST WAIT"));
+
+    let done = ran(&server, &["release", "--force", "--yes", "key"])
+        .await
+        .stdout;
+    assert!(done.contains("did not answer"), "{done}");
+    let done = ran(&server, &["release", "--force", "--yes", "other"])
+        .await
+        .stdout;
+    assert!(
+        done.contains("Its process answers") && done.contains("fencing token"),
+        "{done}"
+    );
+}
+
+#[tokio::test]
+async fn a_pattern_without_a_match_does_not_deny_what_is_held() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let none = ran(&server, &["ls", "stock"]).await.stdout;
+    assert_eq!(none, "no lock matches `stock` (0 are held); try `stock*`\n");
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    let _chair = take(&locks, "stock:chair", LONG).await;
+    let none = ran(&server, &["ls", "stock"]).await.stdout;
+    assert_eq!(none, "no lock matches `stock` (2 are held); try `stock*`\n");
+    let none = ran(&server, &["ls", "zzz*"]).await.stdout;
+    assert_eq!(none, "no lock matches `zzz*` (2 are held)\n");
+    assert_eq!(ran(&server, &["ls", "zzz*", "--json"]).await.stdout, "");
+}
+
+/// A lock whose holder has released it before its `min_hold` had passed.
+async fn cooling(locks: &LockManager, key: &str) {
+    let request = locks.lock(key).ttl(LONG).min_hold(LONG);
+    release(within(TIME_LIMIT, request.acquire()).await.unwrap()).await;
+    let cools = async || locks.status(key).await.unwrap().is_cooling_down();
+    eventually(TIME_LIMIT, cools).await;
+}
+
+#[tokio::test]
+async fn what_cools_down_is_not_held() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    cooling(&locks, "cool").await;
+    let mut top = Running::start(crate::support::lockctl(&server, &["top", "--json"]));
+    let look: serde_json::Value = serde_json::from_str(&top.line().await).unwrap();
+    assert_eq!(look["held"], 0, "{look}");
+    let none = ran(&server, &["ls", "zzz*"]).await.stdout;
+    assert!(none.contains("(0 are held)"), "{none}");
+    let list = ran(&server, &["ls"]).await.stdout;
+    assert!(list.contains("cooldown"), "{list}");
+    let _waiter = queued(&locks, locks.lock("cool").wait_forever()).await;
+    let done = ran(&server, &["release", "--force", "--yes", "cool"])
+        .await
+        .stdout;
+    assert!(done.contains("went to the first of 1 waiter"), "{done}");
+}

@@ -1,0 +1,7 @@
+//! The documents of the repository: their text, their links, their code, and the site that is built from them.
+
+pub mod blocks;
+pub mod index;
+pub mod links;
+pub mod repository;
+pub mod site;
