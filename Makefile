@@ -286,7 +286,7 @@ bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other lib
 	    $(if $(CASE),--only $(CASE)) $(if $(AGED),--only aged --aged $(AGED))
 
 .PHONY: bench-postgres
-bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks in 5 minutes (CASE=cycles, hot or snapshot)
+bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease statements and advisory locks (CASE=cycles, hot or snapshot)
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features postgres -- postgres $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-cycle

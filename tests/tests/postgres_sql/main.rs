@@ -10,6 +10,7 @@ mod inspection;
 mod installation;
 mod leases;
 mod many;
+mod notifications;
 mod peer;
 mod quarantine;
 mod queue;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
-use tests::{PostgresHome, TIME_LIMIT, within};
+use tests::{PostgresHome, SqlError, TIME_LIMIT, eventually, within};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
@@ -119,6 +119,61 @@ async fn prolong(peer: &mut Peer) {
 }
 
 #[tokio::test]
+async fn batches_lock_the_rows_of_their_locks_in_one_order() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let schema = home.schema();
+    let mut admin = Peer::new(&home).await;
+    for lock in ["a", "b", "c", "d"] {
+        admin.take(lock, 1).await;
+        admin.release(lock, 1).await;
+    }
+    let lasting = "SET lock_timeout = '30s'";
+    let functions = [
+        "many(text[],text[],uuid[],text[],int[],uuid,bool,int,bool)",
+        "renew(text[],uuid[],int[],bool)",
+    ];
+    for function in functions {
+        let alter = format!("ALTER FUNCTION {schema}.{function} {lasting}");
+        admin.sql.rows(&alter).await;
+    }
+    for action in ["x", "=", "-", "renew"] {
+        // Each batch waits for this in its middle.
+        let middle =
+            format!("BEGIN; SELECT FROM {schema}.lock WHERE name IN ('c', 'd') FOR UPDATE");
+        admin.sql.rows(&middle).await;
+        let mut batches = JoinSet::new();
+        for names in [["b", "c", "a"], ["a", "d", "b"]] {
+            let peer = Peer::new(&home).await;
+            batches.spawn(send_batch(peer, action, names));
+        }
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE wait_event_type = 'Lock' AND query LIKE '%{schema}.%'"
+        );
+        let both = async || home.peer().await.value(&waiting).await == "2";
+        eventually(TIME_LIMIT, both).await;
+        admin.sql.rows("COMMIT").await;
+        for ended in within(TIME_LIMIT, batches.join_all()).await {
+            ended.unwrap_or_else(|error| panic!("{action}: {error}"));
+        }
+    }
+}
+
+async fn send_batch(mut peer: Peer, action: &str, names: [&str; 3]) -> Result<(), SqlError> {
+    if action == "renew" {
+        return peer
+            .try_renew_all(&names.map(|name| (name, 2, LONG_MS)))
+            .await
+            .map(drop);
+    }
+    peer.try_many(&names.map(|name| (action, name, 2, LONG_MS)))
+        .await
+        .map(drop)
+}
+
+#[tokio::test]
 async fn batches_of_the_same_locks_do_not_wait_for_each_other() {
     let Some(home) = installed().await else {
         return;
@@ -140,7 +195,13 @@ async fn batches_of_the_same_locks_do_not_wait_for_each_other() {
 async fn send_batches(mut peer: Peer, mut rng: Rng, ends: Instant) -> u32 {
     let mut batches = 0;
     while Instant::now() < ends {
-        let mut names: Vec<_> = (0..16).map(|number| format!("lock:{{{number}}}")).collect();
+        // Half of them are of this moment: several clients make their rows at once.
+        let moment = ends.saturating_duration_since(Instant::now()).as_millis() / 50;
+        let name = |number| match number % 2 {
+            0 => format!("lock:{{{number}}}"),
+            _ => format!("lock:{{{number} at {moment}}}"),
+        };
+        let mut names: Vec<_> = (0..16).map(name).collect();
         rng.shuffle(&mut names);
         let tokens: Vec<_> = names.iter().map(|_| rng.u128(..)).collect();
         let leases = names.iter().zip(&tokens);

@@ -219,17 +219,23 @@ impl Peer {
     }
 
     pub(crate) async fn renew_all(&mut self, leases: &[(&str, u128, u32)]) -> Vec<bool> {
+        let ours = self.try_renew_all(leases).await;
+        ours.unwrap_or_else(|error| panic!("{leases:?}: {error}"))
+    }
+
+    pub(crate) async fn try_renew_all(
+        &mut self,
+        leases: &[(&str, u128, u32)],
+    ) -> Result<Vec<bool>, SqlError> {
         let names = array(leases, "text", |it| format!("'{}'", it.0));
         let tokens = array(leases, "uuid", |it| uuid(it.1));
         let ttls = array(leases, "int", |it| it.2.to_string());
         let ours = self
-            .call(&format!("renew({names}, {tokens}, {ttls}, true)"))
-            .await;
+            .try_call(&format!("renew({names}, {tokens}, {ttls}, true)"))
+            .await?;
         let ours = ours[0][0].as_deref().unwrap();
-        ours.trim_matches(['{', '}'])
-            .split(',')
-            .map(|it| it == "t")
-            .collect()
+        let ours = ours.trim_matches(['{', '}']).split(',');
+        Ok(ours.map(|it| it == "t").collect())
     }
 
     pub(crate) async fn ask(&mut self, lock: &str, tokens: &[u128]) -> Standings {

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{
     installed,
-    peer::{Peer, Wanted, uuid},
+    peer::{LONG_MS, Peer, Wanted, uuid},
 };
 
 const LOCK: &str = "lock:{a}";
@@ -275,8 +275,12 @@ async fn an_open_transaction_that_asserted_its_fence_keeps_everybody_out() {
         ..Wanted::new(LOCK, 2)
     };
     assert!(peer.acquire(&shared).await.is("busy"));
-    let next = peer.wait(LOCK, 3).await;
+    let batch = [("x", LOCK, 3, LONG_MS), ("x", "lock:{b}", 4, LONG_MS)];
+    let mut batch = peer.try_many(&batch).await.unwrap();
+    batch.sort_by_key(|it| it.call);
+    let next = &batch[0];
     assert!(next.is("waiting") && next.left == 0, "{next:?}");
+    assert!(batch[1].is("granted"), "{batch:?}");
     assert_eq!(peer.standing(LOCK, 3).await, 0);
     assert_eq!(peer.force(LOCK).await, 0);
     user.rows("COMMIT").await;

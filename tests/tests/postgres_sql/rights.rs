@@ -98,7 +98,7 @@ async fn callers_have_no_right_to_tables_and_to_what_serves_the_functions() {
     }
     for call in [
         "take('lock:{a}', true)",
-        "take_free('lock:{a}', gen_random_uuid(), '', 9)",
+        "make('lock:{a}')",
         "flush(false)",
         "guard('a')",
     ] {

@@ -47,11 +47,14 @@ pub(super) struct Functions {
 impl Functions {
     /// Of a schema whose name is quoted.
     pub(super) fn new(schema: &str, prefix: &str, longest: i64, durable: bool) -> Self {
-        let function = |name: &'static str, types: &'static [Type]| {
+        let statement = |name: &'static str, select: &str, types: &'static [Type]| {
             let args: Vec<_> = (1..=types.len()).map(|it| format!("${it}")).collect();
-            let text = format!("SELECT * FROM {schema}.{name}({})", args.join(", "));
+            let text = format!("{select} {schema}.{name}({})", args.join(", "));
             Arc::new(Statement::prepared(name, text, types))
         };
+        let function = |name, types| statement(name, "SELECT * FROM", types);
+        // The answer is one value: without a scan of the function, the call costs less.
+        let value = |name, types| statement(name, "SELECT", types);
         Self {
             schema: schema.into(),
             prefix: prefix.into(),
@@ -64,10 +67,10 @@ impl Functions {
                 ],
             ),
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
-            release: function("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
-            renew: function("renew", &[TextArray, UuidArray, Int4Array, Bool]),
-            held: function("held", &[TextArray, UuidArray]),
-            pass: function("pass", &[Text, Uuid, Int8]),
+            release: value("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
+            renew: value("renew", &[TextArray, UuidArray, Int4Array, Bool]),
+            held: value("held", &[TextArray, UuidArray]),
+            pass: value("pass", &[Text, Uuid, Int8]),
             many: function(
                 "many",
                 &[
@@ -79,7 +82,7 @@ impl Functions {
             overview: function("overview", &[Text, Text, Int4, Int4]),
             force: function("force", &[Text, Uuid, Int4]),
             sweep: function("sweep", &[Text, Int4]),
-            quarantined: function("quarantined", &[Int4]),
+            quarantined: value("quarantined", &[Int4]),
         }
     }
 

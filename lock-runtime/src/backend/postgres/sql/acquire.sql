@@ -9,44 +9,22 @@
 -- longest  the longest ttl of all, for the quarantine; 0 for no quarantine
 -- durable  whether a grant waits for the disk
 
--- The most common case in one statement: an exclusive lock that is free and that nobody waits for. Returns the fence,
--- or null.
-CREATE OR REPLACE FUNCTION take_free(name text, token uuid, who text, ttl int) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  its_fence bigint;
-BEGIN
-  UPDATE lock k SET uses = k.uses + 1, ver = (k.uses + 1) / 32, fence = greatest(k.fence + k.chain + 1, micros()),
-    chain = 0, token = take_free.token, who = take_free.who, session = NULL, since = clock_timestamp(),
-    expires = clock_timestamp() + ttl * interval '1 ms'
-  WHERE k.ctid = (SELECT n.ctid FROM lock n WHERE n.name = take_free.name ORDER BY n.ver DESC LIMIT 1)
-    AND k.waiters = 0 AND k.expires <= clock_timestamp() AND k.kind = 'x'
-  RETURNING k.fence INTO its_fence;
-  IF NOT FOUND OR pg_try_advisory_xact_lock(guard(take_free.name)) THEN RETURN its_fence; END IF;
-  UPDATE lock k SET token = NULL, expires = '-infinity'
-  WHERE k.ctid = (SELECT n.ctid FROM lock n WHERE n.name = take_free.name ORDER BY n.ver DESC LIMIT 1);
-  RETURN NULL;
-END $$;
-
--- All of acquire but the quarantine and the commit.
-CREATE OR REPLACE FUNCTION acquire_one(
+-- All of acquire but its fast path, the quarantine and the commit.
+CREATE OR REPLACE FUNCTION acquire_slowly(
   name text, token uuid, who text, kind text, ttl int, session uuid, bell bool, wait bool, place bigint
 ) RETURNS reply LANGUAGE plpgsql AS $$
 DECLARE
-  plain_kind text := rtrim(acquire_one.kind, '+-');
+  plain_kind text := rtrim(acquire_slowly.kind, '+-');
   l lock;
   r reply;
   its_fence bigint;
   its_place bigint;
 BEGIN
-  IF plain_kind = 'x' THEN
-    its_fence := take_free(acquire_one.name, acquire_one.token, acquire_one.who, ttl);
-  ELSIF plain_kind !~ '^(r|p[1-9][0-9]*)$' OR plain_kind <> acquire_one.kind THEN
-    RAISE EXCEPTION 'the kind is x, r, or p and a number, not "%"', acquire_one.kind USING ERRCODE = '22023';
+  IF plain_kind <> 'x' AND (plain_kind !~ '^(r|p[1-9][0-9]*)$' OR plain_kind <> acquire_slowly.kind) THEN
+    RAISE EXCEPTION 'the kind is x, r, or p and a number, not "%"', acquire_slowly.kind USING ERRCODE = '22023';
   END IF;
-  IF its_fence IS NULL THEN
-    l := take(acquire_one.name, make => true);
-    its_fence := extend(l, acquire_one.token, ttl);
-  END IF;
+  l := take(acquire_slowly.name, make => true);
+  its_fence := extend(l, acquire_slowly.token, ttl);
   IF its_fence IS NULL AND l.kind LIKE 'p%' AND plain_kind LIKE 'p%' AND l.kind <> plain_kind
     AND l.expires > clock_timestamp()
   THEN
@@ -56,24 +34,24 @@ BEGIN
   END IF;
   IF its_fence IS NULL THEN
     -- Waiters go first.
-    IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_one.session)); END IF;
+    IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_slowly.session)); END IF;
     IF l.waiters = 0 AND may_enter(l, plain_kind, clock_timestamp()) THEN
-      l := enter(l, plain_kind, acquire_one.token, acquire_one.who, ttl, NULL, clock_timestamp());
+      l := enter(l, plain_kind, acquire_slowly.token, acquire_slowly.who, ttl, NULL, clock_timestamp());
       l := put(l);
       its_fence := l.fence;
     ELSIF wait THEN
-      its_place := coalesce(acquire_one.place, next_place(l));
+      its_place := coalesce(acquire_slowly.place, next_place(l));
       INSERT INTO waiter (name, place, token, who, kind, chains, ttl, session, bell)
-        VALUES (acquire_one.name, its_place, acquire_one.token, acquire_one.who, plain_kind,
-          acquire_one.kind = 'x+', acquire_one.ttl, acquire_one.session, acquire_one.bell)
+        VALUES (acquire_slowly.name, its_place, acquire_slowly.token, acquire_slowly.who, plain_kind,
+          acquire_slowly.kind = 'x+', acquire_slowly.ttl, acquire_slowly.session, acquire_slowly.bell)
         ON CONFLICT ON CONSTRAINT waiter_token_key DO NOTHING;
       IF FOUND THEN
         l.waiters := l.waiters + 1;
         l.head := least(l.head, its_place - 1);
         l.tail := greatest(l.tail, its_place);
       END IF;
-      l := put(serve(l, acquire_one.session));
-      its_fence := extend(l, acquire_one.token, ttl);
+      l := put(serve(l, acquire_slowly.session));
+      its_fence := extend(l, acquire_slowly.token, ttl);
     END IF;
   END IF;
   IF its_fence IS NOT NULL THEN
@@ -84,7 +62,7 @@ BEGIN
   r := describe(l, own => wait::int);
   r.status := 'busy';
   IF wait THEN
-    SELECT w.place INTO r.place FROM waiter w WHERE w.token = acquire_one.token;
+    SELECT w.place INTO r.place FROM waiter w WHERE w.token = acquire_slowly.token;
     r.status := CASE WHEN FOUND THEN 'waiting' ELSE 'gone' END;
   END IF;
   RETURN r;
@@ -96,6 +74,7 @@ CREATE OR REPLACE FUNCTION acquire(
 ) RETURNS reply LANGUAGE plpgsql AS $$
 DECLARE
   r reply;
+  setting text;
 BEGIN
   IF longest > 0 THEN
     r.left_ms := quarantine_left(longest);
@@ -104,8 +83,23 @@ BEGIN
       RETURN r;
     END IF;
   END IF;
-  r := acquire_one(name, token, who, kind, ttl, session, bell, wait, place);
-  PERFORM flush(durable AND r.status = 'granted');
+  -- The fast path, in one statement: an exclusive lock that is free and has no waiters. Where others of the session wait,
+  -- it has some.
+  IF kind IN ('x', 'x-') THEN
+    UPDATE lock k SET uses = k.uses + 1, ver = (k.uses + 1) / 32, fence = greatest(k.fence + k.chain + 1, micros()),
+      chain = 0, token = acquire.token, who = acquire.who, session = NULL, since = clock_timestamp(),
+      expires = clock_timestamp() + ttl * interval '1 ms'
+    WHERE k.ctid = (SELECT n.ctid FROM lock n WHERE n.name = acquire.name ORDER BY n.ver DESC LIMIT 1)
+      AND CASE WHEN k.waiters = 0 AND k.expires <= clock_timestamp() AND k.kind = 'x'
+        THEN pg_try_advisory_xact_lock(guard(acquire.name)) END
+    RETURNING k.fence INTO r.fence;
+  END IF;
+  IF r.fence > 0 THEN
+    r.status := 'granted';
+  ELSE
+    r := acquire_slowly(name, token, who, kind, ttl, session, bell, wait, place);
+  END IF;
+  setting := flush(durable AND r.status = 'granted');
   RETURN r;
 END $$;
 

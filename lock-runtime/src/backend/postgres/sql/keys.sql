@@ -24,6 +24,10 @@ $$ SELECT replace(id::text, '-', '') $$;
 CREATE OR REPLACE FUNCTION channel(session uuid) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT 'lock_runtime_' || hex(session) $$;
 
+-- Whether the server's queue of notifications has room: a full one fails the commit. Clients that are not notified ask.
+CREATE OR REPLACE FUNCTION may_notify() RETURNS bool LANGUAGE sql VOLATILE AS
+$$ SELECT pg_notification_queue_usage() < 0.9 $$;
+
 -- The name of a holder: its token, and who it is. While it cools down it has no token, and who is all of the name.
 CREATE OR REPLACE FUNCTION holder_name(token uuid, who text) RETURNS text LANGUAGE sql STABLE AS
 $$ SELECT concat_ws(' ', hex(token), nullif(who, '')) $$;

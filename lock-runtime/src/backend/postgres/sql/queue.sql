@@ -65,6 +65,7 @@ CREATE OR REPLACE FUNCTION serve(l lock, session uuid) RETURNS lock LANGUAGE plp
 DECLARE
   now timestamptz := clock_timestamp();
   w waiter;
+  notifies bool;
   chained uuid[];
 BEGIN
   IF l.waiters = 0 OR l.kind = 'x' AND l.expires > now THEN RETURN l; END IF;
@@ -85,13 +86,14 @@ BEGIN
     l.waiters := l.waiters - 1;
     l.head := w.place - 1;
     l := enter(l, w.kind, w.token, w.who, least(w.ttl, 3000), w.session, now);
+    notifies := w.bell AND may_notify();
     chained := '{}';
-    IF w.chains AND l.waiters > 0 THEN
+    IF notifies AND w.chains AND l.waiters > 0 THEN
       chained := followers(l, w);
       l.chain := cardinality(chained);
       l.waiters := l.waiters - l.chain;
     END IF;
-    IF w.bell THEN
+    IF notifies THEN
       PERFORM pg_notify(channel(w.session), concat_ws(E'\n', l.fence, l.name, hex(w.token),
         nullif(replace(array_to_string(chained, E'\n'), '-', ''), '')));
     END IF;

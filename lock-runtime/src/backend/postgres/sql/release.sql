@@ -5,8 +5,8 @@
 -- leave    whether the token leaves the queue first; a grant that raced is passed on
 -- longest  as in acquire: nothing is handed on in the quarantine
 
--- All of release but the commit.
-CREATE OR REPLACE FUNCTION release_one(name text, token uuid, rest int, leave bool, session uuid, longest int)
+-- All of release but its fast path and the commit.
+CREATE OR REPLACE FUNCTION release_slowly(name text, token uuid, rest int, leave bool, session uuid, longest int)
 RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
   l lock;
@@ -14,28 +14,21 @@ DECLARE
   now timestamptz;
   ours bool := false;
 BEGIN
-  IF rest = 0 AND NOT leave THEN
-    UPDATE lock k SET uses = k.uses + 1, ver = (k.uses + 1) / 32, token = NULL, session = NULL,
-      since = clock_timestamp(), expires = '-infinity'
-    WHERE k.ctid = (SELECT n.ctid FROM lock n WHERE n.name = release_one.name ORDER BY n.ver DESC LIMIT 1)
-      AND k.token = release_one.token AND k.waiters = 0 AND k.expires > clock_timestamp();
-    IF FOUND THEN RETURN true; END IF;
-  END IF;
-  l := take(release_one.name, make => false);
+  l := take(release_slowly.name, make => false);
   IF l.name IS NULL THEN RETURN false; END IF;
   was := l;
   IF leave THEN
-    DELETE FROM waiter w WHERE w.token = release_one.token AND w.name = l.name;
+    DELETE FROM waiter w WHERE w.token = release_slowly.token AND w.name = l.name;
     IF FOUND THEN l.waiters := l.waiters - 1; END IF;
   END IF;
   now := clock_timestamp();
   IF l.kind <> 'x' THEN
     UPDATE sharer s SET token = NULL, who = '-' || holder_name(s.token, s.who), session = NULL,
         expires = CASE WHEN rest > 0 THEN now + rest * interval '1 ms' ELSE '-infinity' END
-      WHERE s.name = l.name AND s.fence >= l.low AND s.token = release_one.token AND s.expires > now;
+      WHERE s.name = l.name AND s.fence >= l.low AND s.token = release_slowly.token AND s.expires > now;
     ours := FOUND;
     IF ours THEN l := settle(l, now); END IF;
-  ELSIF l.token = release_one.token THEN
+  ELSIF l.token = release_slowly.token THEN
     ours := l.expires > now;
     l.who := '-' || holder_name(l.token, l.who);
     l.token := NULL;
@@ -43,15 +36,23 @@ BEGIN
     l.since := now;
     l.expires := CASE WHEN ours AND rest > 0 THEN now + rest * interval '1 ms' ELSE '-infinity' END;
   END IF;
-  IF quarantine_left(longest) = 0 THEN l := serve(l, release_one.session); END IF;
+  IF quarantine_left(longest) = 0 THEN l := serve(l, release_slowly.session); END IF;
   IF l IS DISTINCT FROM was THEN PERFORM put(l); END IF;
   RETURN ours;
 END $$;
 
 CREATE OR REPLACE FUNCTION release(name text, token uuid, rest int, leave bool, session uuid, longest int)
 RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+  setting text := flush(false);
 BEGIN
-  PERFORM flush(false);
-  RETURN release_one(name, token, rest, leave, session, longest);
+  IF rest = 0 AND NOT leave THEN
+    UPDATE lock k SET uses = k.uses + 1, ver = (k.uses + 1) / 32, token = NULL, session = NULL,
+      since = clock_timestamp(), expires = '-infinity'
+    WHERE k.ctid = (SELECT n.ctid FROM lock n WHERE n.name = release.name ORDER BY n.ver DESC LIMIT 1)
+      AND k.token = release.token AND k.waiters = 0 AND k.expires > clock_timestamp();
+    IF FOUND THEN RETURN true; END IF;
+  END IF;
+  RETURN release_slowly(name, token, rest, leave, session, longest);
 END $$;
 

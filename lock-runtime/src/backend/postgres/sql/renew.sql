@@ -12,8 +12,11 @@ END $$;
 
 -- The order in which calls about these locks are carried out: sorted, so that two such batches do not wait for each
 -- other in a circle.
-CREATE OR REPLACE FUNCTION by_name(names text[]) RETURNS int[] LANGUAGE sql IMMUTABLE AS
-$$ SELECT array_agg(u.at::int ORDER BY u.name COLLATE "C", u.at) FROM unnest(names) WITH ORDINALITY u (name, at) $$;
+CREATE OR REPLACE FUNCTION by_name(names text[]) RETURNS int[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF cardinality(names) = 1 THEN RETURN '{1}'; END IF;
+  RETURN ARRAY(SELECT u.at::int FROM unnest(names) WITH ORDINALITY u (name, at) ORDER BY u.name COLLATE "C", u.at);
+END $$;
 
 CREATE OR REPLACE FUNCTION renew(names text[], tokens uuid[], ttls int[], durable bool) RETURNS bool[]
 LANGUAGE plpgsql AS $$

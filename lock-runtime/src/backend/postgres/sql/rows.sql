@@ -2,7 +2,7 @@
 
 -- The clock in microseconds.
 CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE AS
-$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+$$ SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint $$;
 
 -- How many ms are left until then, rounded up.
 CREATE OR REPLACE FUNCTION millis_until(moment timestamptz, now timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE AS
