@@ -41,7 +41,9 @@ pub(crate) async fn measure(report: &mut Report, cycles: u32) {
         fresh.push(cycle(&manager, "fresh").await);
     }
     let [start, aged, fresh] = [start, aged, fresh].map(|times| {
-        let times = times.into_iter().map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+        let times = times
+            .into_iter()
+            .map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
         Sorted::from_iter(times).quantile(0.5)
     });
     let row = |figure: &str, unit, value| Row::new(CASE, figure, unit, value);

@@ -90,7 +90,7 @@ fn main() {
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
-        Command::Stores { aged, only_aged } => stores::main(aged, only_aged),
+        Command::Stores { aged, only_aged } => stores::run(aged, only_aged),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),

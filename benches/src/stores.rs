@@ -35,7 +35,7 @@ struct Endpoint {
 type Round<T> = [T; 2];
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main(aged: u32, only_aged: bool) {
+pub(crate) async fn run(aged: u32, only_aged: bool) {
     let load_before = crate::load();
     let mut report = Report::default();
     if !only_aged {
