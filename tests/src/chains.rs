@@ -173,20 +173,32 @@ impl Seen {
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["echo", said] => self.echoes.push((*said).to_owned()),
-            ["evalsha", _, _, owner, arguments @ ..] => self.called(owner, arguments),
+            ["evalsha", _, count, rest @ ..] => {
+                let count = count
+                    .parse()
+                    .map_or(0, |count: usize| count.min(rest.len()));
+                let (keys, arguments) = rest.split_at(count);
+                for owner in keys {
+                    self.called(owner, arguments);
+                }
+            }
             ["zadd", _, "NX", position, member] => self.joins(position, member),
             ["publish", _, message] => self.handed(message),
             _ => {}
         }
     }
 
-    /// Each position belongs to one waiter: a call that names it comes from a follower that acquires again.
+    /// Each position belongs to one waiter: a call that names it, alone or as one of many, comes from a follower that
+    /// acquires again.
     fn called(&mut self, owner: &str, arguments: &[&str]) {
         let Some(following) = self.following.get_mut(owner) else {
             return;
         };
-        if let Some(fence) = arguments.iter().find_map(|it| following.remove(*it)) {
-            self.set_aside.insert((owner.to_owned(), fence), true);
+        for argument in arguments {
+            let position = argument.rsplit('@').next().unwrap_or_default();
+            if let Some(fence) = following.remove(position) {
+                self.set_aside.insert((owner.to_owned(), fence), true);
+            }
         }
     }
 
