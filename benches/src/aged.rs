@@ -44,7 +44,7 @@ pub(crate) async fn measure(report: &mut Report, cycles: u32) {
         let times = times
             .into_iter()
             .map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
-        Sorted::from_iter(times).quantile(0.5)
+        times.collect::<Sorted>().quantile(0.5)
     });
     let row = |figure: &str, unit, value| Row::new(CASE, figure, unit, value);
     report.add(row("calls that write, each cycle", Unit::Plain, calls));

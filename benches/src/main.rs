@@ -90,7 +90,7 @@ fn main() {
         Command::Cycle => cycle::main(),
         Command::Watching => watching::main(),
         #[cfg(feature = "stores")]
-        Command::Stores { aged, only } => stores::main(aged, only.as_deref()),
+        Command::Stores { aged, only } => stores::run(aged, only.as_deref()),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),

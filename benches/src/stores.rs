@@ -45,7 +45,7 @@ struct Cycles {
 type Round<T> = [T; 2];
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main(aged: u32, only: Option<&str>) {
+pub(crate) async fn run(aged: u32, only: Option<&str>) {
     let load_before = crate::load();
     let mut report = Report::default();
     let wanted = |name| only.is_none_or(|only| only == name);

@@ -80,5 +80,5 @@ fn fsync() -> f64 {
         file.sync_data().expect("a disk");
         began.elapsed().as_nanos() as u64
     });
-    Sorted::from_iter(took).quantile(0.5)
+    took.collect::<Sorted>().quantile(0.5)
 }

@@ -13,7 +13,7 @@ pub(super) struct Server {
     pub(super) case: &'static str,
     /// Whether commits wait for the disk.
     pub(super) disk: bool,
-    server: PostgresServer,
+    process: PostgresServer,
 }
 
 impl Server {
@@ -34,15 +34,19 @@ impl Server {
         } else {
             "PostgreSQL, no fsync"
         };
-        Some(Self { case, disk, server })
+        Some(Self {
+            case,
+            disk,
+            process: server,
+        })
     }
 
     pub(super) fn url(&self) -> String {
-        self.server.url()
+        self.process.url()
     }
 
     pub(super) async fn peer(&self) -> PostgresPeer {
-        self.server.peer().await
+        self.process.peer().await
     }
 
     pub(super) async fn version(&self) -> String {
@@ -52,6 +56,6 @@ impl Server {
 
     /// The processor time of all its processes so far.
     pub(super) fn processor(&self) -> Duration {
-        processor::of_all(self.server.pid())
+        processor::of_all(self.process.pid())
     }
 }
