@@ -26,9 +26,6 @@ use crate::types::health::LastError;
 
 /// A connection without waiters listens for so long: others need not be notified for it.
 const LISTEN_FOR: Duration = Duration::from_secs(10);
-/// A server carries out one call of a connection after the other. More calls than one that it
-/// works on and one that it begins next are better put together with what follows.
-const MOST_IN_FLIGHT: usize = 2;
 /// How often the locks that are held for longer are looked at.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How long the server may take for a call that is about no claim.
@@ -252,9 +249,7 @@ impl Connection {
             any = true;
         }
         // The answer that is due brings us here again.
-        if self.link.in_flight() >= MOST_IN_FLIGHT
-            || self.link.awaits_answer() && self.queue.can_wait()
-        {
+        if self.link.awaits_answer() && self.queue.can_wait() {
             return any;
         }
         let calls = self.queue.calls();

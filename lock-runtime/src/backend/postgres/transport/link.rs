@@ -58,11 +58,6 @@ impl<T> Link<T> {
         self.connection.up().is_some_and(Open::awaits_answer)
     }
 
-    /// The number of calls without an answer.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.connection.up().map_or(0, Open::unanswered_calls)
-    }
-
     /// Whether it is open, and all is answered.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_up() && !self.awaits_answer()

@@ -70,11 +70,6 @@ impl<T> Open<T> {
         !self.in_flight.is_empty()
     }
 
-    /// The number of calls without an answer.
-    pub(super) fn unanswered_calls(&self) -> usize {
-        self.in_flight.iter().map(|it| it.calls.len()).sum()
-    }
-
     /// Until when an answer must come in.
     pub(super) fn answer_by(&self, silence: &Silence) -> Option<Moment> {
         // Answers come in order: one that is late holds up all that follow.
