@@ -75,7 +75,7 @@ async fn all_locks_are_lost_when_the_server_ends_the_session() {
     // No heartbeat is sent while our clock stands still.
     let clock = Clock::manual();
     let config = LockConfig::new(server.url("expired")).unwrap();
-    let config = config.ttl(Duration::from_secs(1)).clock(clock);
+    let config = config.ttl(Duration::from_secs(1)).clock(clock.clone());
     let locks = connect(config).await;
     let guards = [
         locks.lock("one").acquire().await.unwrap(),
@@ -90,8 +90,10 @@ async fn all_locks_are_lost_when_the_server_ends_the_session() {
     let next = within(TIME_LIMIT, next).await.unwrap();
     assert!(next.fencing_token() > guards[0].fencing_token());
     release(next).await;
-    // The manager goes on with another session.
+    // The manager goes on with another session after a pause.
+    let passes = tokio::spawn(pass(clock));
     take_turn(&locks, "one").await;
+    passes.abort();
 }
 
 #[tokio::test]
@@ -106,13 +108,26 @@ async fn a_waiter_goes_on_in_a_new_session() {
     let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
     let mut peer = server.peer().await;
     let before = peer.children("/waits/lock/key").await;
+    let names = async || server.peer().await.children("/waits/lock/key").await;
+    tests::eventually(TIME_LIMIT, async || names().await.len() == 1).await;
+    // The manager asks for another session after a pause.
+    let passes = tokio::spawn(pass(clock));
     tests::eventually(TIME_LIMIT, async || {
-        let names = server.peer().await.children("/waits/lock/key").await;
+        let names = names().await;
         names.len() == 2 && names != before
     })
     .await;
     release(guard).await;
     assert!(within(TIME_LIMIT, waiter).await.unwrap().is_held());
+    passes.abort();
+}
+
+/// Lets a clock go on.
+async fn pass(clock: Clock) {
+    loop {
+        clock.advance(Duration::from_millis(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]
