@@ -256,7 +256,7 @@ EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
 .PHONY: expand
 expand: ## Shows what the attribute makes of the examples
 	@$(EXPAND) --version >/dev/null 2>&1 || { \
-	    echo 'installing cargo-expand into target/expand: about two minutes' >&2; \
+	    echo 'installing cargo-expand into target/expand' >&2; \
 	    cargo install --quiet --locked --root target/expand cargo-expand; }
 	@for example in $(basename $(wildcard examples/*.rs examples/recipes/*.rs)); do \
 	    echo "// $$example"; \
@@ -278,7 +278,7 @@ bench: setup bench-lint ## Measures the locks beside a bare client and other lib
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
 .PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries in nine minutes (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
+bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi

@@ -95,6 +95,9 @@ impl Proxy {
     }
 
     /// Begins what asks the server, and closes all connections when the request, or the reply, is on its way.
+    ///
+    /// What it is given may have asked nothing before it is polled: a request that was sent
+    /// earlier passes before it can be held.
     pub async fn lose(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
         let way = self.way(lost);
         way.hold();

@@ -47,30 +47,21 @@ impl Wake for Bell {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Calls(AtomicUsize);
-
-    impl Wake for Calls {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::base::wakes::Wakes;
 
     #[test]
     fn a_wake_up_is_noted_and_wakes_the_whole() {
-        let (bell, calls) = (Bell::new(), Arc::new(Calls::default()));
+        let (bell, calls) = (Bell::new(), Arc::new(Wakes::default()));
         let whole = Waker::from(Arc::clone(&calls));
         assert!(bell.has_rung(&whole), "it is polled at first");
         assert!(!bell.has_rung(&whole));
         Waker::from(Arc::clone(&bell)).wake();
-        assert_eq!(calls.0.load(Ordering::SeqCst), 1);
+        assert_eq!(calls.count(), 1);
         assert!(bell.has_rung(&whole));
         bell.ring();
-        assert_eq!(calls.0.load(Ordering::SeqCst), 1, "who rings polls it");
+        assert_eq!(calls.count(), 1, "who rings polls it");
         assert!(bell.has_rung(&whole));
     }
 }

@@ -8,3 +8,5 @@ pub(crate) mod clock;
 pub(crate) mod give_way;
 pub(crate) mod last_waker;
 pub(crate) mod numbers;
+#[cfg(test)]
+pub(crate) mod wakes;

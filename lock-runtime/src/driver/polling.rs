@@ -268,24 +268,15 @@ impl Drop for Alarm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Calls(AtomicUsize);
-
-    impl Wake for Calls {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::base::wakes::Wakes;
 
     #[test]
     fn the_thread_is_woken_once_and_only_where_nobody_polls() {
-        let (flag, thread) = (Arc::new(WakeFlag::default()), Arc::new(Calls::default()));
+        let (flag, thread) = (Arc::new(WakeFlag::default()), Arc::new(Wakes::default()));
         flag.thread.set(&Waker::from(Arc::clone(&thread)));
-        let calls = || thread.0.load(Ordering::SeqCst);
+        let calls = || thread.count();
 
         flag.wake_by_ref();
         flag.wake_by_ref();
@@ -307,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_panics_wakes_the_thread() {
-        let (flag, thread) = (WakeFlag::default(), Arc::new(Calls::default()));
+        let (flag, thread) = (WakeFlag::default(), Arc::new(Wakes::default()));
         flag.thread.set(&Waker::from(Arc::clone(&thread)));
         flag.begin();
         let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -315,6 +306,6 @@ mod tests {
             panic!("a waker fails");
         }));
         assert!(turn.is_err());
-        assert_eq!(thread.0.load(Ordering::SeqCst), 1);
+        assert_eq!(thread.count(), 1);
     }
 }

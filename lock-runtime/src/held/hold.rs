@@ -222,27 +222,18 @@ fn poll_unstopped(
 mod tests {
     use std::cell::Cell;
     use std::future::{pending, poll_fn};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
     use std::time::Duration;
 
     use super::*;
     use crate::base::clock::Clock;
+    use crate::base::wakes::Wakes;
     use crate::held::home::Nowhere;
     use crate::held::lease::InUse;
     use crate::types::deadline::deadline;
     use crate::types::terms::{LeaseId, Terms};
 
     const TTL: Duration = Duration::from_secs(10);
-
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 
     fn lease(clock: &Clock) -> Arc<Lease> {
         let terms = Terms::of(LeaseId(1), "k", TTL);
@@ -258,7 +249,7 @@ mod tests {
         ))
     }
 
-    fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Woken>) -> Poll<F::Output> {
+    fn poll<F: Future>(future: Pin<&mut F>, waker: &Arc<Wakes>) -> Poll<F::Output> {
         let waker = Waker::from(Arc::clone(waker));
         future.poll(&mut Context::from_waker(&waker))
     }
@@ -306,25 +297,25 @@ mod tests {
     #[test]
     fn the_end_of_the_lease_wakes_whoever_polled_last() {
         let lease = lease(&Clock::manual());
-        let (first, last) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let (first, last) = (Arc::<Wakes>::default(), Arc::<Wakes>::default());
         let mut hold = std::pin::pin!(Hold::new(&lease, pending::<()>()));
         assert!(poll(hold.as_mut(), &first).is_pending());
         assert!(poll(hold.as_mut(), &last).is_pending());
-        assert_eq!(last.0.load(Ordering::SeqCst), 0, "nothing has happened");
+        assert_eq!(last.count(), 0, "nothing has happened");
         lease.end();
-        assert_eq!(first.0.load(Ordering::SeqCst), 0);
-        assert_eq!(last.0.load(Ordering::SeqCst), 1);
+        assert_eq!(first.count(), 0);
+        assert_eq!(last.count(), 1);
     }
 
     #[test]
     fn nobody_is_woken_for_a_future_that_was_dropped() {
         let lease = lease(&Clock::manual());
-        let waker = Arc::<Woken>::default();
+        let waker = Arc::<Wakes>::default();
         let mut hold = Box::pin(Hold::new(&lease, pending::<()>()));
         assert!(poll(hold.as_mut(), &waker).is_pending());
         drop(hold);
         lease.end();
-        assert_eq!(waker.0.load(Ordering::SeqCst), 0);
+        assert_eq!(waker.count(), 0);
     }
 
     #[test]
@@ -332,7 +323,7 @@ mod tests {
         let clock = Clock::manual();
         let lease = lease(&clock);
         lease.arrive();
-        let waker = Arc::<Woken>::default();
+        let waker = Arc::<Wakes>::default();
         let mut hold = std::pin::pin!(Hold::new(
             &lease,
             poll_fn(|_| {
@@ -341,7 +332,7 @@ mod tests {
             })
         ));
         assert!(poll(hold.as_mut(), &waker).is_pending());
-        assert_eq!(waker.0.load(Ordering::SeqCst), 1, "it asks to be polled");
+        assert_eq!(waker.count(), 1, "it asks to be polled");
         assert_eq!(lease.in_use(), InUse::No, "the body is dropped already");
         let lost = poll(hold.as_mut(), &waker);
         assert!(matches!(lost, Poll::Ready(Err(LockError::Lost { .. }))));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lock_runtime::{FencingToken, LockConfig, LockError, LockGuard, LockManager};
+use lock_runtime::{FencingToken, LockConfig, LockGuard, LockManager};
 use tests::{Backup, LONG, PostgresServer, Proxy, TIME_LIMIT, connect, release, take, within};
 
-use crate::server;
+use crate::{is_quarantined, server};
 
 /// The longest lease where locks are quarantined.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -45,14 +45,7 @@ impl Scene {
     /// Nothing is granted until the lease has ended that is forgotten.
     async fn demands_quarantine(self) {
         let others = connect(config(&self.server.url()).quarantine(LONGEST)).await;
-        let tried = others.lock("key").try_once().acquire();
-        match within(TIME_LIMIT, tried).await {
-            Err(error @ LockError::Unavailable { .. }) => {
-                let text = error.to_string();
-                assert!(text.contains("no lock is granted"), "{text}");
-            }
-            other => panic!("{other:?}"),
-        }
+        is_quarantined(&others).await;
         let next = others.lock("key").wait_forever().acquire();
         let next = within(TIME_LIMIT, next).await.unwrap();
         assert!(!self.forgotten.is_held(), "two holders");

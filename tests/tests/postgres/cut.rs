@@ -113,7 +113,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
     for lost in [Lost::Reply, Lost::Request] {
         let guard = take(&scene.ours, "key", LONG).await;
         settled(&scene.ours).await;
-        let mut released = Box::pin(guard.release_confirmed());
+        let mut released = Box::pin(async { guard.release_confirmed().await });
         scene.proxy.lose(lost, &mut released).await;
         within(TIME_LIMIT, released).await.unwrap();
         scene.leaves_nothing().await;

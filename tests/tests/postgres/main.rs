@@ -67,6 +67,18 @@ async fn are_served_in_order(guard: LockGuard, waiters: Vec<Acquire>) {
     }
 }
 
+/// A try finds that nothing is granted in the quarantine.
+async fn is_quarantined(locks: &LockManager) {
+    let tried = locks.lock("key").try_once().acquire();
+    match within(TIME_LIMIT, tried).await {
+        Err(error @ LockError::Unavailable { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains("no lock is granted"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A manager cannot connect to this URL; what it says of the reason.
 async fn refused(url: &str) -> LockError {
     let config = LockConfig::new(url).unwrap();

@@ -119,7 +119,7 @@ async fn a_release_is_sent_until_it_is_confirmed() {
     for lost in [Lost::Reply, Lost::Request] {
         let guard = take(&scene.ours).await;
         settled(&scene.ours).await;
-        let mut released = Box::pin(guard.release_confirmed());
+        let mut released = Box::pin(async { guard.release_confirmed().await });
         scene.proxy.lose(lost, &mut released).await;
         assert!(within(TIME_LIMIT, released).await.unwrap());
         assert_eq!(scene.queue().await, [""; 0]);

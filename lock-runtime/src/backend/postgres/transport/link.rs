@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use super::dialer::{Dialer, Opened};
-use super::open::{News, Open};
+use super::open::{Incoming, Open};
 use super::server::Server;
 use super::trouble::Trouble;
 use crate::backend::postgres::protocol::answer::Answer;
@@ -124,15 +124,15 @@ impl<T> Link<T> {
     /// What the messages tell that have come in; an error if the connection is of no more use.
     fn next_event(&mut self, now: Moment) -> Result<Option<LinkEvent<T>>, Cause> {
         while let Some(open) = self.connection.up_mut()
-            && let Some(news) = open.news()?
+            && let Some(news) = open.incoming()?
         {
             self.connection.silence.heard(now);
             match news {
-                News::Nothing => {}
-                News::Notification(notification) => {
+                Incoming::Nothing => {}
+                Incoming::Notification(notification) => {
                     return Ok(Some(LinkEvent::Notification(notification)));
                 }
-                News::Answer(to, answer) => {
+                Incoming::Answer(to, answer) => {
                     if answer.result.is_ok() {
                         self.connection.backoff.worked();
                     }

@@ -47,7 +47,7 @@ struct InFlight<T> {
 }
 
 /// What a message of the server tells.
-pub(super) enum News<T> {
+pub(super) enum Incoming<T> {
     Answer(T, Answer),
     Notification(Notification),
     /// Nothing for the caller.
@@ -108,7 +108,7 @@ impl<T> Open<T> {
     }
 
     /// What the next message tells, if one has come in; why the connection is of no more use.
-    pub(super) fn news(&mut self) -> Result<Option<News<T>>, Cause> {
+    pub(super) fn incoming(&mut self) -> Result<Option<Incoming<T>>, Cause> {
         if let Some(cause) = self.useless.take() {
             return Err(cause);
         }
@@ -116,13 +116,13 @@ impl<T> Open<T> {
         message.map(|it| self.read(&it)).transpose()
     }
 
-    fn read(&mut self, message: &Message) -> Result<News<T>, Cause> {
+    fn read(&mut self, message: &Message) -> Result<Incoming<T>, Cause> {
         match message {
-            Message::ParameterStatus(_) => return Ok(News::Nothing),
-            Message::NoticeResponse(_) if !self.awaits_answer() => return Ok(News::Nothing),
+            Message::ParameterStatus(_) => return Ok(Incoming::Nothing),
+            Message::NoticeResponse(_) if !self.awaits_answer() => return Ok(Incoming::Nothing),
             Message::NotificationResponse(body) => {
                 let notification = Notification::read(body).map_err(broken)?;
-                return Ok(News::Notification(notification));
+                return Ok(Incoming::Notification(notification));
             }
             _ => {}
         }
@@ -131,12 +131,12 @@ impl<T> Open<T> {
             return Err(Arc::new(error));
         }
         match answer {
-            None => Ok(News::Nothing),
+            None => Ok(Incoming::Nothing),
             Some(answer) => self.answered(answer),
         }
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<News<T>, Cause> {
+    fn answered(&mut self, answer: Answer) -> Result<Incoming<T>, Cause> {
         let first = self.in_flight.front_mut();
         let first = first.ok_or_else(|| broken(strange()))?;
         let call = first.calls.pop_front().ok_or_else(|| broken(strange()))?;
@@ -149,7 +149,7 @@ impl<T> Open<T> {
         if let Err(error) = &answer.result {
             self.refused(error, call.name);
         }
-        Ok(News::Answer(call.to, answer))
+        Ok(Incoming::Answer(call.to, answer))
     }
 
     fn refused(&mut self, error: &ServerError, name: Option<&'static str>) {

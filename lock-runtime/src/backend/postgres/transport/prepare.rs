@@ -182,9 +182,9 @@ pub(super) async fn take_bell(
     session: Session,
     timeout: Duration,
 ) -> Result<Session, Trouble> {
-    let patience = END_OF_PREDECESSOR.min(timeout / 2);
-    let until = Instant::now() + patience;
-    let millis = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+    let most = END_OF_PREDECESSOR.min(timeout / 2);
+    let until = Instant::now() + most;
+    let millis = i64::try_from(most.as_millis()).unwrap_or(i64::MAX);
     let end = Call {
         statement: once(
             &END_PREDECESSOR.replace("SCHEMA", schema),
