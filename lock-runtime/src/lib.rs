@@ -150,6 +150,7 @@ pub use types::error::conversion::FromLockError;
 pub use types::fence::FencingToken;
 pub use types::into_key::IntoKey;
 pub use types::key::LockKey;
+pub use types::ticket::Ticket;
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;
 

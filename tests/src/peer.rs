@@ -198,6 +198,36 @@ impl Peer {
         self.ours(lua::RENEW, number, &args).await
     }
 
+    /// Whether the lock was this token's, and is closed for so many milliseconds by a ticket of that number.
+    pub async fn issue(&mut self, number: u32, ticket: u32, time: u32) -> bool {
+        let ticket = format!("={} 1@host", token(ticket));
+        let args = [token(number), ticket, time.to_string()];
+        self.ours(lua::ISSUE, number, &args).await
+    }
+
+    /// The fence of this token, if it could adopt that ticket.
+    pub async fn adopt(&mut self, number: u32, ticket: u32, ttl: u32) -> Option<u64> {
+        let ticket = format!("={}", token(ticket));
+        let args = [
+            token(number),
+            ttl.to_string(),
+            self.code().to_owned(),
+            ticket,
+        ];
+        match self.eval(lua::ADOPT, &args).await.expect("it runs") {
+            Value::BulkString(text) => {
+                let text = String::from_utf8(text).expect("text");
+                let fence = text.strip_prefix(&token(number)).expect("its token");
+                Some(fence.trim_start().parse().expect("a fence"))
+            }
+            other => {
+                let texts = Vec::<String>::from_redis_value(other).expect("texts");
+                assert_eq!(texts, [token(number), "no ticket".to_owned()]);
+                None
+            }
+        }
+    }
+
     /// Whether a script says that the lock was this token's.
     async fn ours(&mut self, script: &str, number: u32, args: &[String]) -> bool {
         let answer: String = self.eval(script, args).await.expect("it runs");

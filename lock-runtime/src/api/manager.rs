@@ -1,5 +1,6 @@
 //! The handle to one set of locks: connects, makes requests, answers questions.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::overview::Overview;
 use crate::types::query::{Pattern, Query};
+use crate::types::ticket::Ticket;
 
 /// A set of locks: one store, one thread that keeps the leases.
 ///
@@ -125,6 +127,36 @@ impl LockManager {
     #[track_caller]
     pub fn lock(&self, key: impl IntoKey) -> LockRequest {
         self.lock_all([key])
+    }
+
+    /// A request for the lock that a [ticket](crate::Ticket) keeps closed, with the setters of every
+    /// request: its guard is a new acquisition with a larger fencing token. It does not wait in the
+    /// queue. Exactly one request adopts a ticket. The manager needs the store and the prefix of the
+    /// one that issued it.
+    ///
+    /// The [`wait`](LockRequest::wait) of the request is the time for which it asks a server that
+    /// cannot be reached. The kind is that of the ticket.
+    ///
+    /// The request fails with [`LockError::InvalidTicket`] if the ticket has expired, was adopted
+    /// before, or was revoked.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("video:7").acquire().await?;
+    /// let (before, minute) = (guard.fencing_token(), Duration::from_secs(60));
+    /// let ticket = guard.into_ticket(minute).await?;
+    /// let guard = locks.adopt(&ticket).ttl(minute).await?;
+    /// assert!(guard.fencing_token() > before);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn adopt(&self, ticket: impl Borrow<Ticket>) -> LockRequest {
+        let ticket = ticket.borrow();
+        self.lock(&ticket.key).adopting(ticket)
     }
 
     /// A request for several locks, all or none. They are taken in the order of

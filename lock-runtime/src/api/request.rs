@@ -15,6 +15,7 @@ use crate::types::holder;
 use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::Wait;
+use crate::types::ticket::Ticket;
 
 /// A request for a lock, with setters for everything that has a default; made by
 /// [`LockManager::lock`](crate::LockManager::lock) and
@@ -54,6 +55,13 @@ impl LockRequest {
                 ..Settings::DEFAULT
             },
         }
+    }
+
+    /// Makes it a request for the lock of a ticket.
+    pub(crate) fn adopting(mut self, ticket: &Ticket) -> Self {
+        self.settings.kind = ticket.kind;
+        self.settings.adopts = Some((ticket.id, ticket.kind));
+        self
     }
 
     /// The lease: how long the lock survives a crash of its holder.
@@ -323,6 +331,16 @@ impl LockRequest {
         let output = guard.hold(body(&guard)).await?;
         guard.release();
         Ok(output)
+    }
+}
+
+/// As [`acquire`](LockRequest::acquire).
+impl IntoFuture for LockRequest {
+    type Output = Result<LockGuard, LockError>;
+    type IntoFuture = Acquire;
+
+    fn into_future(self) -> Acquire {
+        self.acquire()
     }
 }
 

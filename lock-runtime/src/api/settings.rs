@@ -12,6 +12,7 @@ use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::{Terms, Wait};
+use crate::types::ticket::TicketId;
 
 /// A setting without a value is taken from the configuration.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) function: Option<&'static str>,
     pub(crate) template: Option<&'static str>,
     pub(crate) asked_at: Option<&'static Location<'static>>,
+    /// The ticket that is adopted, and the kind in which it keeps the lock closed.
+    pub(crate) adopts: Option<(TicketId, Kind)>,
 }
 
 impl Settings {
@@ -40,6 +43,7 @@ impl Settings {
         function: None,
         template: None,
         asked_at: None,
+        adopts: None,
     };
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
@@ -85,6 +89,7 @@ impl Settings {
     ) -> Result<(Terms, Vec<LockKey>), LockError> {
         self.check()?;
         self.check_against(&shared.capabilities, &keys)?;
+        self.check_ticket()?;
         let config = &shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
         if let Some(longest) = config.longest_ttl() {
@@ -103,8 +108,26 @@ impl Settings {
             template: self.template,
             asked_at: self.asked_at,
             more_keys: !keys.rest.is_empty(),
+            adopts: self.adopts.map(|(id, _)| id),
         };
         Ok((terms, keys.rest))
+    }
+
+    /// Refuses what would not take the lock of a ticket as the ticket has it.
+    fn check_ticket(&self) -> Result<(), LockError> {
+        match self.adopts {
+            Some((_, kind)) if kind != self.kind => Err(LockError::invalid(
+                "ticket",
+                format_args!(
+                    "the lock was taken as {kind}, and is adopted so: leave out `mode` and `permits`"
+                ),
+            )),
+            Some(_) if self.reentrant => Err(LockError::invalid(
+                "ticket",
+                "a ticket is adopted, and does not join a lock: leave out `reentrant`",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses settings that the store does not support.
@@ -118,6 +141,7 @@ impl Settings {
             ),
             ("min_hold", self.min_hold.is_some(), can.min_hold),
             ("key", !keys.rest.is_empty(), can.several_keys),
+            ("ticket", self.adopts.is_some(), can.tickets),
         ];
         for (setting, asked, able) in needs {
             if asked && !able {

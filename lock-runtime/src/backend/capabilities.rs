@@ -30,6 +30,8 @@ pub struct Capabilities {
     pub fencing: bool,
     /// Waiters are served in the order in which they came.
     pub fair: bool,
+    /// A lock can be handed over by a [`Ticket`](crate::Ticket).
+    pub tickets: bool,
 }
 
 impl Capabilities {
@@ -53,6 +55,7 @@ impl Capabilities {
             force_release: true,
             fencing: true,
             fair: true,
+            tickets: true,
         }
     }
 
@@ -69,6 +72,7 @@ impl Capabilities {
             force_release: false,
             fencing: false,
             fair: false,
+            tickets: false,
         }
     }
 }

@@ -64,6 +64,7 @@ impl Target for Blank {
             force_release: false,
             fencing: true,
             fair: true,
+            tickets: false,
         }
     }
 
@@ -84,6 +85,8 @@ impl Backend for Chalkboard {
             Request::Abandon(id) | Request::Release(id) => self.leave(now, id),
             // Its reply; without the capabilities come only `Status`, `Health` and `Diagnose`.
             Request::Query(query) => self.look(now, query),
+            // The capabilities say no.
+            Request::Issue { .. } => {}
         }
         self.serve(now);
     }

@@ -49,6 +49,7 @@ use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.
@@ -92,8 +93,8 @@ pub(crate) type Connecting<'a> =
 /// What the driver asks of a backend.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Take the lock, waiting in the queue unless it is a try. Goes on until it is
-    /// granted, fails, or is abandoned.
+    /// Take the lock, waiting in the queue unless it is a try, or adopt the ticket of the
+    /// terms. Goes on until it is granted, fails, or is abandoned.
     Acquire(Arc<Terms>),
     /// Nobody wants this acquisition any more: leave the queue, and release a grant
     /// that came at the same time, which skips the cooldown. Answered with
@@ -104,6 +105,13 @@ pub(crate) enum Request {
     /// Release the lock, if it is still ours; it cools down if its terms say so. Answered
     /// with [`Outcome::Released`].
     Release(LeaseId),
+    /// Let a ticket keep the lock closed for this time, if the lock is still ours. Answered
+    /// with [`Outcome::Released`].
+    Issue {
+        id: LeaseId,
+        ticket: TicketId,
+        time: Duration,
+    },
     /// Answered by itself.
     Query(Query),
 }
@@ -126,6 +134,8 @@ pub(crate) enum Outcome {
         id: LeaseId,
         holder: Option<Box<Holder>>,
     },
+    /// The lock is not closed by the ticket that was to be adopted.
+    NoTicket { id: LeaseId },
     /// The one try found it held.
     Busy {
         id: LeaseId,
@@ -184,7 +194,8 @@ impl Outcome {
     /// The acquisition that ends with this outcome; none follows about it.
     pub(crate) fn ended(&self) -> Option<LeaseId> {
         match self {
-            Self::Busy { id, .. }
+            Self::NoTicket { id }
+            | Self::Busy { id, .. }
             | Self::Invalid { id, .. }
             | Self::Failed { id, .. }
             | Self::Released { id, .. } => Some(*id),

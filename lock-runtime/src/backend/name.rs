@@ -1,5 +1,6 @@
 //! The name of an acquisition in a store: `token process@host function`, after a
-//! `-` if the holder has released the lock and the lock cools down.
+//! `-` if the holder has released the lock and the lock cools down, and with a `=` and the id
+//! of a ticket in place of the token while that keeps the lock closed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use crate::backend::token::Token;
 use crate::types::holder::{Holder, THIS_PROCESS};
 use crate::types::terms::Terms;
+use crate::types::ticket::TicketId;
 
 /// The name under which this process takes a lock.
 pub(crate) fn name(token: Token, terms: &Terms) -> String {
@@ -20,12 +22,30 @@ pub(crate) fn name(token: Token, terms: &Terms) -> String {
     name
 }
 
+/// What the name of a ticket begins with; its id stands in place of the token.
+pub(crate) const TICKET: char = '=';
+
+/// The name under which a ticket of this acquisition keeps its lock closed.
+pub(crate) fn of_ticket(ticket: TicketId, name: &str) -> String {
+    let who = name.split_once(' ').map_or("", |(_, who)| who);
+    format!("{TICKET}{ticket} {who}")
+}
+
+/// Who looks at a lock does not get the secret of its ticket.
+fn shown(token: &str, ticket: bool) -> &str {
+    let end = if ticket {
+        token.len().min(8)
+    } else {
+        token.len()
+    };
+    token.get(..end).unwrap_or_default()
+}
+
 /// What a name says of its holder. The value of a foreign client is shown in full.
 pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
-    let (cooling_down, name) = match name.strip_prefix('-') {
-        Some(name) => (true, name),
-        None => (false, name),
-    };
+    let marked = |mark| name.strip_prefix(mark);
+    let (cooling_down, ticket) = (marked('-').is_some(), marked(TICKET).is_some());
+    let name = marked('-').or(marked(TICKET)).unwrap_or(name);
     let mut words = name.split(' ');
     let token = words.next().unwrap_or_default();
     let whereabouts = words.next().and_then(|word| word.split_once('@'));
@@ -38,7 +58,8 @@ pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
         host: Some(host.into()),
         function: words.next().map(Into::into),
         cooling_down,
-        ..Holder::unknown(token, remaining)
+        ticket,
+        ..Holder::unknown(shown(token, ticket), remaining)
     }
 }
 

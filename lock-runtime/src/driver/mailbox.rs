@@ -10,10 +10,13 @@ use tokio::sync::mpsc;
 use super::at_work::is_at_work;
 use super::op::Op;
 use super::polling::{CallerTurn, SharedEngine};
+use crate::backend::capabilities::Capabilities;
 use crate::held::home::Home;
 use crate::types::answer::Answer;
+use crate::types::error::LockError;
 use crate::types::key::LockKey;
-use crate::types::terms::LeaseId;
+use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 /// The callers' end of the driver, which works on until the last handle to it is
 /// dropped.
@@ -21,6 +24,7 @@ pub(crate) struct Mailbox {
     ops: mpsc::UnboundedSender<Op>,
     engine: Arc<SharedEngine>,
     poller: Poller,
+    capabilities: Capabilities,
     /// The store's name in errors.
     pub(crate) server: Arc<str>,
 }
@@ -49,12 +53,14 @@ impl Mailbox {
         ops: mpsc::UnboundedSender<Op>,
         engine: Arc<SharedEngine>,
         poller: Poller,
+        capabilities: Capabilities,
         server: Arc<str>,
     ) -> Self {
         Self {
             ops,
             engine,
             poller,
+            capabilities,
             server,
         }
     }
@@ -65,7 +71,13 @@ impl Mailbox {
         let (ops, inbox) = mpsc::unbounded_channel();
         let engine = Arc::new(SharedEngine::new(None));
         (
-            Self::new(ops, engine, Poller::Thread, "nobody".into()),
+            Self::new(
+                ops,
+                engine,
+                Poller::Thread,
+                Capabilities::all("nothing"),
+                "nobody".into(),
+            ),
             inbox,
         )
     }
@@ -124,6 +136,28 @@ impl Home for Mailbox {
 
     fn release_from_destructor(&self, id: LeaseId) {
         self.post(Op::Release { id, answer: None });
+    }
+
+    fn issue(&self, id: LeaseId, ticket: TicketId, time: Duration, answer: Answer<bool>) {
+        let op = Op::Issue {
+            id,
+            ticket,
+            time,
+            answer,
+        };
+        // A mailbox that is closed drops the answer, which is one.
+        let _ = self.send(op);
+    }
+
+    fn check_tickets(&self) -> Result<(), LockError> {
+        if self.capabilities.tickets {
+            return Ok(());
+        }
+        Err(self.capabilities.lacks("ticket"))
+    }
+
+    fn take_back(&self, terms: Arc<Terms>) {
+        self.post(Op::TakeBack(terms));
     }
 
     fn poll_returned(&self, id: LeaseId) {

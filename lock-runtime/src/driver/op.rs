@@ -1,6 +1,7 @@
 //! The operations that callers send to the driver.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -9,6 +10,7 @@ use crate::held::lease::Lease;
 use crate::types::answer::Answer;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 #[derive(Debug)]
 pub(crate) enum Op {
@@ -16,11 +18,21 @@ pub(crate) enum Op {
         terms: Arc<Terms>,
         reply: Answer<LockGuard>,
     },
+    /// The ticket that these terms adopt has reached nobody: frees its lock.
+    TakeBack(Arc<Terms>),
     /// The future of this acquisition was dropped.
     Cancel(LeaseId),
     Release {
         id: LeaseId,
         answer: Option<Answer<bool>>,
+    },
+    /// Lets a ticket keep the lock closed for this time; the answer says whether the lock was still
+    /// held.
+    Issue {
+        id: LeaseId,
+        ticket: TicketId,
+        time: Duration,
+        answer: Answer<bool>,
     },
     /// No poll runs any more under a lease that has ended.
     PollReturned(LeaseId),
@@ -39,6 +51,7 @@ impl Op {
         matches!(
             self,
             Self::Acquire { .. }
+                | Self::Issue { .. }
                 | Self::Release {
                     answer: Some(_),
                     ..

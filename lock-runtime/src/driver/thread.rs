@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::mailbox::{Mailbox, Poller};
 use super::operations::Operations;
 use super::polling::{InstalledEngine, SharedEngine};
+use crate::backend::capabilities::Capabilities;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Target};
 use crate::base::clock::Clock;
@@ -63,7 +64,8 @@ async fn drive(target: &dyn Target, setup: &Setup, limits: Limits, ready: Answer
         Err(error) => return drop(ready.send(Err(error))),
     };
     let clock = setup.clock.clone();
-    let (mailbox, installed) = install(backend, clock, limits, Poller::Thread, name(target));
+    let can = target.capabilities();
+    let (mailbox, installed) = install(backend, clock, limits, Poller::Thread, can, name(target));
     let _ = ready.send(Ok(mailbox));
     work(installed).await;
 }
@@ -74,11 +76,12 @@ pub(super) fn install(
     clock: Clock,
     limits: Limits,
     poller: Poller,
+    can: Capabilities,
     server: Arc<str>,
 ) -> (Arc<Mailbox>, InstalledEngine) {
     let (ops, inbox) = mpsc::unbounded_channel();
     let engine = Arc::new(SharedEngine::new(Some(Handle::current())));
-    let mailbox = Mailbox::new(ops, Arc::clone(&engine), poller, Arc::clone(&server));
+    let mailbox = Mailbox::new(ops, Arc::clone(&engine), poller, can, Arc::clone(&server));
     let mailbox = Arc::new(mailbox);
     let home: Arc<dyn Home> = mailbox.clone();
     let operations = Operations::new(clock.clone(), limits, Arc::downgrade(&home), server);

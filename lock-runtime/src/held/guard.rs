@@ -10,11 +10,13 @@ use std::time::Duration;
 use crate::base::give_way::give_way;
 use crate::held::current;
 use crate::held::hold::{Hold, HoldUnstopped};
+use crate::held::issuing::issue;
 use crate::held::lease::Lease;
 use crate::types::error::LockError;
 use crate::types::fence::FencingToken;
 use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
+use crate::types::ticket::Ticket;
 
 /// A lock that is held, and renewed in the background, until this is dropped or
 /// released.
@@ -244,6 +246,56 @@ impl LockGuard {
             }
             Ok(held)
         }
+    }
+
+    /// Leaves a ticket in place of this guard: the lock stays closed for `time`, without renewals,
+    /// until somebody [adopts](crate::LockManager::adopt) it, in this process or another one.
+    /// Waiters keep their places. If nobody adopts it, the lock goes to the next waiter when `time`
+    /// has passed. 100 ms to 24 h.
+    ///
+    /// The lease of this guard ends at once, and no body runs under it any more. A
+    /// [`min_hold`](crate::LockRequest::min_hold) ends with it: whoever adopts the lock sets its
+    /// own.
+    ///
+    /// If the future is dropped, or fails after the server may have written the ticket, the lock is
+    /// released as soon as the server can be asked, and in any case when `time` has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock was not held any more. [`LockError::Unavailable`] if the
+    /// server did not answer before the lease ended. [`LockError::InvalidOptions`] if the store has
+    /// no tickets, the guard holds several keys or has joined another one, a body runs under the
+    /// lock at this moment, or `time` is out of range: the lock is released then, unless the guard
+    /// has joined.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("video:7").acquire().await?;
+    /// let ticket = guard.into_ticket(Duration::from_secs(60)).await?;
+    /// assert!(locks.lock("video:7").try_once().acquire().await.is_err());
+    /// let guard = locks.adopt(&ticket).await?;
+    /// guard.release();
+    /// assert!(locks.adopt(&ticket).await.is_err(), "once");
+    /// # Ok(()) }
+    /// ```
+    pub async fn into_ticket(self, time: Duration) -> Result<Ticket, LockError> {
+        if self.owned < usize::MAX {
+            return Err(LockError::invalid(
+                "ticket",
+                "the guard has joined a lock that another guard holds: make the ticket from that one",
+            ));
+        }
+        if self.lease.all().nth(1).is_some() {
+            return Err(LockError::invalid(
+                "ticket",
+                "the guard holds several keys: make a ticket for each, from a guard of one key",
+            ));
+        }
+        issue(&self.lease, time).await
     }
 }
 

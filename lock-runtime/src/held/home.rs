@@ -1,10 +1,14 @@
 //! What a lease calls when it is released.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::types::answer::Answer;
+use crate::types::error::LockError;
 use crate::types::key::LockKey;
-use crate::types::terms::LeaseId;
+use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
@@ -15,6 +19,17 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// The same from a destructor, which may run where wakers of others must not be
     /// called any more.
     fn release_from_destructor(&self, id: LeaseId);
+
+    /// Lets a ticket keep the lock of a lease closed for this time; the answer says whether the lock
+    /// was still held.
+    fn issue(&self, id: LeaseId, ticket: TicketId, time: Duration, answer: Answer<bool>);
+
+    /// Refuses where the store has no tickets.
+    fn check_tickets(&self) -> Result<(), LockError>;
+
+    /// Frees the lock of the ticket that these terms adopt, which has reached nobody. May be called
+    /// in a destructor, too.
+    fn take_back(&self, terms: Arc<Terms>);
 
     /// The last poll that ran under a lease has returned, and the lease has ended. May be
     /// called in a destructor, too.
@@ -37,6 +52,14 @@ impl Home for Nowhere {
     }
 
     fn release_from_destructor(&self, _id: LeaseId) {}
+
+    fn issue(&self, _id: LeaseId, _ticket: TicketId, _time: Duration, _answer: Answer<bool>) {}
+
+    fn check_tickets(&self) -> Result<(), LockError> {
+        Ok(())
+    }
+
+    fn take_back(&self, _terms: Arc<Terms>) {}
 
     fn poll_returned(&self, _id: LeaseId) {}
 

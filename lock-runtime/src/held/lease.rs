@@ -17,8 +17,10 @@ use crate::held::confirmation::Confirmation;
 use crate::held::home::Home;
 use crate::telemetry::spans::Traced;
 use crate::types::answer::Answer;
+use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
@@ -309,6 +311,24 @@ impl Lease {
         let (answer, answered) = oneshot::channel();
         let handed_over = self.hand_over(Some(answer));
         (Confirmation::new(answered, &self.home), handed_over)
+    }
+
+    /// Lets a ticket take its place, once.
+    pub(super) fn issue(
+        &self,
+        ticket: TicketId,
+        time: Duration,
+    ) -> Result<Confirmation, LockError> {
+        let (answer, answered) = oneshot::channel();
+        self.home.check_tickets()?;
+        if self.is_first_release() {
+            self.home.issue(self.id, ticket, time, answer);
+        }
+        Ok(Confirmation::new(answered, &self.home))
+    }
+
+    pub(super) fn home(&self) -> &dyn Home {
+        &*self.home
     }
 
     fn hand_over(&self, answer: Option<Answer<bool>>) -> bool {

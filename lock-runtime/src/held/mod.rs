@@ -7,5 +7,6 @@ pub(crate) mod current;
 pub(crate) mod guard;
 pub(crate) mod hold;
 pub(crate) mod home;
+mod issuing;
 pub(crate) mod lease;
 pub(crate) mod running;

@@ -18,6 +18,7 @@ use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket::TicketId;
 
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);
@@ -59,8 +60,9 @@ pub(super) struct Lock {
 
 #[derive(Clone)]
 struct Holder {
-    /// `None` once it has let go and the lock cools down.
+    /// `None` once it has let go and the lock cools down, or a ticket keeps it closed.
     token: Option<Token>,
+    issued: Option<TicketId>,
     client: usize,
     kind: Kind,
     until: Moment,
@@ -149,6 +151,11 @@ impl Server {
                 let key = &ticket.terms.key;
                 Reply::Ours(self.release(now, key, ticket.token, *cooldown))
             }
+            Call::Issue {
+                ticket,
+                issued,
+                time,
+            } => Reply::Ours(self.lock(now, ticket).issue(now, ticket, *issued, *time)),
             Call::Leave(ticket) => {
                 let lock = self.lock(now, ticket);
                 lock.queue.retain(|_, it| it.token != ticket.token);
@@ -185,6 +192,9 @@ impl Server {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
+        if let Some(issued) = terms.adopts {
+            return self.adopt(now, client, ticket, issued);
+        }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
             if let Some(permits) = lock.differs(terms.kind) {
@@ -217,6 +227,24 @@ impl Server {
                 Reply::Granted { fence }
             }
         }
+    }
+
+    fn adopt(&mut self, now: Moment, client: usize, ticket: &Ticket, issued: TicketId) -> Reply {
+        let terms = &ticket.terms;
+        let lock = self.lock(now, ticket);
+        let mut holders = lock.holders.iter_mut();
+        let Some(holder) = holders.find(|it| it.issued == Some(issued)) else {
+            return Reply::NoTicket;
+        };
+        holder.token = Some(ticket.token);
+        holder.issued = None;
+        holder.client = client;
+        holder.until = now.after(terms.ttl);
+        let fence = self.next();
+        if let Some(known) = &mut self.known {
+            known.granted(&terms.key, fence, 0);
+        }
+        Reply::Granted { fence }
     }
 
     fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
@@ -392,6 +420,7 @@ impl Lock {
     fn hold(&mut self, now: Moment, client: usize, token: Token, kind: Kind, ttl: Duration) {
         self.holders.push(Holder {
             token: Some(token),
+            issued: None,
             client,
             kind,
             until: now.after(ttl),
@@ -404,6 +433,17 @@ impl Lock {
 
     fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
         self.ends_after(now, ticket, ticket.terms.ttl)
+    }
+
+    fn issue(&mut self, now: Moment, ticket: &Ticket, issued: TicketId, time: Duration) -> bool {
+        let mut holders = self.holders.iter_mut();
+        if let Some(holder) = holders.find(|it| it.token == Some(ticket.token)) {
+            holder.token = None;
+            holder.issued = Some(issued);
+            holder.until = now.after(time);
+            return true;
+        }
+        self.holders.iter().any(|it| it.issued == Some(issued))
     }
 
     fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {

@@ -44,15 +44,19 @@ pub(crate) enum End {
     Untaken(Duration),
     /// It was given up before a grant.
     Withdrawn,
+    /// After so long its holder left a ticket for it.
+    Issued(Duration),
 }
 
 impl End {
     /// How long it was held, if it was.
     pub(crate) fn held(self) -> Option<Duration> {
         match self {
-            Self::Kept(held) | Self::Lost(held) | Self::Limited(held) | Self::Untaken(held) => {
-                Some(held)
-            }
+            Self::Kept(held)
+            | Self::Lost(held)
+            | Self::Limited(held)
+            | Self::Untaken(held)
+            | Self::Issued(held) => Some(held),
             Self::Withdrawn => None,
         }
     }
@@ -61,7 +65,8 @@ impl End {
     fn outcome(self, found: bool) -> &'static str {
         match self {
             Self::Kept(_) if found => "released",
-            Self::Kept(_) => "absent",
+            Self::Issued(_) if found => "ticket",
+            Self::Kept(_) | Self::Issued(_) => "absent",
             Self::Lost(_) => "lost",
             Self::Limited(_) => "limited",
             Self::Untaken(_) | Self::Withdrawn => "withdrawn",

@@ -48,6 +48,10 @@ pub struct Holder {
     pub fencing_token: Option<FencingToken>,
     /// Whether it has released the lock, which cools down until its `min_hold` ends.
     pub cooling_down: bool,
+    /// Whether nobody works under the lock, which a [`Ticket`](crate::Ticket) of this holder keeps
+    /// closed: until it is adopted, or for what [`remaining`](Self::remaining) says. [`id`](Self::id)
+    /// is the beginning of its secret.
+    pub ticket: bool,
     /// Whether its process has answered when it was asked about the lock. If it has not within
     /// 300 ms, it is stopped, cut off or gone, and the lock frees itself after `remaining` unless
     /// it is renewed. `None` where it was not asked: only a [`Status`] on Redis asks.
@@ -113,7 +117,8 @@ impl Status {
         }
     }
 
-    /// Whether somebody holds the lock and may be working under it.
+    /// Whether somebody holds the lock and may be working under it, or a
+    /// [ticket](Holder::ticket) keeps it closed.
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.cooling_down)
     }
@@ -159,6 +164,7 @@ impl Holder {
             since: None,
             fencing_token: None,
             cooling_down: false,
+            ticket: false,
             answers: None,
             servers: None,
             crowd: Crowd::default(),
@@ -209,6 +215,7 @@ impl fmt::Debug for Holder {
             .field("since", &self.since)
             .field("fencing_token", &self.fencing_token)
             .field("cooling_down", &self.cooling_down)
+            .field("ticket", &self.ticket)
             .field("answers", &self.answers)
             .field("servers", &self.servers)
             .finish()

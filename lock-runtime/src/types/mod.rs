@@ -20,6 +20,7 @@ pub(crate) mod query;
 #[cfg(feature = "serde")]
 mod serialized;
 pub(crate) mod terms;
+pub(crate) mod ticket;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 #[cfg(feature = "serde")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket::TicketId;
 
 /// Identifies an acquisition, and then its lease, within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +59,8 @@ pub(crate) struct Terms {
     /// Whether more keys are taken after this one; the fence of the last one counts for
     /// all of them.
     pub(crate) more_keys: bool,
+    /// The ticket that is adopted, instead of waiting in the queue.
+    pub(crate) adopts: Option<TicketId>,
 }
 
 impl Terms {
@@ -77,6 +80,7 @@ impl Terms {
             template: None,
             asked_at: None,
             more_keys: false,
+            adopts: None,
         }
     }
 

@@ -45,7 +45,10 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("etcd")
+        Capabilities {
+            tickets: false,
+            ..Capabilities::all("etcd")
+        }
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {

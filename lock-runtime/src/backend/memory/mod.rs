@@ -23,6 +23,7 @@ use crate::types::health::Health;
 use crate::types::key::LockKey;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 use crate::types::url::Url;
 
 use store::{Client, Store, Waiter};
@@ -135,6 +136,13 @@ impl Memory {
         lock(&self.store).leave(now, &terms.key, &self.client, id, cools_down)
     }
 
+    fn issue(&mut self, now: Moment, id: LeaseId, ticket: TicketId, time: Duration) -> bool {
+        let Some(Interest { terms, .. }) = self.interests.remove(&id) else {
+            return false;
+        };
+        lock(&self.store).issue(now, &terms.key, &self.client, id, (ticket, time))
+    }
+
     fn renew(&mut self, now: Moment, id: LeaseId) -> Option<Duration> {
         let terms = &self.interests.get(&id)?.terms;
         lock(&self.store)
@@ -223,6 +231,10 @@ impl Backend for Memory {
             Request::Release(id) => Outcome::Released {
                 id,
                 result: Ok(self.leave(now, id, true)),
+            },
+            Request::Issue { id, ticket, time } => Outcome::Released {
+                id,
+                result: Ok(self.issue(now, id, ticket, time)),
             },
             Request::Renew(id) => match self.renew(now, id) {
                 Some(ttl) => Outcome::Renewed {

@@ -18,6 +18,7 @@ use crate::types::kind::Kind;
 use crate::types::overview::{Count, MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 /// How many waiters of one lock a status names.
 const MOST_WAITERS: usize = 1_000;
@@ -28,8 +29,8 @@ pub(super) type Client = mpsc::UnboundedSender<Outcome>;
 #[derive(Default)]
 pub(super) struct Store {
     fence: u64,
-    /// When cooldowns end. Nobody else may ever touch these locks again.
-    cooldowns: Agenda<LockKey>,
+    /// When cooldowns and tickets end. Nobody else may ever touch these locks again.
+    unowned: Agenda<LockKey>,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -46,8 +47,17 @@ struct Owner {
     fence: u64,
     since: Moment,
     expires: Moment,
+    state: State,
+}
+
+/// What becomes of the lock of an owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Held,
     /// Released, but the lock still cools down.
-    cooling_down: bool,
+    CoolingDown,
+    /// A ticket keeps it closed.
+    Issued(TicketId),
 }
 
 pub(super) struct Waiter {
@@ -59,7 +69,10 @@ pub(super) struct Waiter {
 impl Store {
     /// First come, first served: everybody goes through the queue.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
-        self.open_cooled(now);
+        self.open_unowned(now);
+        if let Some(ticket) = waiter.terms.adopts {
+            return self.adopt(now, ticket, waiter);
+        }
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
@@ -116,7 +129,7 @@ impl Store {
                     fence: self.fence,
                     since: now,
                     expires: now.after(ttl),
-                    cooling_down: false,
+                    state: State::Held,
                 });
             }
         }
@@ -146,9 +159,9 @@ impl Store {
             if !cools_down || cooldown.is_zero() {
                 slot.holders.remove(index);
             } else {
-                owner.cooling_down = true;
+                owner.state = State::CoolingDown;
                 owner.expires = now.after(cooldown);
-                self.cooldowns.insert(owner.expires, key.clone());
+                self.unowned.insert(owner.expires, key.clone());
                 slot.tell_waiters(now);
             }
         }
@@ -175,8 +188,63 @@ impl Store {
         false
     }
 
-    fn open_cooled(&mut self, now: Moment) {
-        while let Some(key) = self.cooldowns.due(now) {
+    /// Lets a ticket take the place of a holder; `true` if it held the lock until now.
+    pub(super) fn issue(
+        &mut self,
+        now: Moment,
+        key: &LockKey,
+        client: &Client,
+        id: LeaseId,
+        (ticket, time): (TicketId, Duration),
+    ) -> bool {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return false;
+        };
+        slot.sweep(now);
+        let Some(owner) = slot.holders.iter_mut().find(|it| it.is(client, id)) else {
+            return false;
+        };
+        owner.state = State::Issued(ticket);
+        owner.expires = now.after(time);
+        self.unowned.insert(owner.expires, key.clone());
+        slot.tell_waiters(now);
+        true
+    }
+
+    /// Gives the lock of a ticket to this client.
+    fn adopt(&mut self, now: Moment, ticket: TicketId, adopter: Waiter) {
+        let Waiter { client, terms, .. } = adopter;
+        let slot = self.slots.get_mut(&terms.key);
+        let holders = slot.into_iter().flat_map(|slot| {
+            slot.sweep(now);
+            slot.holders.iter_mut()
+        });
+        let mut issued = holders.filter(|it| it.state == State::Issued(ticket));
+        let Some(owner) = issued.next() else {
+            let _ = client.send(Outcome::NoTicket { id: terms.id });
+            return;
+        };
+        self.fence += 1;
+        let granted = Outcome::Granted {
+            id: terms.id,
+            fence: self.fence,
+            since: now,
+            ttl: terms.ttl,
+        };
+        if client.send(granted).is_ok() {
+            *owner = Owner {
+                client,
+                fence: self.fence,
+                since: now,
+                expires: now.after(terms.ttl),
+                state: State::Held,
+                terms,
+            };
+        }
+    }
+
+    fn open_unowned(&mut self, now: Moment) {
+        while let Some(key) = self.unowned.due(now) {
             self.dispatch(now, &key);
         }
     }
@@ -270,7 +338,10 @@ impl Slot {
     }
 
     fn summarize(&self, now: Moment, key: &LockKey) -> Summary {
-        let working = self.holders.iter().find(|it| !it.cooling_down);
+        let working = self
+            .holders
+            .iter()
+            .find(|it| it.state != State::CoolingDown);
         let named = self.holders.iter().take(MOST_HOLDERS);
         Summary {
             key: key.clone(),
@@ -323,19 +394,20 @@ impl Waiter {
 
 impl Owner {
     fn is(&self, client: &Client, id: LeaseId) -> bool {
-        !self.cooling_down && self.terms.id == id && self.client.same_channel(client)
+        self.state == State::Held && self.terms.id == id && self.client.same_channel(client)
     }
 
     fn describe(&self, now: Moment) -> Holder {
         Holder {
-            cooling_down: self.cooling_down,
+            cooling_down: self.state == State::CoolingDown,
+            ticket: matches!(self.state, State::Issued(_)),
             ..Holder::here(&self.terms, self.expires.since(now))
         }
     }
 
     fn report(&self, now: Moment) -> Holder {
         let mut holder = self.describe(now);
-        if !self.cooling_down {
+        if self.state == State::Held {
             let held: Duration = now.since(self.since);
             holder.since = SystemTime::now().checked_sub(held);
             holder.fencing_token = Some(FencingToken::new(self.fence));

@@ -122,7 +122,7 @@ pub(super) fn common(call: &Call) -> Option<&Ticket> {
             ticket,
             position: None,
             ..
-        } if !ticket.terms.wait.is_try() => ticket,
+        } if !ticket.terms.wait.is_try() && ticket.terms.adopts.is_none() => ticket,
         Call::Release {
             ticket, cooldown, ..
         } if cooldown.is_zero() => ticket,

@@ -167,9 +167,10 @@ impl Backend for Postgres {
                 self.bound.insert(terms.id, connection);
                 connection
             }
-            Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
-                self.bound.get(&id).copied().unwrap_or(0)
-            }
+            Request::Abandon(id)
+            | Request::Renew(id)
+            | Request::Release(id)
+            | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.connections[connection].queue.submit(now, request);
     }

@@ -22,7 +22,10 @@ fn target(url: &mut Url, _: bool) -> Result<Arc<dyn Target>, LockError> {
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("PostgreSQL")
+        Capabilities {
+            tickets: false,
+            ..Capabilities::all("PostgreSQL")
+        }
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {

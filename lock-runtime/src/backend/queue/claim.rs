@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::protocol::call::Ticket;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
+use crate::types::ticket::TicketId;
 
 #[derive(Debug)]
 pub(super) struct Claim {
@@ -69,6 +70,13 @@ pub(super) enum Stage {
     Leaving {
         until: Moment,
     },
+    /// A ticket is to take its place, which lasts until `ends`; until the server says so, or its
+    /// lease has ended by itself.
+    Issuing {
+        ticket: TicketId,
+        ends: Moment,
+        until: Moment,
+    },
     /// Until the server says so, or its lease has ended by itself.
     Releasing {
         until: Moment,
@@ -103,6 +111,25 @@ impl Claim {
     pub(super) fn is_in_queue(&self) -> bool {
         let stage = self.stage;
         matches!(stage, Stage::Acquiring | Stage::Waiting | Stage::Unsure)
+    }
+
+    /// Whether its acquire is to be sent. That of an adopter is sent again under the same token
+    /// if its answer is lost: it finds the ticket, or the lock under that token.
+    pub(super) fn is_unsent(&self) -> bool {
+        match self.stage {
+            Stage::Unsent => true,
+            Stage::Unsure => self.ticket.terms.adopts.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the server is to know that it is over.
+    pub(super) fn ends(&self) -> bool {
+        let stage = self.stage;
+        matches!(
+            stage,
+            Stage::Leaving { .. } | Stage::Releasing { .. } | Stage::Issuing { .. }
+        )
     }
 
     /// Whether it gets the lock in this chain.

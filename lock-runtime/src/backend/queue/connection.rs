@@ -108,7 +108,7 @@ impl<S: Step> Queue<S> {
     pub(super) fn end_quarantine(&mut self, now: Moment) {
         if self.quarantines.has_ended(now) {
             self.waiters.ask_all(now, |_| true);
-            for id in self.claims.ids(|claim| claim.stage == Stage::Unsent) {
+            for id in self.claims.ids(Claim::is_unsent) {
                 self.retry(now, id);
             }
         }

@@ -35,7 +35,10 @@ impl<S: Step> Queue<S> {
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
             Call::Pass { ticket, .. } => self.pass_replied(now, &ticket, result),
             Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
-            Call::Leave(ticket) | Call::Release { ticket, .. } | Call::Shorten { ticket, .. } => {
+            Call::Leave(ticket)
+            | Call::Release { ticket, .. }
+            | Call::Issue { ticket, .. }
+            | Call::Shorten { ticket, .. } => {
                 self.release_replied(now, &ticket, result);
             }
             Call::Step(_) => step_replied(by, result),
@@ -76,6 +79,7 @@ impl<S: Step> Queue<S> {
                 let holder = Some(Box::new(ahead.holder()));
                 self.retire(Outcome::Busy { id, holder });
             }
+            Ok(Reply::NoTicket) => self.retire(Outcome::NoTicket { id }),
             Ok(Reply::Differs { permits }) => {
                 self.retire(Outcome::other_permits(id, ticket.terms.kind, permits));
             }
@@ -244,12 +248,15 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claim(ticket) else {
             return;
         };
-        if !matches!(claim.stage, Stage::Leaving { .. } | Stage::Releasing { .. }) {
+        if !claim.ends() {
             return;
         }
         let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
         match result {
             Ok(reply) => self.released(id, Ok(matches!(reply, Reply::Ours(true)))),
+            Err(Trouble::Never(cause)) if matches!(claim.stage, Stage::Issuing { .. }) => {
+                self.released(id, Err(cause));
+            }
             Err(Trouble::Never(cause)) => {
                 // The driver need not wait until somebody gives the right back.
                 let forbidden = match claim.stage {

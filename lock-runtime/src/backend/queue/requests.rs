@@ -1,6 +1,7 @@
 //! What each request of the driver begins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
@@ -10,6 +11,7 @@ use super::reports::Reports;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 impl<S: Step> Queue<S> {
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {
@@ -18,6 +20,7 @@ impl<S: Step> Queue<S> {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
+            Request::Issue { id, ticket, time } => self.issue(now, id, ticket, time),
             // The backend answers it by steps, which go through `inspect`.
             Request::Query(_) => {}
         }
@@ -83,6 +86,21 @@ impl<S: Step> Queue<S> {
             }
             None => self.released(id, Ok(false)),
         }
+    }
+
+    /// Whoever follows in a chain queues again: the lock is not handed over.
+    fn issue(&mut self, now: Moment, id: LeaseId, ticket: TicketId, time: Duration) {
+        let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_held()) else {
+            return self.released(id, Ok(false));
+        };
+        claim.stage = Stage::Issuing {
+            ticket,
+            ends: now.after(time),
+            until: now.after(claim.ticket.terms.ttl),
+        };
+        let chain = claim.ticket.token;
+        self.retry(now, id);
+        self.lose_chain(now, chain);
     }
 
     /// What holders report from now on.

@@ -29,10 +29,14 @@ impl<S: Step> Queue<S> {
         }
         let quarantine = self.quarantines.of(&claim.ticket.terms.key);
         let (call, until) = match claim.stage {
-            Stage::Unsent if self.down.is_none() && quarantine.is_none() => {
+            Stage::Unsent | Stage::Unsure
+                if claim.is_unsent() && self.down.is_none() && quarantine.is_none() =>
+            {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
-                self.last_joined = Some(id);
+                if claim.ticket.terms.adopts.is_none() {
+                    self.last_joined = Some(id);
+                }
                 let call = Call::Acquire {
                     ticket: claim.ticket.clone(),
                     position: claim.position,
@@ -51,6 +55,22 @@ impl<S: Step> Queue<S> {
                     let result = Err(self.no_answer());
                     self.claims.report(Outcome::Released { id, result });
                 }
+                (call, Some(until))
+            }
+            Stage::Issuing { until, .. } if now >= until => {
+                let cause = self.no_answer();
+                return self.released(id, Err(cause));
+            }
+            Stage::Issuing {
+                ticket: issued,
+                ends,
+                until,
+            } => {
+                let call = Call::Issue {
+                    ticket: claim.ticket.clone(),
+                    issued,
+                    time: ends.since(now),
+                };
                 (call, Some(until))
             }
             Stage::Releasing { until, .. } if now >= until => {
@@ -272,7 +292,11 @@ impl<S: Step> Queue<S> {
         if let Some(claim) = self.claim(ticket) {
             claim.stage = Stage::Unsure;
             let ticket = claim.ticket.clone();
-            self.waiters.join_later(&ticket, at);
+            if ticket.terms.adopts.is_some() {
+                self.claims.schedule(at, ticket.terms.id);
+            } else {
+                self.waiters.join_later(&ticket, at);
+            }
         }
     }
 }

@@ -241,9 +241,10 @@ impl Backend for Redis {
                 self.bound.insert(terms.id, link);
                 link
             }
-            Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
-                self.bound.get(&id).copied().unwrap_or(0)
-            }
+            Request::Abandon(id)
+            | Request::Renew(id)
+            | Request::Release(id)
+            | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.links[link].queue.submit(now, request);
     }

@@ -124,6 +124,7 @@ impl Target for Address {
                 force_release: true,
                 fencing: false,
                 fair: false,
+                tickets: false,
             },
         }
     }
@@ -216,6 +217,8 @@ impl Target for Servers {
             permits: false,
             // Only as far as the clocks of the servers agree.
             fair: false,
+            // A majority could have two halves of a ticket.
+            tickets: false,
             ..Capabilities::all("Redlock")
         }
     }

@@ -89,7 +89,7 @@ impl<B: Backend> Backend for Recorded<B> {
                 self.asked.insert(terms.id, terms.key.clone());
             }
             // Whether the store hears of it or not.
-            Request::Release(id) | Request::Abandon(id) => {
+            Request::Release(id) | Request::Abandon(id) | Request::Issue { id, .. } => {
                 self.asked.remove(id);
                 self.history.released(*id);
             }

@@ -191,10 +191,12 @@ fn fail(request: Request, waited: bool) -> Option<Outcome> {
             id,
             result: Ok(false),
         },
-        Request::Abandon(id) | Request::Release(id) => Outcome::Released {
-            id,
-            result: Err(cause()),
-        },
+        Request::Abandon(id) | Request::Release(id) | Request::Issue { id, .. } => {
+            Outcome::Released {
+                id,
+                result: Err(cause()),
+            }
+        }
         Request::Renew(id) => Outcome::RenewFailed { id, cause: cause() },
         Request::Query(query) => {
             query.fail(cause());

@@ -48,7 +48,10 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("ZooKeeper")
+        Capabilities {
+            tickets: false,
+            ..Capabilities::all("ZooKeeper")
+        }
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {
@@ -233,6 +236,8 @@ impl Backend for ZooKeeper {
             Request::Renew(id) => self.queue.renew(id),
             Request::Release(id) => self.queue.release(now, id),
             Request::Query(query) => self.begin(query),
+            // The capabilities say no.
+            Request::Issue { .. } => {}
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Operations {
 struct Releasing {
     terms: Arc<Terms>,
     answer: Option<Answer<bool>>,
+    /// The terms that take back a ticket, which nobody will get.
+    unclaimed: Option<Arc<Terms>>,
     /// How it ended, and when.
     end: End,
     since: Moment,
@@ -128,6 +130,13 @@ impl Operations {
                 }
             }
             Op::Release { id, answer } => self.release(now, id, answer),
+            Op::Issue {
+                id,
+                ticket,
+                time,
+                answer,
+            } => self.issue(now, id, ticket, time, answer),
+            Op::TakeBack(terms) => self.take_back(now, terms),
             Op::PollReturned(id) => self.poll_returned(now, id),
             Op::Query(query) => self.ask(query),
             Op::Limit(lease) => self.watchdog.limit(lease),
@@ -174,6 +183,13 @@ impl Operations {
                     acquiring.fail(now, Progress::Trouble { cause, soon }, &self.server);
                 }
                 None => self.released(now, id, Err(cause)),
+            },
+            Outcome::NoTicket { id } => match self.finish(id) {
+                Some(acquiring) => {
+                    let key = acquiring.terms.key.clone();
+                    acquiring.refuse(now, LockError::InvalidTicket { key });
+                }
+                None => self.released(now, id, Ok(false)),
             },
             Outcome::Invalid { id, setting, why } => match self.finish(id) {
                 Some(acquiring) => acquiring.refuse(now, LockError::invalid(setting, why)),

@@ -4,15 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::{Operations, Releasing};
 use crate::backend::Request;
 use crate::base::clock::Moment;
 use crate::driver::ended::{Ended, HowItEnded};
-use crate::held::lease::Lease;
+use crate::held::lease::{InUse, Lease};
 use crate::telemetry::events::{self, End};
 use crate::types::answer::Answer;
-use crate::types::error::Cause;
+use crate::types::error::{Cause, LockError};
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket::TicketId;
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
@@ -28,6 +31,42 @@ impl Operations {
         if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
             let _ = answer.send(Ok(false));
+        }
+    }
+
+    /// Lets a ticket take the place of a lease, unless a poll runs under it, which nobody could
+    /// stop.
+    pub(super) fn issue(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        ticket: TicketId,
+        time: Duration,
+        answer: Answer<bool>,
+    ) {
+        let Some(lease) = self.watchdog.forget(id) else {
+            return self.release(now, id, Some(answer));
+        };
+        lease.end();
+        if lease.in_use() == InUse::ByPoll {
+            let refused = LockError::invalid("ticket", "a body runs under the lock at this moment");
+            let _ = answer.send(Err(refused));
+            return self.let_go(now, &lease, End::Kept, None);
+        }
+        let terms = Arc::clone(&lease.terms);
+        self.requests.push(Request::Issue { id, ticket, time });
+        let end = End::Issued(now.since(lease.granted));
+        self.expect_release(now, terms, end, Some(answer));
+    }
+
+    /// Adopts a ticket for nobody, so that its lock is released: as soon as it is known whether
+    /// the store has it.
+    pub(super) fn take_back(&mut self, now: Moment, terms: Arc<Terms>) {
+        if let Some(releasing) = self.releasing.get_mut(&terms.id) {
+            releasing.unclaimed = Some(terms);
+        } else {
+            let (nobody, _) = oneshot::channel();
+            self.acquire(now, terms, nobody);
         }
     }
 
@@ -54,9 +93,13 @@ impl Operations {
         if let Some(releasing) = self.releasing.remove(&id) {
             let took = now.since(releasing.since);
             events::released(&releasing.terms, releasing.end, took, &result);
+            let unclaimed = releasing.unclaimed.filter(|_| !matches!(result, Ok(false)));
             if let Some(answer) = releasing.answer {
                 let result = result.map_err(|cause| self.unavailable(cause));
                 self.answers.release(answer, releasing.terms, result);
+            }
+            if let Some(terms) = unclaimed {
+                self.take_back(now, terms);
             }
         }
     }
@@ -136,6 +179,7 @@ impl Operations {
         let releasing = Releasing {
             terms,
             answer,
+            unclaimed: None,
             end,
             since,
         };

@@ -73,6 +73,9 @@ impl LockError {
                 "the work was interrupted and may have been done in part: \
                  look at its result before trying again"
             }
+            Self::InvalidTicket { .. } => {
+                "this is over, or somebody else has taken it over: begin again if it has not been done"
+            }
             Self::NotConfigured
             | Self::AlreadyInstalled
             | Self::InvalidOptions { .. }

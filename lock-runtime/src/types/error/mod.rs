@@ -111,6 +111,18 @@ pub enum LockError {
         key: LockKey,
     },
 
+    /// The ticket does not keep its lock closed any more: its time has ended, it was adopted before, or
+    /// the lock was [revoked](crate::LockManager::force_release).
+    #[error(
+        "the ticket for lock `{key}` is not valid any more: it has expired, was adopted before, or was revoked; \
+         take the lock anew if the work has not been done"
+    )]
+    #[non_exhaustive]
+    InvalidTicket {
+        /// The lock's name.
+        key: LockKey,
+    },
+
     /// The manager has been shut down.
     #[error("the lock manager has been shut down and takes no new locks")]
     ShutDown,
@@ -120,9 +132,10 @@ impl LockError {
     /// The name of the lock, where the error is about one.
     pub fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Contended { key, .. } | Self::Lost { key, .. } | Self::AlreadyHeld { key } => {
-                Some(key)
-            }
+            Self::Contended { key, .. }
+            | Self::Lost { key, .. }
+            | Self::AlreadyHeld { key }
+            | Self::InvalidTicket { key } => Some(key),
             _ => None,
         }
     }
@@ -139,6 +152,7 @@ impl LockError {
             Self::Unavailable { .. } => "unavailable",
             Self::Lost { .. } => "lost",
             Self::AlreadyHeld { .. } => "already_held",
+            Self::InvalidTicket { .. } => "invalid_ticket",
             Self::ShutDown => "shut_down",
         }
     }
@@ -173,6 +187,7 @@ impl fmt::Debug for LockError {
             Self::Unavailable { .. } => "Unavailable",
             Self::Lost { .. } => "Lost",
             Self::AlreadyHeld { .. } => "AlreadyHeld",
+            Self::InvalidTicket { .. } => "InvalidTicket",
             Self::ShutDown => "ShutDown",
         };
         write!(f, "{name}: {self}")
@@ -186,6 +201,12 @@ fn closed(holder: Option<&Holder>) -> String {
         Some(holder) if holder.cooling_down => {
             let left = holder.remaining.unwrap_or_default();
             format!("cools down for another {left:.1?} (`min_hold`) after its release by {holder}")
+        }
+        Some(holder) if holder.ticket => {
+            let left = holder.remaining.unwrap_or_default();
+            format!(
+                "is closed for another {left:.1?} by a ticket of {holder}, unless that is adopted"
+            )
         }
         Some(holder) => format!("is held by {holder}"),
     }

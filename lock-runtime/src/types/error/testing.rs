@@ -57,6 +57,15 @@ impl LockError {
         Self::AlreadyHeld { key: named(key) }
     }
 
+    /// The ticket for `key` was adopted before, or has expired.
+    ///
+    /// # Panics
+    ///
+    /// If `key` cannot be a name.
+    pub fn invalid_ticket(key: impl IntoKey) -> Self {
+        Self::InvalidTicket { key: named(key) }
+    }
+
     /// The lock's name cannot be one.
     pub fn invalid_key(reason: &'static str) -> Self {
         Self::InvalidKey { reason }

@@ -19,8 +19,8 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            // The backend answers it by calls, which go through `inspect`.
-            Request::Query(_) => {}
+            // The backend answers a query by calls, which go through `inspect`; there are no tickets.
+            Request::Query(_) | Request::Issue { .. } => {}
         }
     }
 

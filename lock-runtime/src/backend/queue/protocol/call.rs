@@ -10,6 +10,7 @@ use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::terms::Terms;
+use crate::types::ticket::TicketId;
 
 /// An acquisition with its current token, which changes if it has to start over.
 #[derive(Clone, Debug)]
@@ -50,6 +51,7 @@ pub(crate) enum Company {
 /// One call to the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Call<S> {
+    /// Joins the queue, or adopts the ticket of its terms.
     Acquire {
         ticket: Ticket,
         /// The position in the queue that an earlier token of the same waiter had.
@@ -76,6 +78,12 @@ pub(crate) enum Call<S> {
         cooldown: Duration,
         /// Whether others are likely to wait for it.
         crowded: bool,
+    },
+    /// Lets a ticket keep the lock closed for this time.
+    Issue {
+        ticket: Ticket,
+        issued: TicketId,
+        time: Duration,
     },
     /// Ends a lease after this time, and hands nothing over.
     Shorten {
@@ -142,6 +150,7 @@ impl<S: Step> Call<S> {
             | Self::Pass { ticket, .. }
             | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
+            | Self::Issue { ticket, .. }
             | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
             Self::Ask(tickets) => {
                 let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
@@ -160,6 +169,7 @@ impl<S: Step> Call<S> {
             | Self::Pass { ticket, .. }
             | Self::Raise { ticket, .. }
             | Self::Shorten { ticket, .. }
+            | Self::Issue { ticket, .. }
             | Self::Release { ticket, .. } => Some(&ticket.terms.key),
             Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
             Self::Step(step) => step.key(),

@@ -22,6 +22,8 @@ pub(crate) enum Reply<S: Step> {
         permits: u32,
     },
     Gone,
+    /// There is no such ticket to adopt.
+    NoTicket,
     Asked {
         ahead: Ahead,
         standings: Vec<Standing>,

@@ -201,9 +201,10 @@ impl Backend for Cluster {
                 self.bound.insert(terms.id, sharded);
                 sharded
             }
-            Request::Abandon(id) | Request::Renew(id) | Request::Release(id) => {
-                self.bound.get(&id).copied().unwrap_or(0)
-            }
+            Request::Abandon(id)
+            | Request::Renew(id)
+            | Request::Release(id)
+            | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.sharded[sharded].queue.submit(now, request);
     }

@@ -80,7 +80,7 @@ async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Troubl
     while let Some(report) = reports.recv().await {
         note(status, &report?);
         let mut holders = status.holders.iter();
-        if holders.all(|it| it.cooling_down || it.fencing_token.is_some()) {
+        if holders.all(|it| it.cooling_down || it.ticket || it.fencing_token.is_some()) {
             break;
         }
     }

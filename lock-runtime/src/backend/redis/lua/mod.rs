@@ -85,6 +85,8 @@ pub(crate) const RENEW: &str = whole!(concat!(
     general!("renew.lua")
 ));
 pub(crate) const RAISE: &str = whole!(general!("raise.lua"));
+pub(crate) const ISSUE: &str = whole!(general!("issue.lua"));
+pub(crate) const ADOPT: &str = whole!(general!("adopt.lua"));
 pub(crate) const STATUS: &str = whole!(general!("status.lua"));
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = join!("try.lua", "rights.lua");

@@ -50,7 +50,9 @@ fn common_form(call: &Call) -> Option<(What, &Ticket)> {
             ticket,
             position,
             company,
-        } if !ticket.terms.wait.is_try() => (What::Acquire(*company, *position), ticket),
+        } if !ticket.terms.wait.is_try() && ticket.terms.adopts.is_none() => {
+            (What::Acquire(*company, *position), ticket)
+        }
         Call::Renew(ticket) => (What::Renew, ticket),
         Call::Release {
             ticket, cooldown, ..

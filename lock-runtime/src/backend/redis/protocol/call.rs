@@ -5,6 +5,7 @@ use redis::Cmd;
 use super::inspection::{Fact, Inspect, publish};
 use super::names::{KeyNames, Layout, Text};
 use super::scripts::{self, Script};
+use crate::backend::name::{self, TICKET};
 use crate::backend::queue;
 use crate::backend::queue::protocol::call::{self, Company, Ticket, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
@@ -20,7 +21,9 @@ impl Call {
     /// The script that it calls, if it calls one.
     pub(crate) fn script(&self) -> Option<&'static Script> {
         Some(match self {
+            Self::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => &scripts::ADOPT,
             Self::Acquire { .. } => &scripts::ACQUIRE,
+            Self::Issue { .. } => &scripts::ISSUE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             // Redis need not know who of a chain holds the lock.
@@ -102,6 +105,17 @@ impl Call {
             cmd
         };
         match self {
+            Self::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => {
+                let terms = &ticket.terms;
+                let mut cmd = script(&scripts::ADOPT, &terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(millis(terms.ttl))
+                    .arg(Text(KindCode(terms.kind)));
+                if let Some(issued) = terms.adopts {
+                    cmd.arg(Text(format_args!("{TICKET}{issued}")));
+                }
+                cmd
+            }
             Self::Acquire {
                 ticket,
                 position,
@@ -150,6 +164,17 @@ impl Call {
                 if !cooldown.is_zero() {
                     cmd.arg("").arg(millis(*cooldown));
                 }
+                cmd
+            }
+            Self::Issue {
+                ticket,
+                issued,
+                time,
+            } => {
+                let mut cmd = script(&scripts::ISSUE, &ticket.terms.key);
+                cmd.arg(&*ticket.name)
+                    .arg(name::of_ticket(*issued, &ticket.name))
+                    .arg(millis(*time).max(1));
                 cmd
             }
             Self::Disown(grant) => {

@@ -39,6 +39,7 @@ impl Call {
                 | Self::Pass { ticket, .. }
                 | Self::Raise { ticket, .. }
                 | Self::Release { ticket, .. }
+                | Self::Issue { ticket, .. }
                 | Self::Shorten { ticket, .. },
                 value,
             ) => ours(value, &ticket.name),
@@ -77,6 +78,7 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
             },
         }),
         ("gone", []) => Some(Reply::Gone),
+        ("no ticket", []) => Some(Reply::NoTicket),
         _ => None,
     }
 }

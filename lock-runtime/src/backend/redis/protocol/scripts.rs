@@ -27,6 +27,8 @@ scripts!(
     RELEASE,
     RENEW,
     RAISE,
+    ISSUE,
+    ADOPT,
     MANY,
     MANY_DECLARED,
     STATUS,
@@ -44,12 +46,14 @@ scripts!(
     SETNX_RIGHTS
 );
 
-static ALL: [&Script; 20] = [
+static ALL: [&Script; 22] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
     &RENEW,
     &RAISE,
+    &ISSUE,
+    &ADOPT,
     &MANY,
     &MANY_DECLARED,
     &STATUS,

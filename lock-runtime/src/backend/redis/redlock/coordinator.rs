@@ -61,8 +61,8 @@ impl Coordinator {
             Request::Abandon(id) => self.leave(id, None),
             Request::Release(id) => self.release(now, id),
             Request::Renew(id) => self.renew(now, id),
-            // The servers answer it.
-            Request::Query(_) => {}
+            // The servers answer a query, and there are no tickets.
+            Request::Query(_) | Request::Issue { .. } => {}
         }
     }
 
@@ -95,7 +95,8 @@ impl Coordinator {
                 self.note(now, server, id, Part::Failed);
                 self.obstructed(id, cause, false);
             }
-            Outcome::Invalid { .. } => self.give_up(outcome),
+            // No ticket is adopted here.
+            Outcome::Invalid { .. } | Outcome::NoTicket { .. } => self.give_up(outcome),
             Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
