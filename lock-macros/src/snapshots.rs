@@ -66,6 +66,11 @@ const CASES: &[(&str, &str, &str)] = &[
             -> io::Result<()> { Ok(()) }",
     ),
     (
+        "ticket",
+        r#"ticket = job.ticket, ttl = "1m", manager = shop.locks"#,
+        "async fn work(shop: &Shop, job: Job) -> Result<(), ShopError> { shop.run(job).await }",
+    ),
+    (
         "notify",
         r#"key = "stock:{id}", on_lost = "notify", release = "confirmed", guard = lock"#,
         "async fn count(id: u32) -> Result<u32, ShopError> { count(id, lock).await }",

@@ -19,6 +19,7 @@ pub(crate) struct Holder<'a> {
     fence: Option<FencingToken>,
     left_ms: Option<u64>,
     cooling_down: bool,
+    ticket: bool,
     answers: Option<bool>,
 }
 
@@ -35,6 +36,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
             fence: it.fencing_token,
             left_ms: it.remaining.map(millis),
             cooling_down: it.cooling_down,
+            ticket: it.ticket,
             answers: it.answers,
         }
     }

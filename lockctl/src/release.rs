@@ -74,6 +74,10 @@ fn tell(status: &Status, released: usize) -> io::Result<()> {
     for holder in status.holders.iter().filter(|it| !it.cooling_down) {
         let who = tame(&holder.to_string()).into_owned();
         output::line(format!("  {}", revoking::holder(holder)))?;
+        if holder.ticket {
+            output::line("  the ticket cannot be adopted any more")?;
+            continue;
+        }
         output::line(match holder.process {
             Some(_) => format!(
                 "  {who} was notified; until it stops, or until its next renewal if it cannot be reached, it may overlap \

@@ -41,6 +41,13 @@ pub(crate) fn holder(it: &Holder) -> String {
             "Nobody works under it: it cools down for another {left} after its release by {who}."
         );
     }
+    if it.ticket {
+        let left = it.remaining.map_or_else(|| "a time".to_owned(), short);
+        let who = tame(&it.to_string()).into_owned();
+        return format!(
+            "Nobody works under it: a ticket of {who} keeps it for another {left}, unless it is adopted."
+        );
+    }
     let who = match it.process {
         Some(_) => tame(&it.to_string()).into_owned(),
         None => format!(

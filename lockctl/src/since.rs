@@ -29,7 +29,7 @@ pub(crate) async fn ask<'a>(locks: &LockManager, list: impl Iterator<Item = &'a 
 }
 
 fn is_unknown(holder: &Holder) -> bool {
-    holder.since.is_none() && holder.process.is_some() && !holder.cooling_down
+    holder.since.is_none() && holder.process.is_some() && !holder.cooling_down && !holder.ticket
 }
 
 /// What looks at the same store have seen so far.

@@ -100,10 +100,22 @@ pub(crate) fn held_for(it: &Holder) -> String {
     let held = it.since.and_then(|since| since.elapsed().ok());
     match held {
         _ if it.cooling_down => "cooldown".to_owned(),
+        _ if it.ticket => ticket(it),
         Some(held) => short(held),
         None if it.answers == Some(false) => "no answer".to_owned(),
         None => dash(),
     }
+}
+
+/// Until when a ticket keeps the lock closed.
+fn ticket(it: &Holder) -> String {
+    let end = it
+        .remaining
+        .and_then(|left| SystemTime::now().checked_add(left));
+    end.map_or_else(
+        || "ticket".to_owned(),
+        |end| format!("ticket, until {}", clock(end)),
+    )
 }
 
 pub(crate) const WAITER: [&str; 6] = [

@@ -47,12 +47,12 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_postgres, starts: $crate::PostgresHome::start(),
-            can: [read permits several_keys min_hold list force_release fencing fair],
+            can: [read permits several_keys min_hold list force_release fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_pgbouncer, starts: $crate::PostgresHome::start_pooled(),
-            can: [read permits several_keys min_hold list force_release fencing fair],
+            can: [read permits several_keys min_hold list force_release fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {

@@ -25,6 +25,11 @@ mod first_lock {}
 #[doc = include_str!("../../../docs/operations.md")]
 mod operations {}
 
+/// `docs/tickets.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tickets.md")]
+mod tickets {}
+
 /// `docs/migrating.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/migrating.md")]

@@ -7,14 +7,14 @@ mod output;
 mod pieces;
 mod site;
 
-use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{Path, Type};
 
 use crate::parse::keys::Key;
 use crate::parse::values::{OnLost, Release};
-use crate::validate::Lock;
 use crate::validate::scope::Scope;
+use crate::validate::{Lock, Source};
 use output::nameable;
 use pieces::{borrow, crate_at, default_crate, shown_at};
 
@@ -89,11 +89,14 @@ impl Expansion<'_> {
     }
 
     /// `let lock_key = { … };` or `let lock_keys = [{ … }, { … }];`
-    fn keys(&self) -> TokenStream {
-        let variable = key::variable(self.lock.keys);
+    fn keys(&self) -> Option<TokenStream> {
+        let Source::Keys(keys) = self.lock.source else {
+            return None;
+        };
+        let variable = key::variable(keys);
         let scope = Scope::of(self.lock.function);
-        let keys = key::keys(self.lock.keys, scope, &self.krate);
-        quote_spanned!(Span::mixed_site()=> let #variable = #keys;)
+        let keys = key::keys(keys, scope, &self.krate);
+        Some(quote_spanned!(Span::mixed_site()=> let #variable = #keys;))
     }
 
     /// The future that takes the lock. The next statement awaits it: what the manager's expression
@@ -102,15 +105,26 @@ impl Expansion<'_> {
         let krate = &self.krate;
         let site = site::expand(self.lock, krate);
         let function = site::function(self.lock, krate);
-        let keys = key::all(self.lock.keys);
+        let (verb, source) = match self.lock.source {
+            Source::Keys(keys) => ("acquire", key::all(keys)),
+            Source::Ticket(ticket) => {
+                let ticket = borrow(ticket.clone(), shown_at(ticket));
+                ("adopt", ticket.into_token_stream())
+            }
+        };
+        let call = |name: &str| Ident::new(name, Span::mixed_site());
         match &self.lock.args.manager {
-            None => quote_spanned! {Span::mixed_site()=>
-                #krate::__private::acquire(#site, #function, #keys)
-            },
+            None => {
+                let verb = call(verb);
+                quote_spanned! {Span::mixed_site()=>
+                    #krate::__private::#verb(#site, #function, #source)
+                }
+            }
             Some(manager) => {
+                let verb = call(&format!("{verb}_with"));
                 let manager = borrow(manager.clone(), shown_at(manager));
                 quote_spanned! {Span::mixed_site()=>
-                    #krate::__private::acquire_with(#manager, #site, #function, #keys)
+                    #krate::__private::#verb(#manager, #site, #function, #source)
                 }
             }
         }

@@ -9,10 +9,9 @@ use syn::{Expr, ExprPath, Path};
 use crate::expand::pieces::{crate_at, shown_at};
 use crate::parse::args::Args;
 use crate::parse::function::Function;
-use crate::parse::keys::Keys;
 use crate::parse::length::Length;
 use crate::parse::values::{Mode, Permits};
-use crate::validate::Lock;
+use crate::validate::{Lock, Source};
 
 // Input:
 //     #[distributed_lock(key = "stock:{id}", ttl = "10s", wait = WAIT, max_hold = self.most)]
@@ -57,10 +56,10 @@ fn known(lock: &Lock<'_>, constants: &[&ExprPath], krate: &Path) -> TokenStream 
         _ => Span::mixed_site(),
     };
     let krate = crate_at(krate, span);
-    let template = template(lock.keys);
+    let template = template(lock.source);
     let settings = settings(lock.args, lock.function);
     let site = quote_spanned! {span=>
-        &#krate::__private::Site::new().template(#template) #settings
+        &#krate::__private::Site::new() #template #settings
     };
     // `cargo check` evaluates every constant item, but no `const` block of a function that is never
     // called. An item therefore checks the user's constants; where there are none, a block is shorter.
@@ -97,10 +96,14 @@ pub(crate) fn function(lock: &Lock<'_>, krate: &Path) -> TokenStream {
     }
 }
 
-/// The keys as they are written: the same text for all values.
-fn template(keys: &Keys) -> String {
+/// `.template("stock:{id}")`: the keys as they are written, the same text for all values.
+fn template(source: Source<'_>) -> Option<TokenStream> {
+    let Source::Keys(keys) = source else {
+        return None;
+    };
     let templates = keys.as_slice().iter().map(|key| key.template.to_string());
-    templates.collect::<Vec<_>>().join(", ")
+    let template = templates.collect::<Vec<_>>().join(", ");
+    Some(quote!(.template(#template)))
 }
 
 /// The path of a constant, which the compiler checks where it stands. By convention, its name has

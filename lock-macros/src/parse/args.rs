@@ -15,6 +15,7 @@ use crate::parse::values::{self, Mode, OnLost, Permits, Release};
 /// [`Args`], and an arm of [`Args::set`].
 const ARGUMENTS: &[(&str, &str)] = &[
     ("key", "\"stock:{id}\""),
+    ("ticket", "job.ticket"),
     ("ttl", "\"10s\""),
     ("wait", "\"5s\""),
     ("renew", "false"),
@@ -38,6 +39,7 @@ pub(crate) struct Args {
     /// error. A misspelt name is listed as what it was meant to be, so that nothing calls it missing.
     pub(crate) names: Vec<Ident>,
     pub(crate) keys: Option<Keys>,
+    pub(crate) ticket: Option<Expr>,
     pub(crate) ttl: Option<Length>,
     pub(crate) wait: Option<Length>,
     pub(crate) renew: Option<bool>,
@@ -131,6 +133,7 @@ impl Args {
     fn set(&mut self, name: &Ident, input: ParseStream<'_>, errors: &mut Errors) -> Result<()> {
         match name.to_string().as_str() {
             "key" => self.keys = Some(Keys::parse(input, errors)?),
+            "ticket" => self.ticket = Some(values::ticket(input)?),
             "ttl" => self.ttl = Some(length("ttl", input)?),
             "wait" => self.wait = Some(length("wait", input)?),
             "renew" => self.renew = Some(values::renew(input)?),

@@ -112,6 +112,16 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
     Err(Error::new_spanned(value, message))
 }
 
+pub(crate) fn ticket(input: ParseStream<'_>) -> Result<Expr> {
+    match expression(input)? {
+        literal @ Expr::Lit(_) => Err(Error::new_spanned(
+            literal,
+            "`ticket` is an expression for the `Ticket` that this function adopts: write for example `ticket = job.ticket`",
+        )),
+        ticket => Ok(ticket),
+    }
+}
+
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
     match expression(input)? {
         handler @ (Expr::Closure(_) | Expr::Path(_)) => Ok(handler),

@@ -12,7 +12,7 @@ use crate::parse::values::Mode;
 /// refused already.
 pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
     let conflicts = [mode(args), lease(args), holds(args)];
-    for (pair, message) in conflicts.into_iter().flatten() {
+    for (pair, message) in conflicts.into_iter().flatten().chain(ticket(args)) {
         let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
         let later = args.names.iter().rev().find(is_of_pair);
         if let Some(later) = later.filter(|_| !pair.iter().any(|one| refused.contains(one))) {
@@ -53,6 +53,28 @@ fn holds(args: &Args) -> Option<Conflict> {
         }
         _ => None,
     }
+}
+
+fn ticket(args: &Args) -> impl Iterator<Item = Conflict> {
+    let name = "the ticket names its lock";
+    let kind = "the lock is held as its former holder held it";
+    let others = [
+        ("key", args.keys.is_some(), name),
+        ("mode", args.mode.is_some(), kind),
+        ("permits", args.permits.is_some(), kind),
+        (
+            "reentrant",
+            args.reentrant == Some(true),
+            "a ticket is adopted, and does not re-enter a lock",
+        ),
+    ];
+    let given = others
+        .into_iter()
+        .filter(|(_, given, _)| *given && args.ticket.is_some());
+    given.map(|(other, _, why)| {
+        let message = format!("`ticket` and `{other}` {}", exclude(why));
+        (["ticket", other], message)
+    })
 }
 
 fn exclude(why: &str) -> String {

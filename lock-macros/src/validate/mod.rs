@@ -9,7 +9,7 @@ mod spawned;
 mod template;
 
 use proc_macro2::{Group, Span};
-use syn::{Error, Result};
+use syn::{Error, Expr, Result};
 
 use crate::errors::Errors;
 use crate::parse::Written;
@@ -21,10 +21,18 @@ use scope::Scope;
 /// A valid attribute, with everything that the expansion needs.
 pub(crate) struct Lock<'a> {
     pub(crate) args: &'a Args,
-    pub(crate) keys: &'a Keys,
+    pub(crate) source: Source<'a>,
     pub(crate) function: &'a Function,
     /// The statements to run under the lock, in their braces.
     pub(crate) body: &'a Group,
+}
+
+/// Where the name of the lock comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Keys(&'a Keys),
+    /// The lock is that of the ticket which this expression borrows.
+    Ticket(&'a Expr),
 }
 
 /// Returns the valid attribute, or all mistakes: those of the first stage and those found here.
@@ -46,10 +54,12 @@ pub(crate) fn attribute(
     if let Some(keys) = &args.keys {
         keys::check(keys.as_slice(), scope, &mut errors);
     }
-    match (&args.keys, runnable) {
-        (Some(keys), Some((function, body))) if errors.is_empty() => Ok(Lock {
+    let keys = args.keys.as_ref().map(Source::Keys);
+    let source = keys.or_else(|| args.ticket.as_ref().map(Source::Ticket));
+    match (source, runnable) {
+        (Some(source), Some((function, body))) if errors.is_empty() => Ok(Lock {
             args,
-            keys,
+            source,
             function,
             body,
         }),
@@ -64,7 +74,11 @@ pub(crate) fn key(key: Key) -> Result<Key> {
 
 /// Checks the arguments by themselves, without the function.
 fn arguments(args: &Args, errors: &mut Errors) {
-    if !args.names.iter().any(|name| name == "key") {
+    if !args
+        .names
+        .iter()
+        .any(|name| name == "key" || name == "ticket")
+    {
         errors.push(Error::new(
             Span::call_site(),
             "the lock has no name: add `key = \"…\"`, with arguments of the function in braces, as in `key = \"stock:{id}\"`",

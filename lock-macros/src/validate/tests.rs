@@ -134,6 +134,30 @@ fn says_what_contradicts() {
     ] {
         assert_eq!(mistake(arguments), message, "{arguments}");
     }
+    for (argument, message) in [
+        (
+            "key = \"a\"",
+            "`ticket` and `key` exclude each other: the ticket names its lock; keep one of them",
+        ),
+        (
+            "permits = 2",
+            "`ticket` and `permits` exclude each other: the lock is held as its former holder held it; keep one of them",
+        ),
+        (
+            "mode = \"read\"",
+            "`ticket` and `mode` exclude each other: the lock is held as its former holder held it; keep one of them",
+        ),
+        (
+            "reentrant = true",
+            "`ticket` and `reentrant` exclude each other: a ticket is adopted, and does not re-enter a lock; keep one of them",
+        ),
+    ] {
+        assert_eq!(
+            mistakes(&format!("ticket = job.ticket, {argument}")),
+            [message]
+        );
+    }
+    assert_eq!(mistakes("ticket = job.ticket, ttl = \"1m\""), [""; 0]);
     for fine in [
         "renew = true, max_hold = \"1m\"",
         "renew = false, min_hold = \"1m\"",

@@ -15,6 +15,7 @@ use crate::held::guard::{self, LockGuard};
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::keys::Keys;
+use crate::types::ticket::Ticket;
 
 /// What [`KeyWriter::write`] has made of each key of an annotated function.
 type Written<const N: usize> = [Result<LockKey, LockError>; N];
@@ -46,6 +47,32 @@ pub fn acquire_with<const N: usize>(
         ..site.0.clone()
     };
     Acquire::new(Arc::clone(manager.shared()), &settings, Keys::new(keys))
+}
+
+/// Adopts the ticket of an annotated function, from the manager of the scope or the installed one.
+#[inline(never)]
+pub fn adopt(site: &Site, function: &'static Function, ticket: &Ticket) -> Acquire {
+    match LockManager::current() {
+        Ok(manager) => adopt_with(&manager, site, function, ticket),
+        Err(error) => Acquire::refused(error),
+    }
+}
+
+/// The same from `manager`.
+#[inline(never)]
+pub fn adopt_with(
+    manager: &LockManager,
+    site: &Site,
+    function: &'static Function,
+    ticket: &Ticket,
+) -> Acquire {
+    let mut settings = Settings {
+        function: Some(function.name()),
+        ..site.0.clone()
+    };
+    settings.adopt(ticket);
+    let key = Ok(ticket.key.clone());
+    Acquire::new(Arc::clone(manager.shared()), &settings, Keys::new([key]))
 }
 
 /// Takes the lock and runs the body for as long as the lock is surely held, as

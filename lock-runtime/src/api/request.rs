@@ -59,8 +59,7 @@ impl LockRequest {
 
     /// Makes it a request for the lock of a ticket.
     pub(crate) fn adopting(mut self, ticket: &Ticket) -> Self {
-        self.settings.kind = ticket.kind;
-        self.settings.adopts = Some((ticket.id, ticket.kind));
+        self.settings.adopt(ticket);
         self
     }
 

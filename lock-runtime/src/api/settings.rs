@@ -12,7 +12,7 @@ use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::{Terms, Wait};
-use crate::types::ticket::TicketId;
+use crate::types::ticket::{Ticket, TicketId};
 
 /// A setting without a value is taken from the configuration.
 #[derive(Clone, Debug)]
@@ -45,6 +45,12 @@ impl Settings {
         asked_at: None,
         adopts: None,
     };
+
+    /// Takes the lock of a ticket, as its former holder held it.
+    pub(crate) fn adopt(&mut self, ticket: &Ticket) {
+        self.kind = ticket.kind;
+        self.adopts = Some((ticket.id, ticket.kind));
+    }
 
     /// Usable in constants, so that the attribute's values are checked by the compiler.
     pub(crate) const fn check(&self) -> Result<(), Fault> {

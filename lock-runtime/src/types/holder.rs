@@ -181,9 +181,9 @@ impl Holder {
         }
     }
 
-    /// Accounts for the time since it was heard of: a cooldown is not renewed, and goes on.
+    /// Accounts for the time since it was heard of: neither a cooldown nor a ticket is renewed.
     pub(crate) fn heard_before(&mut self, time: Duration) {
-        if self.cooling_down {
+        if self.cooling_down || self.ticket {
             self.remaining = self.remaining.map(|it| it.saturating_sub(time));
         }
     }

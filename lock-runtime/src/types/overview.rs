@@ -158,7 +158,8 @@ fn changes_of(
 ) {
     fn at_work(lock: Option<&Summary>) -> impl Iterator<Item = (&LockKey, &Holder)> + Clone {
         lock.into_iter().flat_map(|lock| {
-            let holders = lock.holders.iter().filter(|it| !it.cooling_down);
+            let at_work = |it: &&Holder| !it.cooling_down && !it.ticket;
+            let holders = lock.holders.iter().filter(at_work);
             holders.map(|holder| (&lock.key, holder))
         })
     }
@@ -177,9 +178,10 @@ fn changes_of(
             continue;
         }
         freed = true;
-        let cools_down = after.is_some_and(|it| it.holders.iter().any(|it| it.id == holder.id));
+        let left_it_closed = |it: &Holder| it.id == holder.id || it.ticket;
+        let is_closed = after.is_some_and(|it| it.holders.iter().any(left_it_closed));
         let ended = holder.remaining.is_some_and(|left| left < elapsed);
-        let kind = if ended && !cools_down {
+        let kind = if ended && !is_closed {
             ChangeKind::Lost
         } else {
             ChangeKind::Released

@@ -91,6 +91,17 @@ async fn the_database_refuses_the_late_writer() {
 }
 
 #[tokio::test]
+async fn a_worker_goes_on_under_the_lock_of_a_handler() {
+    for text in outputs("background_job").await {
+        let statuses = ["first", "second", "third"];
+        let statuses = statuses.map(|upload| numbers(&text, upload)[2]);
+        assert_eq!(statuses, [202, 409, 202], "{text}");
+        assert_eq!(count(&text, "7 is encoded, fencing"), 1, "{text}");
+        assert_eq!(count(&text, "7 is not encoded again"), 1, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn no_lamp_is_sold_twice() {
     for text in outputs("quickstart").await {
         assert_eq!(numbers(&text, "with lock")[..3], [50, 0, 150], "{text}");

@@ -8,6 +8,7 @@ use super::protocol::call::Call as SqlCall;
 use super::protocol::statement::{Statement, Type};
 use super::steps::{Call, Inspect, Page};
 use super::transport::server::Server;
+use crate::backend::name::{self, TICKET};
 use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
 use crate::backend::token::Token;
@@ -35,6 +36,8 @@ pub(super) struct Functions {
     renew: Arc<Statement>,
     held: Arc<Statement>,
     pass: Arc<Statement>,
+    issue: Arc<Statement>,
+    adopt: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -71,6 +74,8 @@ impl Functions {
             renew: value("renew", &[TextArray, UuidArray, Int4Array, Bool]),
             held: value("held", &[TextArray, UuidArray]),
             pass: value("pass", &[Text, Uuid, Int8]),
+            issue: value("issue", &[Text, Uuid, Text, Int4, Bool]),
+            adopt: function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool]),
             many: function(
                 "many",
                 &[
@@ -157,6 +162,9 @@ impl Functions {
         server: &Server,
     ) -> Option<(&'a Arc<Statement>, Vec<Arg>)> {
         Some(match call {
+            Call::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => {
+                (&self.adopt, self.adopt_args(ticket))
+            }
             Call::Acquire {
                 ticket,
                 position,
@@ -195,7 +203,20 @@ impl Functions {
             Call::Shorten { ticket, left } => {
                 self.renewal(std::iter::once((ticket, signed(millis(*left)).max(1))))
             }
-            Call::Issue { .. } => return None,
+            Call::Issue {
+                ticket,
+                issued,
+                time,
+            } => {
+                let args = vec![
+                    self.name(&ticket.terms.key).into(),
+                    ticket.token.into(),
+                    Box::<str>::from(name::of_ticket(*issued, &ticket.name)).into(),
+                    signed(millis(*time)).max(1).into(),
+                    self.durable.into(),
+                ];
+                (&self.issue, args)
+            }
             Call::Pass { ticket, fence } => {
                 let name = self.name(&ticket.terms.key);
                 let args = vec![name.into(), ticket.token.into(), signed(*fence).into()];
@@ -225,6 +246,21 @@ impl Functions {
             server.listens.into(),
             (!terms.wait.is_try()).into(),
             position.map(signed).into(),
+            self.longest.into(),
+            self.durable.into(),
+        ]
+    }
+
+    fn adopt_args(&self, ticket: &Ticket) -> Vec<Arg> {
+        let terms = &ticket.terms;
+        let issued = terms.adopts.map(|it| format!("{TICKET}{it} "));
+        vec![
+            self.name(&terms.key).into(),
+            ticket.token.into(),
+            who(ticket).into(),
+            KindCode(terms.kind).to_string().into(),
+            ttl(ticket).into(),
+            issued.unwrap_or_default().into(),
             self.longest.into(),
             self.durable.into(),
         ]

@@ -118,6 +118,7 @@ impl Replies {
                 _ => Err(mismatch()),
             },
             Some("gone") => Ok(Reply::Gone),
+            Some("no ticket") => Ok(Reply::NoTicket),
             Some("quarantined") => Err(self.quarantined(row, 3)),
             _ => Err(mismatch()),
         }

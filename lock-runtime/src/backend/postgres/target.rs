@@ -22,10 +22,7 @@ fn target(url: &mut Url, _: bool) -> Result<Arc<dyn Target>, LockError> {
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            tickets: false,
-            ..Capabilities::all("PostgreSQL")
-        }
+        Capabilities::all("PostgreSQL")
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {

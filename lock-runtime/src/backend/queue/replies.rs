@@ -75,6 +75,11 @@ impl<S: Step> Queue<S> {
                 self.waiters.join(ticket, now, &ahead);
                 self.waits(id, &ahead);
             }
+            // Somebody relies on the fence of the former holder.
+            Ok(Reply::Busy { ahead }) if ticket.terms.adopts.is_some() => {
+                self.unsure(ticket, now.after(PAUSE));
+                self.waits(id, &ahead);
+            }
             Ok(Reply::Busy { ahead }) => {
                 let holder = Some(Box::new(ahead.holder()));
                 self.retire(Outcome::Busy { id, holder });

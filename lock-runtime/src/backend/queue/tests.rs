@@ -182,6 +182,7 @@ fn token(sent: &Sent) -> Token {
         | Call::Pass { ticket, .. }
         | Call::Raise { ticket, .. }
         | Call::Release { ticket, .. }
+        | Call::Issue { ticket, .. }
         | Call::Shorten { ticket, .. }
         | Call::Leave(ticket) => ticket.token,
         Call::Ask(tickets) => tickets[0].token,

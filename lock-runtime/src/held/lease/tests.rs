@@ -115,6 +115,11 @@ fn the_driver_is_notified_when_the_last_poll_returns_under_a_lease_that_has_ende
             false
         }
         fn release_from_destructor(&self, _id: LeaseId) {}
+        fn issue(&self, _id: LeaseId, _ticket: TicketId, _time: Duration, _answer: Answer<bool>) {}
+        fn check_tickets(&self) -> Result<(), LockError> {
+            Ok(())
+        }
+        fn take_back(&self, _terms: Arc<Terms>) {}
         fn poll_returned(&self, id: LeaseId) {
             self.0.fetch_add(id.0, Ordering::SeqCst);
         }

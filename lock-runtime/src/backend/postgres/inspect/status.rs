@@ -46,7 +46,7 @@ fn note(status: &mut Status, row: &Row) -> Option<()> {
 /// A holder that has let go has no number any more.
 pub(super) fn holder(name: &str, left: Duration, fence: Option<u64>, age: Option<u64>) -> Holder {
     let holder = name::holder(name, Some(left));
-    if holder.cooling_down {
+    if holder.cooling_down || holder.ticket {
         return holder;
     }
     let age = age.map(Duration::from_micros);

@@ -28,7 +28,7 @@ $$ SELECT 'lock_runtime_' || hex(session) $$;
 CREATE OR REPLACE FUNCTION may_notify() RETURNS bool LANGUAGE sql VOLATILE AS
 $$ SELECT pg_notification_queue_usage() < 0.9 $$;
 
--- The name of a holder: its token, and who it is. While it cools down it has no token, and who is all of the name.
+-- The name of a holder: its token, and who it is. While it cools down or is a ticket's it has no token, and who is all of the name.
 CREATE OR REPLACE FUNCTION holder_name(token uuid, who text) RETURNS text LANGUAGE sql STABLE AS
 $$ SELECT concat_ws(' ', hex(token), nullif(who, '')) $$;
 

@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS lock (
   tail    bigint NOT NULL DEFAULT 0,                  -- the last place in the queue that was given
   waiters int NOT NULL DEFAULT 0,
   kind    text NOT NULL DEFAULT 'x',                  -- x: one holder, r: readers, p3: three permits
-  token   uuid,                                       -- of the one holder; null while free or cooling down
+  token   uuid,                                       -- of the one holder; null while free, cooling down or of a ticket
   who     text,                                       -- its process and function
   session uuid,                                       -- that was handed the lock and has not confirmed that yet
   since   timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -25,7 +25,7 @@ CREATE INDEX IF NOT EXISTS lock_newest ON lock (name, ver);
 -- Without a key, publications of all tables need this.
 ALTER TABLE lock REPLICA IDENTITY FULL;
 
--- The holders of shared locks, also while their permits cool down (without a token).
+-- The holders of shared locks, also while their permits cool down or are those of tickets (without a token).
 CREATE TABLE IF NOT EXISTS sharer (
   name    text COLLATE "C",
   fence   bigint,

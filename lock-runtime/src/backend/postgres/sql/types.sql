@@ -3,7 +3,7 @@ DO $$
 BEGIN
   IF to_regtype('reply') IS NULL THEN
     CREATE TYPE reply AS (
-      status     text,    -- granted, waiting, busy, differs, gone, quarantined; in many also: ours, not ours
+      status     text,    -- granted, waiting, busy, differs, gone, quarantined; in many also: ours, not ours; in adopt: no ticket
       fence      bigint,  -- granted
       place      bigint,  -- waiting
       left_ms    bigint,  -- waiting, busy: of the lease that ends first; quarantined: of the quarantine
