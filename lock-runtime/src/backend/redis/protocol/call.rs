@@ -106,14 +106,8 @@ impl Call {
         };
         match self {
             Self::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => {
-                let terms = &ticket.terms;
-                let mut cmd = script(&scripts::ADOPT, &terms.key);
-                cmd.arg(&*ticket.name)
-                    .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)));
-                if let Some(issued) = terms.adopts {
-                    cmd.arg(Text(format_args!("{TICKET}{issued}")));
-                }
+                let mut cmd = script(&scripts::ADOPT, &ticket.terms.key);
+                add_adoption(&mut cmd, ticket);
                 cmd
             }
             Self::Acquire {
@@ -121,25 +115,8 @@ impl Call {
                 position,
                 company,
             } => {
-                let terms = &ticket.terms;
-                let mut cmd = script(&scripts::ACQUIRE, &terms.key);
-                cmd.arg(&*ticket.name)
-                    .arg(millis(terms.ttl))
-                    .arg(if terms.wait.is_try() {
-                        ""
-                    } else {
-                        &*names.channel
-                    });
-                if terms.kind != Kind::Exclusive
-                    || *company != Company::Unsaid
-                    || position.is_some()
-                {
-                    let (kind, mark) = (KindCode(terms.kind), mark(*company));
-                    cmd.arg(Text(format_args!("{kind}{mark}")));
-                }
-                if let Some(position) = position {
-                    cmd.arg(position);
-                }
+                let mut cmd = script(&scripts::ACQUIRE, &ticket.terms.key);
+                add_acquisition(&mut cmd, names, ticket, *position, *company);
                 cmd
             }
             Self::Ask(tickets) => {
@@ -210,6 +187,41 @@ impl Call {
                 publish(channel, &message)
             }
         }
+    }
+}
+
+/// What `acquire` takes; what says nothing at the end is left out.
+fn add_acquisition(
+    cmd: &mut Cmd,
+    names: &KeyNames,
+    ticket: &Ticket,
+    position: Option<u64>,
+    company: Company,
+) {
+    let terms = &ticket.terms;
+    let channel = if terms.wait.is_try() {
+        ""
+    } else {
+        &*names.channel
+    };
+    cmd.arg(&*ticket.name).arg(millis(terms.ttl)).arg(channel);
+    if terms.kind != Kind::Exclusive || company != Company::Unsaid || position.is_some() {
+        let (kind, mark) = (KindCode(terms.kind), mark(company));
+        cmd.arg(Text(format_args!("{kind}{mark}")));
+    }
+    if let Some(position) = position {
+        cmd.arg(position);
+    }
+}
+
+/// What `adopt` takes.
+fn add_adoption(cmd: &mut Cmd, ticket: &Ticket) {
+    let terms = &ticket.terms;
+    cmd.arg(&*ticket.name)
+        .arg(millis(terms.ttl))
+        .arg(Text(KindCode(terms.kind)));
+    if let Some(issued) = terms.adopts {
+        cmd.arg(Text(format_args!("{TICKET}{issued}")));
     }
 }
 
