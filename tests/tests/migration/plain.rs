@@ -73,7 +73,7 @@ async fn the_lock_of_redis_py_takes_turns_with_ours() {
     }
 }
 
-// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#coming-from-other-locks
+// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#migrating-from-other-locks
 #[tokio::test]
 async fn set_nx_px_by_hand_takes_turns_with_ours() {
     if Worker::has_python("migration: set_nx_px_by_hand_takes_turns_with_ours") {
