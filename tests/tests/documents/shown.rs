@@ -14,7 +14,9 @@ const HEADER: &str = "| section | file | tests |\n";
 fn the_table_lists_the_tests_that_there_are() {
     let (page, table) = (read(PAGE), table(&shown()));
     let start = page.find(HEADER).expect("the page has the table");
-    let end = page[start..].find("\n\n").map_or(page.len(), |end| start + end + 1);
+    let end = page[start..]
+        .find("\n\n")
+        .map_or(page.len(), |end| start + end + 1);
     if page[start..end] == table {
         return;
     }
@@ -29,7 +31,11 @@ fn the_table_lists_the_tests_that_there_are() {
 #[test]
 fn every_section_that_a_test_names_exists() {
     let unknown = unknown(&shown());
-    assert!(unknown.is_empty(), "no such section: {}", unknown.join("\n"));
+    assert!(
+        unknown.is_empty(),
+        "no such section: {}",
+        unknown.join("\n")
+    );
 }
 
 #[test]
@@ -48,5 +54,8 @@ fn a_test_that_is_added_or_shows_something_else_is_noticed() {
     assert_eq!(shown, [in_short, goes_on]);
     let row = "| [The lock goes on](guarantees.md#the-lock-goes-on) | `some` | `both` |\n";
     assert!(table(&shown).contains(row));
-    assert_eq!(unknown(&[expected("none", &["a"])]), ["some: guarantees.md#none"]);
+    assert_eq!(
+        unknown(&[expected("none", &["a"])]),
+        ["some: guarantees.md#none"]
+    );
 }
