@@ -185,6 +185,7 @@ impl LockGuard {
     /// let left = guard.hold(async { 49 }).await?;
     /// # Ok(()) }
     /// ```
+    #[inline]
     pub fn hold<F: Future>(&self, body: F) -> Hold<'_, F> {
         Hold::new(&self.lease, body)
     }
@@ -193,6 +194,7 @@ impl LockGuard {
     /// or [`current`](crate::current()), whether the lock is still held. After the end of
     /// the lease the lock is kept for the margin, and the body may overlap with the next
     /// holder.
+    #[inline]
     pub fn hold_unstopped<F: Future>(&self, body: F) -> HoldUnstopped<'_, F> {
         HoldUnstopped::new(&self.lease, body)
     }
