@@ -1,4 +1,6 @@
 //! Promise: distinct values make distinct keys, and no name can move the keys of a lock to different slots.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};

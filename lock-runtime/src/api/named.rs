@@ -1,4 +1,4 @@
-//! The settings that can be given as text: their names, and how they are read.
+//! The settings that have a text form: their names, and how they are parsed.
 
 use std::env::VarError;
 
@@ -10,7 +10,7 @@ use crate::types::terms::Wait;
 use crate::types::tls::{Pem, Tls};
 use crate::types::url::Url;
 
-/// A setting that can be given as text.
+/// A setting with a text form.
 pub(super) struct Named {
     pub(super) name: &'static str,
     variable: &'static str,
@@ -99,7 +99,7 @@ impl Named {
     }
 }
 
-/// Takes the settings out of a URL, and refuses what is left.
+/// Takes the settings out of a URL, and refuses other parameters.
 pub(super) fn from_url(mut config: LockConfig, mut url: Url) -> Result<LockConfig, LockError> {
     for setting in SETTINGS {
         if let Some(text) = url.take(setting.name)? {
@@ -110,7 +110,7 @@ pub(super) fn from_url(mut config: LockConfig, mut url: Url) -> Result<LockConfi
     Ok(config)
 }
 
-/// Reads the variables that are set.
+/// Reads the variables of the environment.
 pub(super) fn from_env(mut config: LockConfig) -> Result<LockConfig, LockError> {
     for setting in SETTINGS {
         let invalid = |reason| LockError::invalid(setting.variable, reason);

@@ -395,6 +395,7 @@ mod tests {
         assert_eq!(guard.lease.in_use(), InUse::No);
     }
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn a_body_that_is_not_stopped_has_the_margin_also_around_one_that_is() {
         let guard = guard();

@@ -1,4 +1,4 @@
-//! The values that all floors above share: names and kinds of locks, terms, errors.
+//! Values for all floors above: names and kinds of locks, terms, errors.
 
 pub(crate) mod answer;
 pub(crate) mod authority;

@@ -61,6 +61,7 @@ fn without(command: &str) -> Vec<&'static str> {
     rights
 }
 
+// Section: operations.md#what-a-managed-service-forbids, protocol.md#rights
 #[tokio::test]
 async fn the_documented_commands_are_enough() {
     let (server, config) = server_with_user(&without("")).await;
@@ -98,6 +99,7 @@ async fn a_prefix_of_its_own_needs_rights_of_its_own() {
     works_end_to_end(&server, config.prefix("shop")).await;
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock, protocol.md#rights
 #[tokio::test]
 async fn another_database_needs_the_right_to_select() {
     let (server, _) = server_with_user(&without("")).await;
@@ -112,6 +114,7 @@ async fn another_database_needs_the_right_to_select() {
     request.acquire().await.unwrap().release();
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_missing_right_to_the_channel_shows_at_connect() {
     let mut rights = without("");
@@ -122,6 +125,7 @@ async fn a_missing_right_to_the_channel_shows_at_connect() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_missing_right_to_a_command_fails_at_once() {
     for command in ["+eval", "+publish", "+subscribe"] {
@@ -150,6 +154,7 @@ async fn a_missing_right_to_a_command_fails_at_once() {
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 /// They go to the server together, which refuses them as one.
 #[tokio::test]
 async fn a_key_that_is_forbidden_fails_alone() {
@@ -180,6 +185,7 @@ async fn a_key_that_is_forbidden_fails_alone() {
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_wrong_password_says_so_at_once_and_is_not_shown() {
     let server = RedisServer::builder().password("secret").start().await;
