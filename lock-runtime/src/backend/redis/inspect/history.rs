@@ -101,20 +101,14 @@ mod tests {
         read(&log).expect("a log")
     }
 
-    fn told(grants: &[Grant]) -> Vec<(&str, u64, Option<GrantEnd>, Option<u64>)> {
+    fn told(grants: &[Grant]) -> Vec<(String, u64, Option<GrantEnd>, Option<u64>)> {
         let micros = |at: SystemTime| {
             let since = at.duration_since(SystemTime::UNIX_EPOCH).expect("later");
             u64::try_from(since.as_micros()).expect("in this age")
         };
-        let tell = |it| {
-            let Grant {
-                id,
-                fencing_token,
-                end,
-                until,
-                ..
-            } = it;
-            (&**id, fencing_token.get(), *end, until.map(micros))
+        let tell = |it: &Grant| {
+            let until = it.until.map(micros);
+            (it.id.to_string(), it.fencing_token.get(), it.end, until)
         };
         grants.iter().map(tell).collect()
     }
@@ -133,15 +127,15 @@ mod tests {
             "grant 61 x 9 d 1@h",
         ];
         let held = [
-            ("d", 9, None, None),
-            ("c", 7, Some(Expired), Some(60)),
-            ("b", 6, Some(Revoked), Some(40)),
-            ("a", 5, Some(Released), Some(31)),
+            ("d".to_owned(), 9, None, None),
+            ("c".to_owned(), 7, Some(Expired), Some(60)),
+            ("b".to_owned(), 6, Some(Revoked), Some(40)),
+            ("a".to_owned(), 5, Some(Released), Some(31)),
         ];
         assert_eq!(told(&history(&["d 1@h"], &entries)), held);
         assert_eq!(
             told(&history(&[], &entries))[0],
-            ("d", 9, Some(Expired), None)
+            ("d".to_owned(), 9, Some(Expired), None)
         );
     }
 
