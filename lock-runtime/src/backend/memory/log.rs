@@ -17,7 +17,7 @@ const FEW: usize = 1_000;
 #[derive(Default)]
 pub(super) struct Logs {
     /// Of each lock the oldest entry first.
-    logs: HashMap<LockKey, VecDeque<Entry>>,
+    by_key: HashMap<LockKey, VecDeque<Entry>>,
     /// How many there were after the last search for those to forget.
     kept: usize,
     /// A moment, and what the wall clock showed then: moments of a clock that tests move are as far
@@ -40,7 +40,7 @@ impl Logs {
         }
         self.forget(now);
         self.first.get_or_insert_with(|| (now, SystemTime::now()));
-        let log = self.logs.entry(terms.key.clone()).or_default();
+        let log = self.by_key.entry(terms.key.clone()).or_default();
         log.push_back(Entry {
             terms: Arc::clone(terms),
             fence,
@@ -51,7 +51,7 @@ impl Logs {
     }
 
     pub(super) fn ended(&mut self, now: Moment, key: &LockKey, id: LeaseId, end: GrantEnd) {
-        let log = self.logs.get_mut(key).into_iter().flatten();
+        let log = self.by_key.get_mut(key).into_iter().flatten();
         for entry in log.filter(|it| it.terms.id == id) {
             entry.end = Some((now, end));
         }
@@ -59,7 +59,7 @@ impl Logs {
 
     /// The grants of a lock that these hold, the newest first.
     pub(super) fn history(&self, key: &LockKey, holders: &[LeaseId]) -> Vec<Grant> {
-        let (Some(log), Some(first)) = (self.logs.get(key), self.first) else {
+        let (Some(log), Some(first)) = (self.by_key.get(key), self.first) else {
             return Vec::new();
         };
         let mut grants: Vec<_> = log.iter().map(|it| it.describe(first)).collect();
@@ -72,12 +72,13 @@ impl Logs {
     /// Forgets the locks that nobody has taken for long. A search looks at every lock, so the next one
     /// waits until there are twice as many.
     fn forget(&mut self, now: Moment) {
-        if self.logs.len() < FEW.max(2 * self.kept) {
+        if self.by_key.len() < FEW.max(2 * self.kept) {
             return;
         }
         let is_recent = |it: &Entry| now.since(it.since) < REMEMBERED;
-        self.logs.retain(|_, log| log.back().is_some_and(is_recent));
-        self.kept = self.logs.len();
+        self.by_key
+            .retain(|_, log| log.back().is_some_and(is_recent));
+        self.kept = self.by_key.len();
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
             let key = number.to_string();
             let terms = Terms::of(LeaseId(number), &key, Duration::from_secs(1));
             logs.granted(clock.now(), &Arc::new(terms), number, 1);
-            logs.logs.len()
+            logs.by_key.len()
         };
         let few = FEW as u64;
         for number in 0..few {
