@@ -157,6 +157,7 @@ pub use types::tls::Tls;
 /// |---|---|
 /// | [`LockManager::status`] | a [`Status`](inspect::Status): the holders of one lock, and its waiters |
 /// | [`LockManager::overview`] | an [`Overview`](inspect::Overview): all locks, and each [`Change`](inspect::Change) since another overview |
+/// | [`LockManager::history`], [`LockManager::last`] | each [`Grant`](inspect::Grant) of a lock that its store remembers |
 /// | [`LockManager::diagnose`] | each [`Finding`](inspect::Finding) about the server |
 /// | [`LockManager::health`] | the [`Health`](inspect::Health) of the connection |
 /// | [`LockError::Contended`] | the present [`Holder`](inspect::Holder) |
@@ -174,6 +175,7 @@ pub use types::tls::Tls;
 pub mod inspect {
     pub use crate::types::finding::{Finding, Severity};
     pub use crate::types::health::{Health, LastError};
+    pub use crate::types::history::{Grant, GrantEnd};
     pub use crate::types::holder::{Holder, Status, Waiter};
     pub use crate::types::kind::Kind;
     pub use crate::types::overview::{Change, ChangeKind, Overview, Summary};

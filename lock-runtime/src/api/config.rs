@@ -77,6 +77,7 @@ pub struct LockConfig {
     pub(crate) lazy: bool,
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
+    pub(crate) history: usize,
     pub(crate) replicas: usize,
     pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
@@ -98,6 +99,7 @@ impl LockConfig {
             lazy: false,
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
+            history: 0,
             replicas: 0,
             quarantine: None,
             clock: Clock::machine(),
@@ -173,6 +175,29 @@ impl LockConfig {
     /// about a hundred thousand operations a second. Each key uses one of them.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
+        self
+    }
+
+    /// How many grants of each lock the store remembers, each with its end, for
+    /// [`LockManager::history`](crate::LockManager::history); 0 by default, 1000 at most. A store
+    /// that cannot is refused.
+    ///
+    /// Each grant and each release writes then to the history too, and hand-overs within a process go
+    /// through the server. So let the locks of jobs have a manager of their own, and set it alike for
+    /// everybody who takes them: what other managers do is missing. The history of a lock that
+    /// nobody takes is forgotten after 32 days.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockConfig;
+    ///
+    /// let jobs = LockConfig::new("redis://127.0.0.1")?.prefix("jobs").history(20);
+    /// jobs.validate()?;
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn history(mut self, grants: usize) -> Self {
+        self.history = grants;
         self
     }
 
@@ -269,6 +294,9 @@ impl LockConfig {
         if !(1..=64).contains(&self.pool_size) {
             return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
         }
+        if self.history > 1_000 {
+            return Err(LockError::invalid("history", "it must be 0 to 1000"));
+        }
         if self.replicas > 16 {
             return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
@@ -279,6 +307,9 @@ impl LockConfig {
             bounds::check_longest(self.ttl, longest)?;
         }
         let (target, can) = (&self.target, self.target.capabilities());
+        if self.history > 0 && !can.history {
+            return Err(can.lacks("history"));
+        }
         if self.replicas > 0 && !target.has_replicas() {
             return Err(can.lacks("replicas"));
         }
@@ -307,6 +338,7 @@ impl LockConfig {
             connect_timeout: self.connect_timeout,
             lazy: self.lazy,
             pool_size: self.pool_size,
+            history: self.history,
             replicas: self.replicas,
             quarantine: self.longest_ttl(),
             clock: self.clock.clone(),
@@ -339,6 +371,7 @@ impl fmt::Debug for LockConfig {
             .field("lazy", &self.lazy)
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
+            .field("history", &self.history)
             .field("replicas", &self.replicas)
             .field("quarantine", &self.quarantine)
             .field("clock", &self.clock)

@@ -16,6 +16,7 @@ use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
 use crate::types::health::{Health, LastError};
+use crate::types::history::Grant;
 use crate::types::holder::Status;
 use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
@@ -288,6 +289,59 @@ impl LockManager {
             events::revoked(&key, released);
         }
         Ok(released)
+    }
+
+    /// The last grants of a lock, the newest first: who held it, from when to when, and how that
+    /// ended. The store remembers those of managers that are configured to keep a
+    /// [`history`](crate::LockConfig::history), and nothing else; any manager of the store can ask.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidKey`] if `key` cannot be a name, [`LockError::InvalidOptions`] if the
+    /// store keeps no history, [`LockError::Unavailable`] if the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockManager;
+    /// use lock_runtime::inspect::GrantEnd;
+    ///
+    /// let locks = LockManager::connect("memory:?history=20").await?;
+    /// locks.lock("nightly").function("shop::report").run(async |_| ()).await?;
+    /// let history = locks.history("nightly").await?;
+    /// assert_eq!(history[0].function.as_deref(), Some("shop::report"));
+    /// assert_eq!(history[0].end, Some(GrantEnd::Released));
+    /// # Ok(()) }
+    /// ```
+    pub async fn history(&self, key: impl IntoKey) -> Result<Vec<Grant>, LockError> {
+        if !self.shared.capabilities.history {
+            return Err(self.shared.capabilities.lacks("history"));
+        }
+        let key = key.into_key()?;
+        self.ask(|reply| Query::History(key, reply)).await
+    }
+
+    /// The last grant of a lock, or the one of its holder: when a job ran last, for how long, and
+    /// where. `None` if the store remembers none; see [`history`](Self::history).
+    ///
+    /// # Errors
+    ///
+    /// As [`history`](Self::history).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:?history=1").await?;
+    /// # locks.lock("nightly").run(async |_| ()).await?;
+    /// match locks.last("nightly").await? {
+    ///     Some(last) => println!("it began at {:?} and {:?}", last.since, last.end),
+    ///     None => println!("it has not run for a month"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn last(&self, key: impl IntoKey) -> Result<Option<Grant>, LockError> {
+        Ok(self.history(key).await?.into_iter().next())
     }
 
     /// Checks whether the server answers, for a readiness probe. Successive calls use one

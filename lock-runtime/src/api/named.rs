@@ -51,6 +51,10 @@ pub(super) const SETTINGS: &[Named] = &[
         let number = text.parse();
         Ok(it.pool_size(number.map_err(|_| format!("`{text}` is not a number"))?))
     }),
+    named("history", "LOCK_HISTORY", |it, text| {
+        let number = text.parse();
+        Ok(it.history(number.map_err(|_| format!("`{text}` is not a number"))?))
+    }),
     named("replicas", "LOCK_REPLICAS", |it, text| {
         let number = text.parse();
         Ok(it.replicas(number.map_err(|_| format!("`{text}` is not a number"))?))
@@ -141,7 +145,7 @@ mod tests {
     #[test]
     fn a_url_sets_what_the_setters_set() {
         let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
-             &shutdown_grace=0s&pool_size=3&lazy=true&unavailable_wait=forever";
+             &shutdown_grace=0s&pool_size=3&history=20&lazy=true&unavailable_wait=forever";
         let config = LockConfig::new(url).expect("valid");
         let same = LockConfig::new("memory:shop").expect("valid");
         let same = same
@@ -151,6 +155,7 @@ mod tests {
             .connect_timeout(std::time::Duration::from_secs(2))
             .shutdown_grace(std::time::Duration::ZERO)
             .pool_size(3)
+            .history(20)
             .lazy()
             .unavailable_wait_forever();
         assert_eq!(format!("{config:?}"), format!("{same:?}"));

@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod finding;
 pub(crate) mod health;
+pub(crate) mod history;
 pub(crate) mod holder;
 pub(crate) mod into_key;
 pub(crate) mod key;

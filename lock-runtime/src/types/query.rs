@@ -5,6 +5,7 @@ use crate::types::answer::Reply;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::Health;
+use crate::types::history::Grant;
 use crate::types::holder::Status;
 use crate::types::key::{LockKey, escaped};
 use crate::types::overview::Overview;
@@ -19,6 +20,8 @@ pub(crate) enum Query {
     Overview(Pattern, Reply<Overview>),
     /// Revokes the lock; the answer is the number of holders.
     ForceRelease(LockKey, Reply<usize>),
+    /// The last grants of a lock, the newest first.
+    History(LockKey, Reply<Vec<Grant>>),
     /// Whether the store answers.
     Health(Reply<Health>),
     /// Checks the assumptions of the promises on this store. A store without checks finds nothing.
@@ -34,6 +37,7 @@ impl Query {
             Self::List(_, reply) => drop(reply.send(Err(cause))),
             Self::Overview(_, reply) => drop(reply.send(Err(cause))),
             Self::ForceRelease(_, reply) => drop(reply.send(Err(cause))),
+            Self::History(_, reply) => drop(reply.send(Err(cause))),
             Self::Health(reply) => drop(reply.send(Err(cause))),
             Self::Diagnose(reply) => drop(reply.send(Err(cause))),
         }

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::types::finding::Severity;
+use crate::types::history::GrantEnd;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::overview::ChangeKind;
@@ -19,4 +20,4 @@ macro_rules! as_displayed {
     )*};
 }
 
-as_displayed!(ChangeKind, Kind, LockKey, Severity);
+as_displayed!(ChangeKind, GrantEnd, Kind, LockKey, Severity);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_runtime::inspect::GrantEnd;
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, within};
 use tokio::task::JoinSet;
@@ -67,6 +68,34 @@ async fn the_documented_commands_are_enough() {
     let (server, config) = server_with_user(&without("")).await;
     works_end_to_end(&server, config).await;
     assert_eq!(server.errors("WRONGPASS").await, 0);
+}
+
+#[tokio::test]
+async fn a_history_needs_rights_of_its_own() {
+    let (server, config) = server_with_user(&without("")).await;
+    let (keeping, others) = (config.clone().history(5), connect(config).await);
+    let refused = connect(keeping.clone()).await;
+    let refused = refused.lock("key").acquire().await.unwrap_err();
+    assert!(refused.to_string().contains("NOPERM"), "{refused}");
+    let rights = ["+lpush", "+ltrim", "+lpop", "+lrange"];
+    server
+        .cmd(&[&["ACL", "SETUSER", "shop"], &rights[..]].concat())
+        .await;
+    let locks = connect(keeping).await;
+    let released = locks.lock("key").acquire().await.unwrap();
+    assert!(released.release_confirmed().await.unwrap());
+    let ends = async || {
+        let known = locks.history("key").await.unwrap();
+        known.iter().map(|it| it.end).collect::<Vec<_>>()
+    };
+    // Nobody is kept from revoking a lock.
+    let _first = locks.lock("key").acquire().await.unwrap();
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    assert_eq!(ends().await[0], Some(GrantEnd::Expired));
+    server.cmd(&["ACL", "SETUSER", "shop", "+lpushx"]).await;
+    let _second = locks.lock("key").acquire().await.unwrap();
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    assert_eq!(ends().await[0], Some(GrantEnd::Revoked));
 }
 
 #[tokio::test]

@@ -122,6 +122,7 @@ impl Target for Address {
                 min_hold: false,
                 list: false,
                 force_release: true,
+                history: false,
                 fencing: false,
                 fair: false,
             },
@@ -216,6 +217,8 @@ impl Target for Servers {
             permits: false,
             // Only as far as the clocks of the servers agree.
             fair: false,
+            // Each server would remember another part of it.
+            history: false,
             ..Capabilities::all("Redlock")
         }
     }

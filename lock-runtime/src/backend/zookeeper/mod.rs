@@ -48,7 +48,11 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("ZooKeeper")
+        Capabilities {
+            // Nothing here makes entries.
+            history: false,
+            ..Capabilities::all("ZooKeeper")
+        }
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {
