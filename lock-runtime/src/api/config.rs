@@ -113,12 +113,34 @@ impl LockConfig {
     /// What every key on the server begins with, `lock` by default: locks of
     /// different prefixes are different locks. 1 to 128 bytes, no braces and no
     /// control characters.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.prefix("shop");
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into_boxed_str();
         self
     }
 
     /// The lease of acquisitions that set none, 100 ms to 24 h; 10 s by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?
+    ///     .ttl(Duration::from_secs(30))
+    ///     .wait(Duration::from_secs(2));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -165,6 +187,18 @@ impl LockConfig {
     /// and [`init`](crate::init()) return at once, even while the server is down. Until
     /// it is reached, locks are [`Unavailable`](LockError::Unavailable). What the server
     /// refuses, such as a wrong password, shows with the first lock.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// // Nothing listens there yet.
+    /// let config = LockConfig::new("redis://127.0.0.1:1")?.lazy();
+    /// let locks = LockManager::connect(config).await?;
+    /// assert!(!locks.health().await.grants);
+    /// # Ok(()) }
+    /// ```
     pub fn lazy(mut self) -> Self {
         self.lazy = true;
         self
@@ -215,6 +249,16 @@ impl LockConfig {
     ///
     /// While there are fewer, locks are [`Unavailable`](LockError::Unavailable), and a lock
     /// that is held is lost when its lease ends.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // A master and two replicas: each has every grant.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.replicas(2);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
@@ -230,6 +274,18 @@ impl LockConfig {
     ///
     /// In a cluster it is the slots of that master which are not granted. It has to be set
     /// alike for everybody who uses the server. A longer ttl is refused.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // No program takes a lock for longer than half a minute.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.quarantine(Duration::from_secs(30));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
         self.quarantine = Some(longest_ttl);
         self
@@ -287,6 +343,17 @@ impl LockConfig {
     ///
     /// [`LockError::InvalidOptions`] with the name of the first setting that is
     /// out of its range, or whose files cannot serve.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.ttl(Duration::ZERO);
+    /// assert!(config.validate().unwrap_err().to_string().contains("ttl"));
+    /// # Ok(()) }
+    /// ```
     pub fn validate(&self) -> Result<(), LockError> {
         let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
         if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {

@@ -57,6 +57,17 @@ impl LockRequest {
     }
 
     /// The lease: how long the lock survives a crash of its holder.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("nightly").ttl(Duration::from_secs(60)).acquire().await?;
+    /// assert!(guard.remaining() > Duration::from_secs(10)); // the default
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = Some(ttl);
         self
@@ -99,12 +110,33 @@ impl LockRequest {
 
     /// Waits without a limit while the server answers: see
     /// [`unavailable_wait`](crate::LockConfig::unavailable_wait).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// locks.lock("nightly").wait_forever().run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait_forever(mut self) -> Self {
         self.settings.wait = Some(Wait::Forever);
         self
     }
 
     /// `false`: the lease is not renewed and ends after its ttl.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("nightly").ttl(Duration::from_millis(100)).renew(false);
+    /// let guard = request.acquire().await?;
+    /// guard.lost().await; // after a tenth of a second
+    /// assert!(!guard.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn renew(mut self, renew: bool) -> Self {
         self.settings.renew = renew;
         self
@@ -231,6 +263,16 @@ impl LockRequest {
     /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
     /// most 256 bytes without whitespace and control characters. The attribute names
     /// its function itself.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _guard = locks.lock("stock").function("shop::restock").acquire().await?;
+    /// let holders = locks.status("stock").await?.holders;
+    /// assert_eq!(holders[0].function.as_deref(), Some("shop::restock"));
+    /// # Ok(()) }
+    /// ```
     pub fn function(mut self, path: &'static str) -> Self {
         self.settings.function = Some(path);
         self
@@ -239,6 +281,16 @@ impl LockRequest {
     /// What the key is made from, for events and metrics: `"stock:{item}"`. Locks of
     /// one template are counted together. Annotated functions give that of their
     /// attribute, several keys joined by a comma.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// # let item = 7;
+    /// let request = locks.lock(format!("stock:{item}")).template("stock:{item}");
+    /// request.run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn template(mut self, template: &'static str) -> Self {
         self.settings.template = Some(template);
         self
