@@ -111,12 +111,34 @@ impl LockConfig {
 
     /// The prefix of all keys on the server, `lock` by default: locks with different prefixes are
     /// different locks. 1 to 128 bytes, without braces and control characters.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.prefix("shop");
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into_boxed_str();
         self
     }
 
     /// The default lease of acquisitions, 100 ms to 24 h; 10 s by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?
+    ///     .ttl(Duration::from_secs(30))
+    ///     .wait(Duration::from_secs(2));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -159,6 +181,18 @@ impl LockConfig {
     /// [`init`](crate::init()) return at once, even while the server is down. Until it is reached,
     /// locks are [`Unavailable`](LockError::Unavailable). A refusal, such as for a wrong password,
     /// shows with the first lock.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// // Nothing listens there yet.
+    /// let config = LockConfig::new("redis://127.0.0.1:1")?.lazy();
+    /// let locks = LockManager::connect(config).await?;
+    /// assert!(!locks.health().await.grants);
+    /// # Ok(()) }
+    /// ```
     pub fn lazy(mut self) -> Self {
         self.lazy = true;
         self
@@ -208,6 +242,16 @@ impl LockConfig {
     ///
     /// While fewer replicas keep up, acquisitions are [`Unavailable`](LockError::Unavailable), and
     /// held locks are lost when their lease ends.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // A master and two replicas: each has every grant.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.replicas(2);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
@@ -223,6 +267,18 @@ impl LockConfig {
     /// [`unavailable_wait`](Self::unavailable_wait) allows it. All clients of the server need the
     /// same setting. A longer ttl is refused. Not set by default, except for Redlock, where the
     /// default is the [`ttl`](Self::ttl) and zero switches it off.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // No program takes a lock for longer than half a minute.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.quarantine(Duration::from_secs(30));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
         self.quarantine = Some(longest_ttl);
         self
@@ -279,6 +335,17 @@ impl LockConfig {
     ///
     /// [`LockError::InvalidOptions`] with the name of the first setting that is out of range or
     /// whose files are unusable.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.ttl(Duration::ZERO);
+    /// assert!(config.validate().unwrap_err().to_string().contains("ttl"));
+    /// # Ok(()) }
+    /// ```
     pub fn validate(&self) -> Result<(), LockError> {
         let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
         if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {

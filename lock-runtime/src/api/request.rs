@@ -57,6 +57,17 @@ impl LockRequest {
     }
 
     /// The lease: how long the lock survives a crash of its holder.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("nightly").ttl(Duration::from_secs(60)).acquire().await?;
+    /// assert!(guard.remaining() > Duration::from_secs(10)); // the default
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = Some(ttl);
         self
@@ -99,12 +110,33 @@ impl LockRequest {
 
     /// Waits without a limit while the server answers;
     /// [`unavailable_wait`](crate::LockConfig::unavailable_wait) limits its silence.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// locks.lock("nightly").wait_forever().run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait_forever(mut self) -> Self {
         self.settings.wait = Some(Wait::Forever);
         self
     }
 
     /// With `false`, the lease is not renewed, and ends after its ttl.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("nightly").ttl(Duration::from_millis(100)).renew(false);
+    /// let guard = request.acquire().await?;
+    /// guard.lost().await; // after a tenth of a second
+    /// assert!(!guard.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn renew(mut self, renew: bool) -> Self {
         self.settings.renew = renew;
         self
@@ -230,6 +262,16 @@ impl LockRequest {
     /// The function that takes the lock, for events and for queries about its holder:
     /// `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At most 256 bytes without
     /// whitespace and control characters. The attribute names its function itself.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _guard = locks.lock("stock").function("shop::restock").acquire().await?;
+    /// let holders = locks.status("stock").await?.holders;
+    /// assert_eq!(holders[0].function.as_deref(), Some("shop::restock"));
+    /// # Ok(()) }
+    /// ```
     pub fn function(mut self, path: &'static str) -> Self {
         self.settings.function = Some(path);
         self
@@ -238,6 +280,16 @@ impl LockRequest {
     /// The key without its values, for events and metrics: `"stock:{item}"`. Locks of one template
     /// are counted together. The attribute sets its own template; several keys are joined by
     /// commas.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// # let item = 7;
+    /// let request = locks.lock(format!("stock:{item}")).template("stock:{item}");
+    /// request.run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn template(mut self, template: &'static str) -> Self {
         self.settings.template = Some(template);
         self
