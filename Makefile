@@ -263,6 +263,11 @@ expand: ## Shows what the attribute makes of the examples
 	    $(EXPAND) --quiet -p "$$(basename "$$(dirname "$$example")")" --example "$$(basename "$$example")"; \
 	done
 
+.PHONY: pictures
+pictures: setup ## Draws the pictures of docs/lockctl.md anew, and prints what lockctl says meanwhile (CHROME_BINARY)
+	cargo build -q -p lockctl
+	lockctl/pictures/run
+
 .PHONY: fuzz
 fuzz: ## Feeds random input to the attribute's parsers for a minute each (FUZZ_SECONDS)
 	fuzz/run

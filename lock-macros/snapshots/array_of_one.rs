@@ -1,11 +1,12 @@
 async fn close(from: u32, bank: &Bank) -> Result<(), BankError> {
     let lock_keys = [
         {
-            let key_writer = &::lock_runtime::__private::KeyWriter::new();
-            key_writer
-                .write(
-                    ::core::format_args!("acct:{from}", from = key_writer.value(&from)),
-                )
+            ::lock_runtime::__private::key(
+                ::core::format_args!(
+                    "acct:{from}",
+                    from = ::lock_runtime::__private::value(&from),
+                ),
+            )
         },
     ];
     let lock_request = ::lock_runtime::__private::acquire_with(
@@ -26,16 +27,10 @@ async fn close(from: u32, bank: &Bank) -> Result<(), BankError> {
         }
         { bank.close(from).await }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
-            <Result<
-                (),
-                BankError,
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
+            <Result<(), BankError> as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

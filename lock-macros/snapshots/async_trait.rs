@@ -9,18 +9,14 @@ fn f<'life0, 'async_trait>(
             let __arg2 = __arg2;
             __arg2
         };
-        let lock_key = {
-            let key_writer = &::lock_runtime::__private::KeyWriter::new();
-            key_writer
-                .write(
-                    ::core::format_args!(
-                        "{0}:{1}:{2}",
-                        key_writer.value(&self.shop),
-                        key_writer.value(&a),
-                        key_writer.value(&item.id),
-                    ),
-                )
-        };
+        let lock_key = ::lock_runtime::__private::key(
+            ::core::format_args!(
+                "{0}:{1}:{2}",
+                ::lock_runtime::__private::value(&self.shop),
+                ::lock_runtime::__private::value(&a),
+                ::lock_runtime::__private::value(&item.id),
+            ),
+        );
         let lock_request = ::lock_runtime::__private::acquire(
             const {
                 &::lock_runtime::__private::Site::new()
@@ -50,17 +46,11 @@ fn f<'life0, 'async_trait>(
                 __ret
             }
         };
-        match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-            ::core::result::Result::Ok((lock_guard, lock_output)) => {
-                ::lock_runtime::LockGuard::release(lock_guard);
-                lock_output
-            }
-            ::core::result::Result::Err(lock_error) => {
-                <Result<
-                    u32,
-                    E,
-                > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-            }
-        }
+        ::lock_runtime::__private::hold_and_release(
+                lock_request,
+                lock_body,
+                <Result<u32, E> as ::lock_runtime::FromLockError>::from_lock_error,
+            )
+            .await
     })
 }

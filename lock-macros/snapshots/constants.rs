@@ -1,8 +1,5 @@
 async fn print() -> io::Result<()> {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("printer"))
-    };
+    let lock_key = ::lock_runtime::__private::key(::core::format_args!("printer"));
     let lock_request = ::lock_runtime::__private::acquire(
         {
             const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
@@ -28,15 +25,10 @@ async fn print() -> io::Result<()> {
         }
         { Ok(()) }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
-            <io::Result<
-                (),
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
+            <io::Result<()> as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

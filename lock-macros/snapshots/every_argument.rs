@@ -5,15 +5,13 @@ where
     #![allow(unused)]
     let lock_keys = [
         {
-            let key_writer = &crate::reexport::lock_runtime::__private::KeyWriter::new();
-            key_writer
-                .write(
-                    ::core::format_args!(
-                        "a:{0}:{1}",
-                        key_writer.value(&(a + 1)),
-                        key_writer.value(&self.b),
-                    ),
-                )
+            crate::reexport::lock_runtime::__private::key(
+                ::core::format_args!(
+                    "a:{0}:{1}",
+                    crate::reexport::lock_runtime::__private::value(&(a + 1)),
+                    crate::reexport::lock_runtime::__private::value(&self.b),
+                ),
+            )
         },
     ];
     let lock_request = crate::reexport::lock_runtime::__private::acquire_with(

@@ -5,17 +5,13 @@ async fn print(
     budget: Duration,
     count: u32,
 ) -> io::Result<()> {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer
-            .write(
-                ::core::format_args!(
-                    "printer:{id}:{id:?}:{name:>4}",
-                    id = key_writer.formatted(&id),
-                    name = key_writer.value(&name),
-                ),
-            )
-    };
+    let lock_key = ::lock_runtime::__private::key(
+        ::core::format_args!(
+            "printer:{id}:{id:?}:{name:>4}",
+            id = ::lock_runtime::__private::formatted(&id),
+            name = ::lock_runtime::__private::value(&name),
+        ),
+    );
     let lock_request = ::lock_runtime::__private::acquire(
         &{
             const LOCK_SITE: &::lock_runtime::__private::Site = &::lock_runtime::__private::Site::new()
@@ -42,15 +38,10 @@ async fn print(
         }
         { Ok(()) }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
-            <io::Result<
-                (),
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
+            <io::Result<()> as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

@@ -1,8 +1,7 @@
 async fn serve<const N: usize>() -> ! {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("{N}", N = key_writer.value(&N)))
-    };
+    let lock_key = ::lock_runtime::__private::key(
+        ::core::format_args!("{N}", N = ::lock_runtime::__private::value(&N)),
+    );
     let lock_request = ::lock_runtime::__private::acquire(
         const { &::lock_runtime::__private::Site::new().template("{N}") },
         {

@@ -1,9 +1,6 @@
 #[tokio::main]
 async fn nightly() {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("nightly"))
-    };
+    let lock_key = ::lock_runtime::__private::key(::core::format_args!("nightly"));
     let lock_request = ::lock_runtime::__private::acquire(
         const {
             &::lock_runtime::__private::Site::new().template("nightly").wait(Self::WAIT)

@@ -1,8 +1,7 @@
 async fn count(id: u32) -> Result<u32, ShopError> {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("stock:{id}", id = key_writer.value(&id)))
-    };
+    let lock_key = ::lock_runtime::__private::key(
+        ::core::format_args!("stock:{id}", id = ::lock_runtime::__private::value(&id)),
+    );
     let lock_request = ::lock_runtime::__private::acquire(
         const { &::lock_runtime::__private::Site::new().template("stock:{id}") },
         {

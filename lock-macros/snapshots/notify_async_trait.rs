@@ -9,26 +9,22 @@ fn f<'life0, 'async_trait>(
         };
         let lock_keys = [
             {
-                let key_writer = &::lock_runtime::__private::KeyWriter::new();
-                key_writer
-                    .write(
-                        ::core::format_args!(
-                            "{0}:{1}",
-                            key_writer.value(&self.shop),
-                            key_writer.value(&a),
-                        ),
-                    )
+                ::lock_runtime::__private::key(
+                    ::core::format_args!(
+                        "{0}:{1}",
+                        ::lock_runtime::__private::value(&self.shop),
+                        ::lock_runtime::__private::value(&a),
+                    ),
+                )
             },
             {
-                let key_writer = &::lock_runtime::__private::KeyWriter::new();
-                key_writer
-                    .write(
-                        ::core::format_args!(
-                            "{0}:{1}",
-                            key_writer.value(&self.shop),
-                            key_writer.value(&b),
-                        ),
-                    )
+                ::lock_runtime::__private::key(
+                    ::core::format_args!(
+                        "{0}:{1}",
+                        ::lock_runtime::__private::value(&self.shop),
+                        ::lock_runtime::__private::value(&b),
+                    ),
+                )
             },
         ];
         let lock_request = ::lock_runtime::__private::acquire(

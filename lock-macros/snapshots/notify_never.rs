@@ -1,8 +1,5 @@
 async fn lead() -> ! {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("leader"))
-    };
+    let lock_key = ::lock_runtime::__private::key(::core::format_args!("leader"));
     let lock_request = ::lock_runtime::__private::acquire(
         const { &::lock_runtime::__private::Site::new().template("leader") },
         {

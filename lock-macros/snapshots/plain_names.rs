@@ -1,17 +1,13 @@
 async fn f(id: u32, r#type: &str) -> io::Result<()> {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer
-            .write(
-                ::core::format_args!(
-                    "{0}:{1}:{2:04}:{3}",
-                    key_writer.value(&SHOP),
-                    key_writer.value(&id),
-                    key_writer.value(&r#type),
-                    key_writer.value(&r#type),
-                ),
-            )
-    };
+    let lock_key = ::lock_runtime::__private::key(
+        ::core::format_args!(
+            "{0}:{1}:{2:04}:{3}",
+            ::lock_runtime::__private::value(&SHOP),
+            ::lock_runtime::__private::value(&id),
+            ::lock_runtime::__private::value(&r#type),
+            ::lock_runtime::__private::value(&r#type),
+        ),
+    );
     let lock_request = ::lock_runtime::__private::acquire(
         const {
             &::lock_runtime::__private::Site::new()
@@ -32,15 +28,10 @@ async fn f(id: u32, r#type: &str) -> io::Result<()> {
         }
         { Ok(()) }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
-            <io::Result<
-                (),
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
+            <io::Result<()> as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

@@ -1,8 +1,7 @@
 async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
-    let lock_key = {
-        let key_writer = &::lock_runtime::__private::KeyWriter::new();
-        key_writer.write(::core::format_args!("stock:{0}", key_writer.value(&item.id)))
-    };
+    let lock_key = ::lock_runtime::__private::key(
+        ::core::format_args!("stock:{0}", ::lock_runtime::__private::value(&item.id)),
+    );
     let lock_request = ::lock_runtime::__private::acquire(
         const {
             &::lock_runtime::__private::Site::new()
@@ -28,16 +27,13 @@ async fn buy(&self, item: &Item, user: UserId) -> Result<Receipt, ShopError> {
             Ok(Receipt::new(item, user))
         }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
             <Result<
                 Receipt,
                 ShopError,
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+            > as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

@@ -1,27 +1,23 @@
 async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
     let lock_keys = [
         {
-            let key_writer = &::lock_runtime::__private::KeyWriter::new();
-            key_writer
-                .write(
-                    ::core::format_args!("acct:{from}", from = key_writer.value(&from)),
-                )
+            ::lock_runtime::__private::key(
+                ::core::format_args!(
+                    "acct:{from}",
+                    from = ::lock_runtime::__private::value(&from),
+                ),
+            )
         },
         {
-            let key_writer = &::lock_runtime::__private::KeyWriter::new();
-            key_writer
-                .write(
-                    ::core::format_args!(
-                        "acct:{0}:{1}",
-                        key_writer.value(&to.id),
-                        key_writer.value(&shop),
-                    ),
-                )
+            ::lock_runtime::__private::key(
+                ::core::format_args!(
+                    "acct:{0}:{1}",
+                    ::lock_runtime::__private::value(&to.id),
+                    ::lock_runtime::__private::value(&shop),
+                ),
+            )
         },
-        {
-            let key_writer = &::lock_runtime::__private::KeyWriter::new();
-            key_writer.write(::core::format_args!("bank"))
-        },
+        { ::lock_runtime::__private::key(::core::format_args!("bank")) },
     ];
     let lock_request = ::lock_runtime::__private::acquire(
         const {
@@ -43,16 +39,10 @@ async fn transfer(from: u32, to: &Account, shop: u32) -> Result<(), BankError> {
         }
         { from.pay(to).await }
     };
-    match ::lock_runtime::__private::hold(lock_request, lock_body).await {
-        ::core::result::Result::Ok((lock_guard, lock_output)) => {
-            ::lock_runtime::LockGuard::release(lock_guard);
-            lock_output
-        }
-        ::core::result::Result::Err(lock_error) => {
-            <Result<
-                (),
-                BankError,
-            > as ::lock_runtime::FromLockError>::from_lock_error(lock_error)
-        }
-    }
+    ::lock_runtime::__private::hold_and_release(
+            lock_request,
+            lock_body,
+            <Result<(), BankError> as ::lock_runtime::FromLockError>::from_lock_error,
+        )
+        .await
 }

@@ -15,7 +15,7 @@ impl Errors {
         }
     }
 
-    /// The value, or `None` and one mistake more.
+    /// The value, or `None` and one more mistake.
     pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }

@@ -1,4 +1,4 @@
-//! What stands in for the expansion after a mistake.
+//! Replaces the expansion after a mistake.
 
 use proc_macro2::TokenStream;
 use syn::Error;
@@ -19,7 +19,7 @@ pub(crate) fn attribute(mut item: TokenStream, errors: Errors) -> TokenStream {
     item
 }
 
-/// An expression that is the mistake: the macro stands where a key is expected.
+/// The mistake as an expression, since the macro is used where a key is expected.
 pub(crate) fn key(error: &Error) -> TokenStream {
     error.to_compile_error()
 }

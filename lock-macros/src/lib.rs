@@ -1,9 +1,9 @@
 //! The attribute of `lock-runtime`: use it from there, where it is documented.
 //!
-//! Each macro goes through the same stages, one module each: `parse` reads what the user wrote,
-//! `validate` refuses what cannot be meant, `expand` generates code from what is left and
-//! cannot fail. After a mistake `fallback` replaces `expand`. A stage uses only the
-//! ones before it; all mistakes of one macro call are collected in `errors` and reported at once.
+//! Each macro goes through the same stages, one module each: `parse` reads the input, `validate`
+//! refuses contradictions and invalid values, and `expand` generates code from valid input, so it
+//! cannot fail. After a mistake, `fallback` replaces `expand`. A stage uses only the ones before it.
+//! `errors` collects all mistakes of one macro call, which are reported at once.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -23,20 +23,21 @@ use errors::Errors;
 ///
 /// # When arguments are dropped
 ///
-/// What the body uses of the arguments is dropped with the body, before the release. What it does
-/// not use, or only copies a field of, is dropped at the end of the function, after the release.
-/// Where that matters, as with a transaction, let the body take it: `let _open = transaction;`.
+/// Arguments that the body uses are dropped with the body, before the release. Arguments that it
+/// does not use, or of which it only copies a field, are dropped at the end of the function, after
+/// the release. If that matters, as for a transaction, move it into the body:
+/// `let _open = transaction;`.
 ///
 /// # What runs after the release
 ///
-/// The lock is released when the function returns. A stream or future that it returns runs after
-/// that, so the compiler warns where the return type names one; `#[allow(deprecated)]` on the
-/// function says that this is meant. A task that the body spawns may run on, too.
+/// The lock is released when the function returns. A returned stream or future runs after that, so
+/// the compiler warns if the return type names one; `#[allow(deprecated)]` on the function accepts
+/// it. A task that the body spawns may run on, too.
 ///
 /// # Threads
 ///
-/// The future is `Send` where that of the plain function is, with one exception: with
-/// `release = "confirmed"` the output waits for the server's answer, and has to be `Send` too.
+/// The future is `Send` if that of the plain function is, with one exception: with
+/// `release = "confirmed"`, the output waits for the server's answer, and must be `Send` too.
 #[proc_macro_attribute]
 pub fn distributed_lock(
     args: proc_macro::TokenStream,

@@ -18,15 +18,14 @@
 //! }
 //! ```
 //!
-//! The lock is taken before the body and renewed while it runs, from a thread of
-//! its own. When the body returns, the lock goes to the next waiter. If it is
-//! lost before, the body is dropped where it awaits and the caller gets
-//! [`LockError::Lost`].
+//! The lock is taken before the body runs, and a background thread renews it while the body runs.
+//! When the body returns, the lock goes to the next waiter. If the lock is lost while the body
+//! runs, the body is dropped where it awaits, and the caller gets [`LockError::Lost`].
 //!
 //! # Connect once
 //!
-//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep what it returns until the end
-//! of `main`. A URL is enough; [`LockConfig`] has the settings, also from the environment or, with the feature `serde`,
+//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep its value until the end of
+//! `main`. A URL is enough; [`LockConfig`] has the settings, also from the environment or, with the feature `serde`,
 //! from a configuration file.
 //!
 //! ```
@@ -43,8 +42,8 @@
 //!
 //! # Lock a function, or a part of one
 //!
-//! [`distributed_lock`] locks a function. [`LockManager::lock`] makes a [`LockRequest`] for a part of one: it
-//! [runs a closure](LockRequest::run), or gives a [`LockGuard`] that holds the lock until it is dropped.
+//! [`distributed_lock`] locks a function. [`LockManager::lock`] makes a [`LockRequest`] for a part of one. The request
+//! [runs a closure](LockRequest::run), or returns a [`LockGuard`], which holds the lock until it is dropped.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -57,35 +56,34 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Code that is not async takes locks with [`LockRequest::acquire_blocking`].
+//! Synchronous code takes locks with [`LockRequest::acquire_blocking`].
 //!
-//! # Handle what goes wrong
+//! # Handle errors
 //!
 //! | error | what happened | the body |
 //! |---|---|---|
-//! | [`Contended`](LockError::Contended) | somebody else held the lock until the wait ended | did not begin |
-//! | [`Unavailable`](LockError::Unavailable) | the server could not be asked | did not begin |
+//! | [`Contended`](LockError::Contended) | another holder kept the lock until the wait ended | did not begin |
+//! | [`Unavailable`](LockError::Unavailable) | the server could not be reached, or refused to serve | did not begin |
 //! | [`Lost`](LockError::Lost) | the lease ended while the body ran | was stopped |
 //!
 //! [`LockError::is_retryable`], [`retry_after`](LockError::retry_after) and
-//! [`public_message`](LockError::public_message) say what a service answers then.
+//! [`public_message`](LockError::public_message) help a service to answer its clients.
 //!
 //! # Reject late writes
 //!
-//! A lock makes it rare that two holders work at once. Where that must not happen, send
-//! [`LockGuard::fencing_token`] along with each write: a database that rejects a smaller number than the last one
-//! accepts no write of a holder that was overtaken.
+//! A lock cannot stop a write that has left the process. If a late write would do harm, send
+//! [`LockGuard::fencing_token`] with each write: a database that rejects a smaller number than the last one accepts no
+//! write of an overtaken holder.
 //!
 //! # Look at locks
 //!
-//! [`LockManager::status`] says who holds a lock, since when, and who waits; [`LockManager::health`] answers a readiness
-//! probe; [`inspect`] has all answers. The crate emits `tracing` events with the target `lock_runtime`, the spans
-//! `lock.wait` and `lock.hold`, and metrics with the feature `metrics`. The program `lockctl` shows the same on a shell
-//! and as a web page.
+//! [`LockManager::status`] returns the holders and waiters of a lock. [`LockManager::health`] is for a readiness probe.
+//! [`inspect`] has all answers. The crate emits `tracing` events with the target `lock_runtime`, the spans `lock.wait` and
+//! `lock.hold`, and metrics with the feature `metrics`. The program `lockctl` shows locks in a shell and as a web page.
 //!
 //! # Test
 //!
-//! With the feature `testing`, `testing::Locks` has locks in memory whose faults a test chooses.
+//! With the feature `testing`, `testing::Locks` provides locks in memory, with faults on demand.
 //!
 //! # Read more
 //!
@@ -97,18 +95,18 @@
 //! | feature | on by default | what it adds |
 //! |---|---|---|
 //! | `macros` | yes | [`distributed_lock`] and [`key!`] |
-//! | `redis` | yes | Redis and Valkey; `memory:` is always there |
+//! | `redis` | yes | Redis and Valkey; `memory:` needs no feature |
 //! | `etcd` | no | locks in a cluster of etcd |
-//! | `metrics` | no | counts and measures through the `metrics` facade; `watching.md` lists what |
+//! | `metrics` | no | metrics through the `metrics` facade; `watching.md` lists them |
 //! | `postgres` | no | locks in a PostgreSQL database, `postgres://` |
-//! | `serde` | no | [`LockConfig`] as a part of a program's configuration; the answers of [`inspect`] for others to read |
-//! | `testing` | no | locks, and errors made by hand, for the tests of programs |
+//! | `serde` | no | deserializes [`LockConfig`] as a part of a program's configuration, and serializes the answers of [`inspect`] |
+//! | `testing` | no | locks and errors for the tests of programs |
 //! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
-//! | `tls-native-roots` | no | trust in the authorities that the system trusts |
-//! | `zookeeper` | no | locks that a failover does not forget, `zookeeper://` |
+//! | `tls-native-roots` | no | trusts the certificate authorities of the system |
+//! | `zookeeper` | no | locks that survive a failover, `zookeeper://` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// What only some stores need is compiled for all; with every store, what none needs is found.
+// Code for some stores is compiled for all. A build with every store finds code that none needs.
 #![cfg_attr(
     not(all(
         feature = "etcd",
@@ -154,16 +152,16 @@ pub use types::ticket::Ticket;
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;
 
-/// Answers about locks and their store: who holds a lock and who waits for it, what changes, and
-/// what a server may break.
+/// Answers about locks and their store: holders and waiters, changes, and findings about the server.
 ///
-/// | from | comes |
+/// | from | you get |
 /// |---|---|
 /// | [`LockManager::status`] | a [`Status`](inspect::Status): the holders of one lock, and its waiters |
 /// | [`LockManager::overview`] | an [`Overview`](inspect::Overview): all locks, and each [`Change`](inspect::Change) since another overview |
+/// | [`LockManager::history`], [`LockManager::last`] | each [`Grant`](inspect::Grant) of a lock that its store remembers |
 /// | [`LockManager::diagnose`] | each [`Finding`](inspect::Finding) about the server |
 /// | [`LockManager::health`] | the [`Health`](inspect::Health) of the connection |
-/// | [`LockError::Contended`] | the [`Holder`](inspect::Holder) in the way |
+/// | [`LockError::Contended`] | the present [`Holder`](inspect::Holder) |
 ///
 /// With the feature `serde` all of them implement `Serialize`. Fields keep their names, except that
 /// times name their unit:
@@ -178,6 +176,7 @@ pub use types::tls::Tls;
 pub mod inspect {
     pub use crate::types::finding::{Finding, Severity};
     pub use crate::types::health::{Health, LastError};
+    pub use crate::types::history::{Grant, GrantEnd};
     pub use crate::types::holder::{Holder, Status, Waiter};
     pub use crate::types::kind::Kind;
     pub use crate::types::overview::{Change, ChangeKind, Overview, Summary};
@@ -185,9 +184,9 @@ pub mod inspect {
 
 /// Locks for the tests of programs, with the feature `testing`.
 ///
-/// [`Locks`](testing::Locks) has a [`LockManager`] on a store in memory that the test controls.
-/// It keeps to the clock of the test's tokio runtime: with
-/// `#[tokio::test(start_paused = true)]` a wait of two seconds takes no time.
+/// [`Locks`](testing::Locks) has a [`LockManager`] on a store in memory that the test controls. It
+/// uses the clock of the test's tokio runtime: with `#[tokio::test(start_paused = true)]`, a wait of
+/// two seconds takes no time.
 ///
 /// | to see | write |
 /// |---|---|
@@ -196,7 +195,7 @@ pub mod inspect {
 /// | a slow server | `locks.delay(Duration::from_millis(300));` |
 /// | a lock that is revoked | `locks.manager().force_release("stock:lamp").await?;` |
 /// | time that passes, with renewals | `tokio::time::sleep(MINUTE).await;` |
-/// | a process that stood still | `tokio::time::advance(MINUTE).await;` |
+/// | a suspended process | `tokio::time::advance(MINUTE).await;` |
 ///
 /// ```
 /// use lock_runtime::testing::{Event, Locks};
@@ -225,9 +224,8 @@ pub mod testing {
     pub use crate::backend::testing::history::Event;
 }
 
-/// Makes a [`LockKey`] from the variables in scope, as the attribute's `key`
-/// does from the arguments of its function: a `Result<LockKey, LockError>`, which also
-/// [names a lock](IntoKey).
+/// Makes a `Result<LockKey, LockError>` from the variables in scope, as the attribute's `key` does
+/// from the arguments of its function. Methods accept the result [as a name](IntoKey).
 ///
 /// # Errors
 ///
@@ -254,28 +252,26 @@ pub use lock_macros::key;
 /// | `ticket` | an expression for a [`Ticket`], whose lock is adopted; not with `key`, `mode`, `permits`, `reentrant` | none |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
-/// | `renew` | `true`; `false`: a fixed lease, at whose end the body is stopped | `true` |
-/// | `min_hold` | `"1m"`, a duration as `ttl`: the lock stays taken for at least this long, even if the body ends sooner, panics or is dropped; the caller does not wait. A call that joins ignores it | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a call that joins it stops that call alone | none |
+/// | `renew` | `true`; `false`: a fixed lease, and the body is stopped at its end | `true` |
+/// | `min_hold` | `"1m"`, a duration as `ttl`: nobody else gets the lock before this time has passed since the grant, even if the body ends sooner, panics or is dropped; the caller does not wait. A reentrant call ignores it | none |
+/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a reentrant call, it stops only the inner call | none |
 /// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
-/// | `reentrant` | `true` or `false`: a call from the body that takes the same lock joins it instead of failing with [`LockError::AlreadyHeld`] | `false` |
-/// | `release` | `"detached"`; `"confirmed"`: return after the server has answered | `"detached"` |
-/// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: it runs on, and can ask its guard | `"cancel"` |
-/// | `on_error` | a closure or path, from [`LockError`] to the return type | [`FromLockError`] |
+/// | `reentrant` | `true` or `false`: a call from the body that takes the same lock re-enters it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
+/// | `release` | `"detached"`; `"confirmed"`: return after the server has confirmed the release | `"detached"` |
+/// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: the body runs on, and can ask its guard | `"cancel"` |
+/// | `on_error` | a closure or path that turns a [`LockError`] into the return value | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |
-/// | `manager` | an expression over the arguments, a [`LockManager`], or what derefs to one, as `Arc<LockManager>` | the installed one |
+/// | `manager` | an expression over the arguments for a [`LockManager`], or for a value that dereferences to one, such as `Arc<LockManager>` | the installed one |
 /// | `crate` | the path of this crate | `::lock_runtime` |
 ///
-/// A constant, whose name is in capitals, is checked by the compiler, as texts are.
-/// Any other expression is evaluated once, before the body, and checked then:
-/// [`LockError::InvalidOptions`].
+/// The compiler checks texts and constants, whose names are in capitals. Other expressions are
+/// evaluated once, before the body; invalid values return [`LockError::InvalidOptions`].
 ///
-/// The values in the key are evaluated once, before the body, and escaped: none
-/// can imitate the text around it. Arguments that the body uses are dropped
-/// before the lock is released. The future is `Send` where it would be without
-/// the attribute, except that with `release = "confirmed"` the output has to be
-/// `Send` for that.
+/// The values in the key are evaluated once, before the body, and escaped, so that no value can
+/// imitate the text around it. Arguments that the body uses are dropped before the lock is
+/// released. The future is `Send` if it would be without the attribute; with
+/// `release = "confirmed"`, the output must be `Send` too.
 ///
 /// ```
 /// use lock_runtime::{LockManager, distributed_lock};

@@ -22,7 +22,7 @@ Exit codes:
     0  done
     1  it failed, for a reason without a code of its own
     2  the arguments make no sense
-   10  status, release: nobody holds the lock
+   10  status, release: nobody holds the lock; log, last: no grant is remembered
    20  doctor: a warning is the worst finding
    21  doctor: an error is among the findings
    69  the store cannot be asked
@@ -86,6 +86,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl ls\n  lockctl ls 'stock:*' --sort waiters --limit 20"
     )]
     Ls(LsArgs),
+    /// Shows the last grants of a lock: who held it, from when to when, and how that ended
+    #[command(
+        after_help = "The programs that take the lock have to keep a history, with LOCK_HISTORY=20 or ?history=20 in their URL.\n\nExamples:\n  lockctl log nightly-report\n  lockctl log stock:lamp --json | jq 'select(.end == \"expired\")'"
+    )]
+    Log(LogArgs),
+    /// Shows the last grant of a lock: when a job ran, for how long, and where
+    #[command(
+        after_help = "Examples:\n  lockctl last nightly-report\n  lockctl last nightly-report --json | jq -r .since"
+    )]
+    Last(LastArgs),
     /// Runs a command under a lock
     #[cfg(unix)]
     #[command(after_help = RUN_EXAMPLES)]
@@ -164,6 +174,21 @@ pub(crate) struct StatusArgs {
     /// Shows at most this many waiters
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) queue: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// The lock's name, as `ls` shows it
+    pub(crate) key: String,
+    /// Shows at most this many
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LastArgs {
+    /// The lock's name, as `ls` shows it
+    pub(crate) key: String,
 }
 
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Failed,
     /// The arguments make no sense.
     Usage,
-    /// `status`, `release`: nobody holds the lock.
+    /// `status`, `release`: nobody holds the lock; `log`, `last`: no grant is remembered.
     Free,
     /// `doctor`: a promise is weaker than it could be.
     Warnings,

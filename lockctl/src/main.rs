@@ -7,6 +7,7 @@ mod duration;
 mod exit;
 mod json;
 mod key;
+mod log;
 mod ls;
 mod manual;
 mod output;
@@ -61,6 +62,8 @@ async fn perform(cli: Cli, output: &Output) -> Done {
     let store = cli.store;
     match cli.command {
         Command::Status(args) => status::status(&store, &args, output).await,
+        Command::Log(args) => log::log(&store, &args, output).await,
+        Command::Last(args) => log::last(&store, &args, output).await,
         Command::Ls(args) => ls::ls(&store, &args, output).await,
         #[cfg(unix)]
         Command::Run(args) => run::run(&store, &args, output).await,

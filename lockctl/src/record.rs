@@ -42,6 +42,40 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
     }
 }
 
+/// A grant that the store remembers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Grant<'a> {
+    key: &'a LockKey,
+    id: &'a str,
+    process: Option<u32>,
+    host: Option<&'a str>,
+    function: Option<&'a str>,
+    kind: Kind,
+    fence: FencingToken,
+    since: String,
+    until: Option<String>,
+    held_ms: Option<u64>,
+    end: Option<inspect::GrantEnd>,
+}
+
+impl<'a> Grant<'a> {
+    pub(crate) fn of(key: &'a LockKey, it: &'a inspect::Grant) -> Self {
+        Self {
+            key,
+            id: &it.id,
+            process: it.process,
+            host: it.host.as_deref(),
+            function: it.function.as_deref(),
+            kind: it.kind,
+            fence: it.fencing_token,
+            since: timestamp(it.since),
+            until: it.until.map(timestamp),
+            held_ms: it.duration().map(millis),
+            end: it.end,
+        }
+    }
+}
+
 /// A waiter, and its position in the queue.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiter<'a> {

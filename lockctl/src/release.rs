@@ -9,6 +9,7 @@ use crate::cli::{ReleaseArgs, StoreArgs};
 use crate::duration::clock;
 use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
+use crate::log;
 use crate::output;
 use crate::output::{Output, YELLOW, is_interactive};
 use crate::record;
@@ -19,7 +20,8 @@ use crate::words::{count, tame};
 pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
     let key = key(&args.key)?;
-    let status = locks.status(&key).await?;
+    let mut status = locks.status(&key).await?;
+    log::complete(&locks, &mut status).await;
     if !status.holders.is_empty() && !args.yes {
         confirm(&status)?;
     }

@@ -8,6 +8,7 @@ use crate::cli::{StatusArgs, StoreArgs};
 use crate::duration::{clock, short};
 use crate::exit::{Done, Exit};
 use crate::key::key;
+use crate::log;
 use crate::output;
 use crate::output::{BOLD, DIM, GREEN, Output, YELLOW};
 use crate::record;
@@ -18,6 +19,7 @@ use crate::words::{count, tame};
 pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
     let mut status = locks.status(key(&args.key)).await?;
+    log::complete(&locks, &mut status).await;
     if output.is_json() {
         output::object(&record::Status::from(&status))?;
     } else {

@@ -17,22 +17,22 @@ macro_rules! on_every_store {
     ($($tests:tt)*) => {
         $crate::tests_of_store! {
             ($) on_memory, starts: async { Some($crate::Memory::new()) },
-            can: [read permits several_keys min_hold list force_release fencing fair tickets],
+            can: [read permits several_keys min_hold list force_release history fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_redis, starts: async { Some($crate::RedisServer::start().await) },
-            can: [read permits several_keys min_hold list force_release fencing fair tickets],
+            can: [read permits several_keys min_hold list force_release history fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
-            can: [read permits several_keys min_hold list force_release fencing fair tickets],
+            can: [read permits several_keys min_hold list force_release history fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_cluster, starts: async { Some($crate::SharedCluster::join().await) },
-            can: [read permits several_keys min_hold list force_release fencing fair tickets],
+            can: [read permits several_keys min_hold list force_release history fencing fair tickets],
             $($tests)*
         }
         $crate::tests_of_store! {

@@ -1,4 +1,6 @@
 //! Promise: the attribute allocates the key and nothing else.
+//!
+//! Section: expansion.md#what-it-costs
 
 use std::pin::{Pin, pin};
 

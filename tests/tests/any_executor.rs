@@ -1,4 +1,6 @@
 //! Promise: nothing on the caller's side needs tokio, and a manager outlives the runtime in which it was made.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{

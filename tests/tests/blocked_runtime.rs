@@ -1,4 +1,6 @@
 //! A lock is renewed while its body blocks every thread of its runtime for longer than the lease.
+//!
+//! Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 
 use std::{
     sync::{

@@ -28,6 +28,7 @@ fn takes_turns(locks: &LockManager) {
     assert!(next.fencing_token() > first && next.is_held());
 }
 
+// Section: blocking.md#what-is-different
 #[test]
 fn a_thread_without_a_runtime_takes_locks() {
     takes_turns(&LockManager::connect_blocking("memory:").unwrap());
@@ -36,6 +37,7 @@ fn a_thread_without_a_runtime_takes_locks() {
     takes_turns(&locks);
 }
 
+// Section: blocking.md#what-is-different
 #[test]
 fn a_lease_is_renewed_while_the_thread_is_busy() {
     let server = server();

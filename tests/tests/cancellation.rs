@@ -1,4 +1,6 @@
 //! An acquire or a body that is dropped, at whatever moment, leaves nothing on the server.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 
 use std::{
     future::poll_fn,

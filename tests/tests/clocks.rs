@@ -1,4 +1,6 @@
 //! The wall clock of a server jumps: leases end early or late there, and fences grow all the same.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 
 use std::{
     io::{BufRead, BufReader, Write},

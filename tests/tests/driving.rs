@@ -1,4 +1,6 @@
 //! Promise: whichever thread does the work of a manager, nobody is left waiting and nothing is left behind.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{

@@ -1,4 +1,6 @@
 //! A guard may be dropped anywhere, and what is released stays released.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 
 use std::{
     panic,
@@ -216,6 +218,7 @@ async fn a_body_that_is_dropped() {
     assert_eq!(pulse.polls().count, beats, "a dropped body was polled");
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn no_renewal_outlives_the_release() {
     let server = RedisServer::start().await;
@@ -240,6 +243,7 @@ async fn no_renewal_outlives_the_release() {
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn no_renewal_makes_a_key_again() {
     let server = RedisServer::start().await;

@@ -1,10 +1,12 @@
 //! Promise: distinct values make distinct keys, and no name can move the keys of a lock to different slots.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
 
 use fastrand::Rng;
-use lock_runtime::{__private::KeyWriter, IntoKey, LockConfig, LockError, LockKey, key};
+use lock_runtime::{__private, IntoKey, LockConfig, LockError, LockKey, key};
 use tests::{RedisServer, TIME_LIMIT, connect, eventually, within};
 
 /// Whatever has a meaning in a key, what escapes look like, and other text.
@@ -54,9 +56,8 @@ fn all_pairs_of_short_values_make_distinct_keys() {
     for a in &short_strings() {
         for b in &short_strings() {
             plain.see(&(a.clone(), b.clone()), key!("{a}:{b}").unwrap());
-            let writer = KeyWriter::new();
-            let (x, y) = (writer.value(a), writer.value(b));
-            let key = writer.write(format_args!("{{{x}}}:%3A:{y}:")).unwrap();
+            let (x, y) = (__private::value(a), __private::value(b));
+            let key = __private::key(format_args!("{{{x}}}:%3A:{y}:")).unwrap();
             wrapped.see(&(a.clone(), b.clone()), key);
         }
     }

@@ -1,4 +1,6 @@
 //! Promise: no two holders at once, and fences only grow, under the load of several processes.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
@@ -13,6 +15,7 @@ const TASKS: u64 = 16;
 const KEYS: u64 = 4;
 const SECTIONS: u64 = 20_000;
 
+// Section: guarantees.md#one-holder-at-a-time, guarantees.md#fencing-tokens-grow
 #[tokio::test]
 async fn twenty_thousand_sections_never_overlap() {
     let (server, register) = (RedisServer::start().await, Register::start().await);

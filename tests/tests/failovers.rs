@@ -2,6 +2,8 @@
 //! under locks.
 //!
 //! `make failovers` does it for longer.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use tests::{
     failovers::{move_slots, replace_masters},

@@ -1,4 +1,6 @@
 //! Promise: first come, first served, over all processes; a waiter that gives up or fails does not hold up the rest.
+//!
+//! Section: guarantees.md#first-come-first-served
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;

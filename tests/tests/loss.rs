@@ -1,4 +1,6 @@
 //! A body whose lock is lost is stopped at its local deadline, its caller learns of it, and the lock goes on.
+//!
+//! Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 
 use std::{
     convert::Infallible,
@@ -114,6 +116,7 @@ impl Loss {
     }
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline, guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn the_key_is_deleted() {
     let mut scene = Scene::new().await;
@@ -127,6 +130,7 @@ async fn the_key_is_deleted() {
     assert!(guard.is_held());
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn the_key_is_taken_over() {
     let mut scene = Scene::new().await;
@@ -151,6 +155,7 @@ async fn the_key_is_taken_over() {
     loss.goes_on().await;
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn a_release_deletes_no_foreign_key() {
     let scene = Scene::new().await;

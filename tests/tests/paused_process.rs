@@ -44,6 +44,7 @@ async fn pause_one(url: String, mut random: fastrand::Rng) -> usize {
     late
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline, guarantees.md#when-a-majority-decides
 #[tokio::test]
 async fn no_poll_follows_the_pause() {
     let server = RedisServer::start().await;
@@ -65,6 +66,7 @@ async fn no_poll_follows_the_pause() {
 /// How long an acquisition goes on by default while the server cannot be asked.
 const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 /// The server was away for a moment; in the rest of the time nobody was there to ask it.
 #[tokio::test]
 async fn the_time_in_which_a_process_is_stopped_is_no_outage() {
@@ -94,6 +96,7 @@ async fn the_time_in_which_a_process_is_stopped_is_no_outage() {
     assert!(line.starts_with("it granted "), "{line}");
 }
 
+// Section: guarantees.md#first-come-first-served
 /// Several tasks of a process wait for one lock while the process is stopped, and the lock is handed to the first.
 #[tokio::test]
 async fn all_waiters_of_a_process_that_was_stopped_get_their_turns_in_order() {

@@ -1,4 +1,6 @@
 //! Promise: at most so many hold the lock at once, and everybody who may does.
+//!
+//! Section: guarantees.md#every-kind-of-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::{Duration, UNIX_EPOCH};

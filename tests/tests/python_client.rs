@@ -70,6 +70,7 @@ async fn ours(
     running
 }
 
+// Section: guarantees.md#one-holder-at-a-time, guarantees.md#a-lock-passes-through-a-process-without-the-server, protocol.md#chains
 #[tokio::test]
 async fn both_take_turns_and_never_overlap() {
     const EACH: usize = 3;
@@ -131,6 +132,7 @@ async fn both_take_turns_and_never_overlap() {
     leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
+// Section: guarantees.md#first-come-first-served
 #[tokio::test]
 async fn they_wait_in_one_queue() {
     python_or_return!("they_wait_in_one_queue");
@@ -158,6 +160,7 @@ async fn they_wait_in_one_queue() {
     leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn who_gives_up_leaves_nothing_behind() {
     python_or_return!("who_gives_up_leaves_nothing_behind");
@@ -172,6 +175,7 @@ async fn who_gives_up_leaves_nothing_behind() {
     leaves_nothing(&server, KEY, TIME_LIMIT).await;
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn the_lock_of_one_that_was_killed_goes_to_the_other_after_its_ttl() {
     const TTL: u32 = 2_000;

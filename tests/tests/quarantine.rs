@@ -1,4 +1,6 @@
 //! `quarantine`: a server that may have forgotten locks grants nothing until they have ended.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::time::{Duration, SystemTime};
 
@@ -65,6 +67,7 @@ async fn refused(locks: &LockManager) -> String {
     }
 }
 
+// Section: guarantees.md#one-holder-at-a-time, guarantees.md#when-a-replica-takes-over
 #[tokio::test]
 async fn a_restart_without_the_data_makes_no_second_holder() {
     let mut server = RedisServer::start().await;
@@ -234,6 +237,7 @@ async fn callers_learn_until_when_or_wait() {
     release(take_when_granted(&patient, LONGEST).await).await;
 }
 
+// Section: guarantees.md#watching-a-lock
 #[tokio::test]
 async fn a_probe_tells_until_when() {
     let server = RedisServer::start().await;

@@ -1,4 +1,6 @@
 //! Promise: readers share the lock, a writer is alone with it, and all are served in the order in which they came.
+//!
+//! Section: guarantees.md#every-kind-of-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{

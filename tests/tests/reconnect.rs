@@ -1,4 +1,6 @@
 //! A connection or a server that goes and comes back costs no lock and no position in a queue.
+//!
+//! Section: guarantees.md#the-lock-goes-on
 
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// A grant that is lost with its connection is found again in this time; one that nobody looks for lasts for 3 s.
 const FOUND: Duration = Duration::from_secs(2);
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn a_restart_that_keeps_the_data() {
     let mut server = RedisServer::builder().append_only().start().await;
@@ -35,6 +38,7 @@ async fn a_restart_that_keeps_the_data() {
     assert_eq!(pulse.polls().late, 0);
 }
 
+// Section: guarantees.md#one-holder-at-a-time, guarantees.md#fencing-tokens-grow
 #[tokio::test]
 async fn a_restart_that_loses_the_data() {
     let mut server = RedisServer::start().await;
@@ -54,6 +58,7 @@ async fn a_restart_that_loses_the_data() {
     assert!(guard.fencing_token() > fence, "the fence fell back");
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 #[tokio::test]
 async fn a_counter_that_was_set_back_is_raised_by_the_next_connection() {
     let server = RedisServer::start().await;

@@ -1,4 +1,6 @@
 //! Redlock: a majority of independent servers holds a lock, whatever happens to the others.
+//!
+//! Section: guarantees.md#when-a-majority-decides
 
 use std::{
     sync::{

@@ -12,6 +12,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Sooner than a grant that was missed would be found by asking twice.
 const FOUND: Duration = Duration::from_secs(2);
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn an_old_guard_neither_renews_nor_releases_a_later_lock_of_its_own_process() {
     let server = RedisServer::start().await;
@@ -101,6 +102,7 @@ async fn any_number_of_locks_and_waiters_share_one_connection_and_one_subscripti
     assert_eq!(server.listeners().await, 2);
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 #[tokio::test]
 async fn a_renewal_that_succeeds_too_late_revives_nothing() {
     let server = RedisServer::start().await;
@@ -215,6 +217,7 @@ async fn a_release_is_not_answered_by_everybody_who_waits() {
     assert!(calls <= most, "{calls} calls for {hand_overs} hand-overs");
 }
 
+// Section: guarantees.md#first-come-first-served
 #[tokio::test]
 async fn a_waiter_that_lives_is_never_evicted() {
     let server = RedisServer::start().await;

@@ -1,4 +1,6 @@
 //! `replicas`: a grant and a renewal count once so many replicas have them.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,6 @@
 //! Promise: several keys are taken all or none, without deadlocks, and held and lost as one.
+//!
+//! Section: guarantees.md#every-kind-of-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{sync::Arc, time::Duration};
@@ -334,6 +336,7 @@ fn counts_each_lock_alone(locks: &LockManager) -> bool {
     locks.capabilities().store == "Redis Cluster"
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 async fn who_waits_behind_several_keys_gets_a_larger_token(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     if counts_each_lock_alone(&locks) {
@@ -358,6 +361,7 @@ async fn who_waits_behind_several_keys_gets_a_larger_token(store: Store) {
     }
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 /// A resource that remembers one number for each key refuses nobody whose turn it is.
 async fn one_token_of_each_set_grows_on_every_key(store: Store) {
     const KEYS: [&str; 4] = ["a", "b", "c", "d"];

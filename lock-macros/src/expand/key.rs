@@ -30,7 +30,7 @@ pub(crate) fn all(keys: &Keys) -> TokenStream {
 /// An expression of type `Result<LockKey, LockError>`, or an array of them.
 pub(crate) fn keys(keys: &Keys, scope: Scope<'_>, krate: &Path) -> TokenStream {
     match keys {
-        Keys::One(one) => key(one, scope, krate),
+        Keys::One(one) => written(one, scope, krate),
         Keys::Several(several) => {
             let keys = several.iter().map(|one| key(one, scope, krate));
             quote_spanned!(Span::mixed_site()=> [#(#keys),*])
@@ -38,28 +38,26 @@ pub(crate) fn keys(keys: &Keys, scope: Scope<'_>, krate: &Path) -> TokenStream {
     }
 }
 
+/// The same in a block, which ends what `format_args!` and the values borrow before the expression
+/// around it goes on. Held across an await, `format_args!` would make the future `!Send`.
+pub(crate) fn key(key: &Key, scope: Scope<'_>, krate: &Path) -> TokenStream {
+    let written = written(key, scope, krate);
+    quote_spanned!(Span::mixed_site()=> { #written })
+}
+
 // Input:
 //     "stock:{id}"
 //
 // Output:
-//     {
-//         let key_writer = &KeyWriter::new();
-//         key_writer.write(format_args!("stock:{id}", id = key_writer.value(&id)))
-//     }
-//
-// The block ends what `format_args!` borrows before the statement around it awaits: held across
-// an await, it would make the future `!Send`.
-pub(crate) fn key(key: &Key, scope: Scope<'_>, krate: &Path) -> TokenStream {
-    let format = Format { key, scope };
+//     key(format_args!("stock:{id}", id = value(&id)))
+fn written(key: &Key, scope: Scope<'_>, krate: &Path) -> TokenStream {
+    let format = Format { key, scope, krate };
     let format = match &key.values {
         None => format.untouched(),
         Some(values) => format.rewritten(values),
     };
     quote_spanned! {Span::mixed_site()=>
-        {
-            let key_writer = &#krate::__private::KeyWriter::new();
-            key_writer.write(::core::format_args!(#format))
-        }
+        #krate::__private::key(::core::format_args!(#format))
     }
 }
 
@@ -67,6 +65,7 @@ pub(crate) fn key(key: &Key, scope: Scope<'_>, krate: &Path) -> TokenStream {
 struct Format<'a> {
     key: &'a Key,
     scope: Scope<'a>,
+    krate: &'a Path,
 }
 
 impl Format<'_> {
@@ -74,7 +73,7 @@ impl Format<'_> {
     //     "stock:{id}:{misspelt}"
     //
     // Output:
-    //     "stock:{id}:{misspelt}", id = key_writer.value(&id)
+    //     "stock:{id}:{misspelt}", id = value(&id)
     fn untouched(&self) -> TokenStream {
         let Key {
             literal, template, ..
@@ -95,9 +94,9 @@ impl Format<'_> {
             let mut uses = template
                 .placeholders()
                 .filter(|one| one.name() == Some(name));
-            let wrap = wrapper(uses.all(Placeholder::is_displayed), span);
+            let wrap = self.wrapper(uses.all(Placeholder::is_displayed), span);
             let name = Ident::new(name, literal.span());
-            tokens.extend(quote_spanned! {span=> , #name = key_writer.#wrap(&#value)});
+            tokens.extend(quote_spanned! {span=> , #name = #wrap(&#value)});
         }
         tokens
     }
@@ -106,7 +105,7 @@ impl Format<'_> {
     //     "stock:{item.id}:{size:04}"
     //
     // Output:
-    //     "stock:{0}:{1:04}", key_writer.value(&item.id), key_writer.value(&size)
+    //     "stock:{0}:{1:04}", value(&item.id), value(&size)
     fn rewritten(&self, values: &[Value]) -> TokenStream {
         let mut format = Literal::string(&self.numbered());
         format.set_span(self.span());
@@ -114,8 +113,8 @@ impl Format<'_> {
         let placeholders = self.key.template.placeholders();
         let values = values.iter().zip(placeholders).map(|(value, placeholder)| {
             let value = self.borrowed(&value.expr);
-            let wrap = wrapper(placeholder.is_displayed(), span);
-            quote_spanned! {span=> , key_writer.#wrap(#value)}
+            let wrap = self.wrapper(placeholder.is_displayed(), span);
+            quote_spanned! {span=> , #wrap(#value)}
         });
         quote_spanned! {Span::mixed_site()=> #format #(#values)*}
     }
@@ -183,9 +182,11 @@ impl Format<'_> {
     fn span(&self) -> Span {
         self.key.literal.span().resolved_at(Span::call_site())
     }
-}
 
-/// The method for a value: one that has to be displayed gets an error of its own where it cannot.
-fn wrapper(displayed: bool, span: Span) -> Ident {
-    Ident::new(if displayed { "value" } else { "formatted" }, span)
+    /// The function for a value: one that has to be displayed gets an error of its own where it cannot.
+    fn wrapper(&self, displayed: bool, span: Span) -> TokenStream {
+        let krate = self.krate;
+        let name = Ident::new(if displayed { "value" } else { "formatted" }, span);
+        quote_spanned!(span=> #krate::__private::#name)
+    }
 }

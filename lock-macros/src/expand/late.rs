@@ -59,6 +59,7 @@ fn of_segment(segment: &PathSegment) -> Option<Span> {
 mod tests {
     use super::*;
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn a_type_says_whether_its_value_has_work_to_do() {
         for (ty, late) in [

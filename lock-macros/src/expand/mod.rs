@@ -41,16 +41,10 @@ impl Expansion<'_> {
     //
     // Output:
     //     async fn f(id: u32) -> Ret {
-    //         let lock_key = { … };
+    //         let lock_key = key(format_args!("…{0}", value(&id)));
     //         let lock_request = acquire(const { &Site::new() }, { … &LOCK_FUNCTION }, [lock_key]);
     //         let lock_body = async move { BODY };
-    //         match hold(lock_request, lock_body).await {
-    //             Ok((lock_guard, lock_output)) => {
-    //                 LockGuard::release(lock_guard);
-    //                 lock_output
-    //             }
-    //             Err(lock_error) => <Ret as FromLockError>::from_lock_error(lock_error),
-    //         }
+    //         hold_and_release(lock_request, lock_body, <Ret as FromLockError>::from_lock_error).await
     //     }
     //
     // The arguments move into the body before anything is awaited: the future has them once. It awaits
@@ -182,10 +176,36 @@ impl Expansion<'_> {
     fn hold(&self) -> TokenStream {
         let krate = &self.krate;
         let body = self.body();
+        let run = match (self.release_kind(), &self.lock.args.on_error) {
+            (Release::Detached, None) => {
+                let failure = self.conversion();
+                quote_spanned! {Span::mixed_site()=>
+                    #krate::__private::hold_and_release(lock_request, lock_body, #failure).await
+                }
+            }
+            _ => self.hold_then_release(),
+        };
+        quote_spanned! {Span::mixed_site()=>
+            let lock_body = #body;
+            #run
+        }
+    }
+
+    // Output:
+    //     match hold(lock_request, lock_body).await {
+    //         Ok((lock_guard, lock_output)) => {
+    //             let _ = LockGuard::release_confirmed(lock_guard).await;
+    //             lock_output
+    //         }
+    //         Err(lock_error) => on_error(lock_error, HANDLER),
+    //     }
+    //
+    /// The same where the release is awaited, or the handler of errors may use what is not `Send`.
+    fn hold_then_release(&self) -> TokenStream {
+        let krate = &self.krate;
         let release = self.release();
         let failure = self.failure();
         quote_spanned! {Span::mixed_site()=>
-            let lock_body = #body;
             match #krate::__private::hold(lock_request, lock_body).await {
                 ::core::result::Result::Ok((lock_guard, lock_output)) => {
                     #release
@@ -237,9 +257,13 @@ impl Expansion<'_> {
         }
     }
 
+    fn release_kind(&self) -> Release {
+        self.lock.args.release.unwrap_or(Release::Detached)
+    }
+
     fn release(&self) -> TokenStream {
         let krate = &self.krate;
-        match self.lock.args.release.unwrap_or(Release::Detached) {
+        match self.release_kind() {
             Release::Detached => quote_spanned! {Span::mixed_site()=>
                 #krate::LockGuard::release(lock_guard);
             },
@@ -252,19 +276,26 @@ impl Expansion<'_> {
     /// What to return when the lock failed.
     fn failure(&self) -> TokenStream {
         let krate = &self.krate;
-        let output = nameable(&self.lock.function.output);
         let Some(handler) = &self.lock.args.on_error else {
-            return quote_spanned! {Span::mixed_site()=>
-                <#output as #krate::FromLockError>::from_lock_error(lock_error)
-            };
+            let convert = self.conversion();
+            return quote_spanned!(Span::mixed_site()=> #convert(lock_error));
         };
         // On stable Rust `!` cannot be a generic argument: it is left to inference.
-        let output = output.filter(|_| !self.never_returns());
+        let output = nameable(&self.lock.function.output).filter(|_| !self.never_returns());
         let output = output.map(|output| quote!(::<#output>));
         let span = shown_at(handler);
         let krate = crate_at(krate, span);
         quote_spanned! {span=>
             #krate::__private::on_error #output (lock_error, #handler)
+        }
+    }
+
+    /// The function that makes the output from an error of the lock.
+    fn conversion(&self) -> TokenStream {
+        let krate = &self.krate;
+        let output = nameable(&self.lock.function.output);
+        quote_spanned! {Span::mixed_site()=>
+            <#output as #krate::FromLockError>::from_lock_error
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// From large to small, as they have to be written.
+/// In descending order, as they must be written.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// A whole number of milliseconds.

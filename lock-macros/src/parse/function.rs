@@ -8,19 +8,19 @@ use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Vis
 
 use crate::parse::boxed::Boxed;
 
-/// A function as it was written. It may turn out that it cannot run under a lock.
+/// A function as the user wrote it, before it is checked for a lock.
 pub(crate) struct Function {
-    /// Attributes, visibility and signature, as they were written.
+    /// Attributes, visibility and signature, unchanged.
     pub(crate) header: TokenStream,
     pub(crate) sig: Signature,
-    /// What the body returns; `()` where nothing is written.
+    /// The return type; `()` if there is none.
     pub(crate) output: Type,
     /// Every name that the key can use: receiver, arguments, const generics.
     pub(crate) bindings: Vec<Ident>,
     pub(crate) inner_attributes: TokenStream,
-    /// What `#[async_trait]` has made of an `async fn`.
+    /// The output of `#[async_trait]` for an `async fn`.
     pub(crate) boxed: Option<Boxed>,
-    /// The statements that were written, in their braces.
+    /// The statements of the user, in their braces.
     pub(crate) body: Option<Group>,
 }
 
@@ -92,7 +92,7 @@ fn signature(header: TokenStream) -> Result<Signature> {
     parser.parse2(header)
 }
 
-/// What to say about an item that is not a function.
+/// The message about an item that is not a function.
 fn other_item(input: ParseStream<'_>) -> Option<Error> {
     loop {
         let keyword = input.call(Ident::parse_any).ok()?;

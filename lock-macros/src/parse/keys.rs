@@ -15,23 +15,23 @@ pub(crate) enum Keys {
     Several(Vec<Key>),
 }
 
-/// The user's literal, and what it says.
+/// The user's literal, and its content.
 pub(crate) struct Key {
     pub(crate) literal: LitStr,
     pub(crate) template: Template,
-    /// One for each placeholder; `None` where all of them are plain names, which `format_args!`
-    /// reads in the literal itself.
+    /// One for each placeholder; `None` if all of them are plain names, which `format_args!` reads
+    /// in the literal itself.
     pub(crate) values: Option<Vec<Value>>,
 }
 
-/// What a placeholder names.
+/// The subject of a placeholder.
 pub(crate) struct Value {
     pub(crate) source: String,
     pub(crate) expr: Expr,
 }
 
 impl Keys {
-    /// Reads all templates of an array; goes on after those in error.
+    /// Reads all templates of an array; continues after those in error.
     pub(crate) fn parse(input: ParseStream<'_>, errors: &mut Errors) -> Result<Keys> {
         if input.peek(Bracket) {
             return several(input, errors).map(Keys::Several);
@@ -104,13 +104,13 @@ impl Value {
     }
 }
 
-/// The name as an identifier, raw where it is a keyword.
+/// The name as an identifier, raw if it is a keyword.
 pub(crate) fn identifier(name: &str) -> Option<Ident> {
     let plain = syn::parse_str(name);
     plain.or_else(|_| syn::parse_str(&format!("r#{name}"))).ok()
 }
 
-/// A constant might hold a template, whose braces nobody would read: its value alone is no key.
+/// A constant might hold a template whose braces nobody would read, so its value alone is no key.
 fn not_a_literal(input: ParseStream<'_>) -> String {
     match input.fork().parse() {
         Ok(Expr::Path(path)) => {

@@ -7,7 +7,7 @@ use syn::{Error, Expr, Lit, LitStr, Result, Token};
 use crate::parse::duration::Millis;
 use crate::parse::values::{expression, refuse};
 
-/// A duration, as far as it is known at expansion.
+/// A duration, as far as the expansion knows it.
 pub(crate) enum Length {
     Millis(Millis, Span),
     Forever(Span),

@@ -1,7 +1,7 @@
-//! Stage 1: parses what the user wrote.
+//! Stage 1: parses the input of the user.
 //!
-//! It reports only what has the wrong form, such as a number where a string is expected. Whether
-//! well-formed arguments make sense is for the next stage to decide.
+//! Reports only errors of form, such as a number in place of a string. The next stage checks
+//! well-formed arguments.
 
 pub(crate) mod args;
 pub(crate) mod boxed;

@@ -1,6 +1,6 @@
-//! Finds the argument that a misspelt or another word was meant to be.
+//! Finds the intended argument for a misspelt or foreign word.
 
-/// Words that other locks use, the argument that they mean here, and how it is written.
+/// Words of other locks, the corresponding argument here, and its form.
 const OTHER_WORDS: &[(&[&str], &str, &str)] = &[
     (
         &["name", "id", "lock", "resource"],
@@ -51,7 +51,7 @@ const OTHER_WORDS: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// The argument that means what another word says, and what to tell of it.
+/// The argument that corresponds to a word of other locks, and the advice about it.
 pub(crate) fn other_word(written: &str) -> Option<(&'static str, &'static str)> {
     let of = |(words, ..): &&(&[&str], _, _)| words.contains(&written);
     let (_, meant, advice) = OTHER_WORDS.iter().find(of)?;

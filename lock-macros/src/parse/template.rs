@@ -3,20 +3,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A template as it was written.
+/// A template as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
 }
 
-/// A stretch of text, or the value that goes between two of them.
+/// Literal text, or a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Text(String),
     Value(Placeholder),
 }
 
-/// What stands between braces, as it is written: `{expr:spec}`.
+/// The text between braces, unchanged: `{expr:spec}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placeholder {
     pub(crate) expr: String,
@@ -43,7 +43,7 @@ impl Template {
 }
 
 impl Placeholder {
-    /// The name, if the placeholder is nothing else and `format_args!` can read it too.
+    /// The name, if the placeholder is only a name that `format_args!` can read too.
     pub(crate) fn name(&self) -> Option<&str> {
         let mut chars = self.expr.chars();
         let starts = chars.next().is_some_and(|c| c == '_' || c.is_alphabetic());
@@ -123,7 +123,7 @@ fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
     Ok((placeholder, after))
 }
 
-/// Where the expression ends: at the first `}` or single `:` outside brackets and quotes.
+/// The end of the expression: the first `}` or single `:` outside brackets and quotes.
 fn expression_end(source: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chars = source.char_indices().peekable();
@@ -143,8 +143,8 @@ fn expression_end(source: &str) -> Option<usize> {
     None
 }
 
-/// The size in bytes of the string or character literal at the start of `source`; `None` if it
-/// is never closed. Of a lifetime, only the quote is counted.
+/// The size in bytes of the string or character literal at the start of `source`; `None` if it is
+/// not closed. For a lifetime, the size of the quote.
 fn quoted(source: &str) -> Option<usize> {
     let mut chars = source.char_indices();
     let quote = chars.next().map(|(_, c)| c);

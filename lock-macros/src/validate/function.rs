@@ -59,8 +59,8 @@ pub(crate) fn check(function: &Function, args: &Args, errors: &mut Errors) {
     errors.ok(guard(function, args));
 }
 
-/// Refuses types that surely cannot carry the failure. The trait `FromLockError` decides about all
-/// others: only the compiler can resolve their names.
+/// Refuses types that cannot carry an error of the lock. The trait `FromLockError` decides about
+/// all others: only the compiler can resolve their names.
 fn output(function: &Function) -> Result<()> {
     let name = &function.sig.ident;
     let (span, returns) = match &function.output {

@@ -1,4 +1,4 @@
-//! Refuses keys that name nothing, something unknown, or the same lock twice.
+//! Refuses keys that are empty, use unknown names, or name the same lock twice.
 
 use syn::ext::IdentExt as _;
 use syn::{Error, Expr, Ident, Result};
@@ -53,7 +53,7 @@ fn check_value(value: &Value, scope: Scope<'_>) -> std::result::Result<(), Strin
     Ok(())
 }
 
-/// The variable that a chain of fields and methods starts from.
+/// The variable at the start of a chain of fields and methods.
 fn root(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Field(field) => root(&field.base),

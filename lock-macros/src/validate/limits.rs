@@ -15,7 +15,7 @@ const MIN_TTL: Millis = Millis(100);
 const MAX: Millis = Millis(24 * 3_600_000);
 
 /// Returns the names of the refused arguments. The values of expressions are not known yet: the
-/// compiler checks constants, and the runtime all others.
+/// compiler checks constants, and the runtime the others.
 pub(crate) fn check(args: &Args, errors: &mut Errors) -> Vec<&'static str> {
     let lengths = args
         .lengths()

@@ -12,7 +12,7 @@ pub(crate) enum Scope<'a> {
         name: &'a Ident,
         bindings: &'a [Ident],
     },
-    /// Whatever is in scope where the template stands.
+    /// Everything in scope at the template.
     Anything,
 }
 
@@ -34,9 +34,9 @@ impl<'a> Scope<'a> {
         bindings.iter().filter(same).collect()
     }
 
-    /// Whether the name is surely a value in scope: an argument, or a constant by its capital
-    /// letters. Any other name is left to rustc, which underlines it inside the literal. Should it
-    /// be a constant in small letters, its value goes into the key unescaped, like the text around
+    /// Whether the name is certainly a value in scope: an argument, or a constant by its capital
+    /// letters. Any other name is left to rustc, which underlines it inside the literal. If it is
+    /// a constant in small letters, its value goes into the key unescaped, like the text around
     /// it, and no other value can imitate that text either.
     pub(crate) fn binds(self, name: &str) -> bool {
         match self {

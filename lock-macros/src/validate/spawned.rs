@@ -1,10 +1,10 @@
-//! Refuses a guard in a task that the body spawns. The compiler would say that it is moved while it
-//! is borrowed, and underline the attribute.
+//! Refuses a guard in a task that the body spawns. The compiler would report a move out of a
+//! borrow, and underline the attribute.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use syn::{Error, Result};
 
-/// Functions whose argument has to be `'static`.
+/// Functions whose argument must be `'static`.
 const SPAWNERS: [&str; 3] = ["spawn", "spawn_blocking", "spawn_local"];
 
 pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
@@ -19,8 +19,8 @@ pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
     }
 }
 
-/// Where a task borrows the guard, as in `spawn(async move { guard.is_held() })`. Methods are left
-/// to the compiler, since tasks of a scope may borrow.
+/// The place where a task borrows the guard, as in `spawn(async move { guard.is_held() })`.
+/// Methods are left to the compiler, since tasks of a scope may borrow.
 fn in_tasks(tokens: TokenStream, guard: &Ident) -> Option<Span> {
     let trees: Vec<_> = tokens.into_iter().collect();
     trees.iter().enumerate().find_map(|(at, tree)| {
@@ -43,7 +43,7 @@ fn ends_with_spawner(before: &[TokenTree]) -> bool {
     !is_method && SPAWNERS.iter().any(|it| name == it)
 }
 
-/// What the only argument runs later, if it is an `async` block or a closure.
+/// The deferred code of the only argument, if it is an `async` block or a closure.
 fn task(arguments: &Group) -> Option<TokenStream> {
     let first = arguments.stream().into_iter().next()?;
     let is_task = match &first {
@@ -53,7 +53,8 @@ fn task(arguments: &Group) -> Option<TokenStream> {
     is_task.then(|| arguments.stream())
 }
 
-/// Where a method of the guard is called; `None` if the name may stand for something else there.
+/// The place where a method of the guard is called; `None` if the name may mean something else
+/// there.
 fn borrowed(task: TokenStream, guard: &Ident) -> Option<Span> {
     let mut uses = Vec::new();
     collect(task, guard, &mut uses);
@@ -61,7 +62,7 @@ fn borrowed(task: TokenStream, guard: &Ident) -> Option<Span> {
     uses.first().filter(|_| methods).map(|(span, _)| *span)
 }
 
-/// The places of this name that are no field and no method, and whether a method of it is called.
+/// The places of this name that are neither fields nor methods, and whether each calls a method.
 fn collect(tokens: TokenStream, name: &Ident, uses: &mut Vec<(Span, bool)>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     for (at, tree) in trees.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The future of an acquisition: joins a lock that the caller holds, or asks the driver.
+//! The future of an acquisition: re-enters a lock that the caller holds, or asks the driver.
 
 use std::fmt;
 use std::future::Future;
@@ -88,7 +88,7 @@ impl Ask {
         std::iter::once(&self.terms.key).chain(rest)
     }
 
-    /// Joins a lock that the caller holds already, or asks for the first key.
+    /// Re-enters a lock that the caller holds, or asks for the first key.
     fn send(self) -> Result<Progress, Result<LockGuard, LockError>> {
         let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), self.terms.kind);
         let Self {
@@ -121,7 +121,7 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
         return LockGuard::joined(joined);
     }
     let limit = Lease::limit(&joined, terms);
-    // If the driver is gone, the joined lease has ended too.
+    // If the driver is gone, the re-entered lease has ended too.
     let _ = shared.mailbox.send(Op::Limit(Arc::clone(&limit)));
     LockGuard::limited(limit)
 }
@@ -150,7 +150,7 @@ impl Future for Acquire {
 
     /// # Panics
     ///
-    /// If it is polled again after it has returned, as async functions do.
+    /// If it is polled after it has returned, as async functions do.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let answer = match &mut self.progress {

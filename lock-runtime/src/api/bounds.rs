@@ -9,8 +9,7 @@ pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
 /// The longest lease, `min_hold` and `max_hold`.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The shortest `max_hold`: with less, a request for several keys would begin again
-/// without end.
+/// The shortest `max_hold`: with less, a request for several keys would restart without end.
 pub(crate) const MIN_HOLD: Duration = Duration::from_millis(10);
 
 /// A setting out of bounds, and the rule that it breaks.

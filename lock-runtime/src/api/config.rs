@@ -19,9 +19,9 @@ use crate::types::terms::Wait;
 #[cfg(feature = "tls")]
 use crate::types::tls::Tls;
 
-/// How to reach the locks, and the defaults of acquisitions.
+/// The address of a store, the settings of its manager, and the defaults of acquisitions.
 ///
-/// The scheme of the URL chooses the backend:
+/// The scheme of the URL chooses the store:
 ///
 /// | URL | backend |
 /// |---|---|
@@ -43,15 +43,14 @@ use crate::types::tls::Tls;
 /// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the setnx protocol; `stamp` and `offset` say how those write times |
 ///
-/// `valkey://` and `valkeys://` are other ways to write `redis://` and `rediss://`.
-/// Every setting can also be given in the URL, named as its setter, and in an
-/// environment variable: `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A
-/// setter overrides a variable, and a variable overrides the URL. Durations are written
-/// as in the attribute.
+/// `valkey://` and `valkeys://` mean the same as `redis://` and `rediss://`. Every setting can
+/// also be given in the URL, under the name of its setter, and in an environment variable:
+/// `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A setter overrides a variable, and
+/// a variable overrides the URL. Durations are written as in the attribute.
 ///
 /// The setters accept any value: [`connect`](crate::LockManager::connect) and
-/// [`init`](crate::init()) check them with [`validate`](Self::validate) before
-/// they open a connection.
+/// [`init`](crate::init()) check them with [`validate`](Self::validate) before they open a
+/// connection.
 ///
 /// ```
 /// # fn example() -> Result<(), lock_runtime::LockError> {
@@ -78,6 +77,7 @@ pub struct LockConfig {
     pub(crate) lazy: bool,
     pub(crate) shutdown_grace: Duration,
     pub(crate) pool_size: usize,
+    pub(crate) history: usize,
     pub(crate) replicas: usize,
     pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
@@ -99,6 +99,7 @@ impl LockConfig {
             lazy: false,
             shutdown_grace: Duration::from_secs(30),
             pool_size: 1,
+            history: 0,
             replicas: 0,
             quarantine: None,
             clock: Clock::machine(),
@@ -108,45 +109,62 @@ impl LockConfig {
         }
     }
 
-    /// What every key on the server begins with, `lock` by default: locks of
-    /// different prefixes are different locks. 1 to 128 bytes, no braces and no
-    /// control characters.
+    /// The prefix of all keys on the server, `lock` by default: locks with different prefixes are
+    /// different locks. 1 to 128 bytes, without braces and control characters.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.prefix("shop");
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into_boxed_str();
         self
     }
 
-    /// The lease of acquisitions that set none, 100 ms to 24 h; 10 s by default.
+    /// The default lease of acquisitions, 100 ms to 24 h; 10 s by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?
+    ///     .ttl(Duration::from_secs(30))
+    ///     .wait(Duration::from_secs(2));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long acquisitions wait for a held lock if they do not say; 5 s by
-    /// default, zero tries once.
+    /// How long acquisitions wait for a held lock by default; 5 s if not set. Zero tries once.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Wait::AtMost(wait);
         self
     }
 
-    /// Acquisitions that do not say how long wait without a limit, while the server
-    /// answers.
+    /// By default, acquisitions wait for a held lock without a limit, while the server answers.
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
         self
     }
 
-    /// How long acquisitions go on while the server cannot be asked, whatever their
-    /// `wait`; 2 s by default. It counts from when the server stopped answering or from
-    /// the request, whichever is later, and anew after each answer. The time in which the
-    /// process is stopped does not count.
+    /// How long acquisitions continue while the server cannot be reached or refuses to serve,
+    /// regardless of `wait`; 2 s by default. The timer starts with the request, and restarts with
+    /// each reply. The time in which the process is stopped does not count.
     pub fn unavailable_wait(mut self, wait: Duration) -> Self {
         self.unavailable_wait = Wait::AtMost(wait);
         self
     }
 
-    /// Acquisitions wait for a server that cannot be asked for as long as for a held
-    /// lock.
+    /// Acquisitions wait for an unreachable server as long as for a held lock.
     pub fn unavailable_wait_forever(mut self) -> Self {
         self.unavailable_wait = Wait::Forever;
         self
@@ -159,70 +177,125 @@ impl LockConfig {
         self
     }
 
-    /// Connects in the background: [`LockManager::connect`](crate::LockManager::connect)
-    /// and [`init`](crate::init()) return at once, even while the server is down. Until
-    /// it is reached, locks are [`Unavailable`](LockError::Unavailable). What the server
-    /// refuses, such as a wrong password, shows with the first lock.
+    /// Connects in the background: [`LockManager::connect`](crate::LockManager::connect) and
+    /// [`init`](crate::init()) return at once, even while the server is down. Until it is reached,
+    /// locks are [`Unavailable`](LockError::Unavailable). A refusal, such as for a wrong password,
+    /// shows with the first lock.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// // Nothing listens there yet.
+    /// let config = LockConfig::new("redis://127.0.0.1:1")?.lazy();
+    /// let locks = LockManager::connect(config).await?;
+    /// assert!(!locks.health().await.grants);
+    /// # Ok(()) }
+    /// ```
     pub fn lazy(mut self) -> Self {
         self.lazy = true;
         self
     }
 
-    /// How long locked work may go on after a shutdown has begun; 30 s by
-    /// default. A poll of a body that runs then is waited for, until its lease ends.
+    /// How long locked work may continue after a shutdown has begun; 30 s by default. If a poll of
+    /// a body runs then, the shutdown waits for it, until its lease ends.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
         self
     }
 
-    /// How many connections the manager keeps, 1 to 64; 1 by default, which is
-    /// the fastest up to about a hundred thousand operations a second. Each key
-    /// is bound to one of them.
+    /// The number of connections of the manager, 1 to 64; 1 by default, which is fastest up to
+    /// about a hundred thousand operations a second. Each key uses one of them.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
     }
 
-    /// How many replicas of a Redis server must have a grant or a renewal before it counts;
-    /// 0 by default, 16 at most. If it is the number of all replicas, no failover undoes a
-    /// grant; with a smaller one, a replica that does not have it may take over. What it
-    /// costs is one more way to the server, and from there to the replicas.
+    /// How many grants of each lock the store remembers, each with its end, for
+    /// [`LockManager::history`](crate::LockManager::history); 0 by default, 1000 at most. A store
+    /// that cannot is refused.
     ///
-    /// While there are fewer, locks are [`Unavailable`](LockError::Unavailable), and a lock
-    /// that is held is lost when its lease ends.
+    /// Each grant and each release writes then to the history too, and hand-overs within a process go
+    /// through the server. So let the locks of jobs have a manager of their own, and set it alike for
+    /// everybody who takes them: what other managers do is missing. The history of a lock that
+    /// nobody takes is forgotten after 32 days.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockConfig;
+    ///
+    /// let jobs = LockConfig::new("redis://127.0.0.1")?.prefix("jobs").history(20);
+    /// jobs.validate()?;
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn history(mut self, grants: usize) -> Self {
+        self.history = grants;
+        self
+    }
+
+    /// How many replicas of a Redis server must have a grant or a renewal before it counts; 0 by
+    /// default, at most 16. It costs one more round trip to the server and its replicas. If it is
+    /// the number of all replicas, no failover undoes a grant. With a smaller number, a replica
+    /// that lacks the grant may take over.
+    ///
+    /// While fewer replicas keep up, acquisitions are [`Unavailable`](LockError::Unavailable), and
+    /// held locks are lost when their lease ends.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // A master and two replicas: each has every grant.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.replicas(2);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// A Redis server that has started, and a replica that has become the master, may have
-    /// forgotten locks. With this setting it grants nothing until every lease has ended
-    /// that it may have forgotten, given that none is longer than `longest_ttl`, 100 ms to
-    /// 24 h. Meanwhile leases that it knows are renewed, and acquisitions are
-    /// [`Unavailable`](LockError::Unavailable), or wait if
-    /// [`unavailable_wait`](Self::unavailable_wait) lets them. Not set by default, except
-    /// for Redlock, where the [`ttl`](Self::ttl) is taken and zero switches it off.
+    /// After a start or a failover, a Redis server may have forgotten locks. With this setting, it
+    /// grants nothing until every lease has ended that it may have forgotten, provided that none
+    /// is longer than `longest_ttl`, 100 ms to 24 h. In a cluster, this concerns the slots of that
+    /// master.
     ///
-    /// In a cluster it is the slots of that master which are not granted. It has to be set
-    /// alike for everybody who uses the server. A longer ttl is refused.
+    /// Meanwhile known leases are renewed, and acquisitions are
+    /// [`Unavailable`](LockError::Unavailable), or wait if
+    /// [`unavailable_wait`](Self::unavailable_wait) allows it. All clients of the server need the
+    /// same setting. A longer ttl is refused. Not set by default, except for Redlock, where the
+    /// default is the [`ttl`](Self::ttl) and zero switches it off.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // No program takes a lock for longer than half a minute.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.quarantine(Duration::from_secs(30));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn quarantine(mut self, longest_ttl: Duration) -> Self {
         self.quarantine = Some(longest_ttl);
         self
     }
 
-    /// The clock that leases are measured with; the machine's by default.
+    /// The clock that measures leases; the machine's by default.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Where the user and the password come from, in place of those in the URL. The
-    /// provider is asked before each connection, and before what it gave
-    /// [expires](Credentials::expires_in). If the server does not know the password, it
-    /// is asked once more.
+    /// A provider of user and password, which replaces those in the URL. It is asked before each
+    /// connection, and before its last answer [expires](Credentials::expires_in). If the server
+    /// does not accept the password, it is asked once more.
     ///
-    /// It is polled within a runtime of tokio, and must not block: whatever polls it also
-    /// renews the leases.
+    /// It is polled within a tokio runtime, on the thread that renews the leases, so it must not
+    /// block.
     ///
     /// ```
     /// # fn example() -> Result<(), lock_runtime::LockError> {
@@ -247,8 +320,8 @@ impl LockConfig {
         self
     }
 
-    /// How `rediss://` and `valkeys://` encrypt, in place of what the URL or the
-    /// environment says about it.
+    /// The encryption of `rediss://` and `valkeys://`; replaces the settings in the URL and the
+    /// environment.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -260,8 +333,19 @@ impl LockConfig {
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] with the name of the first setting that is
-    /// out of its range, or whose files cannot serve.
+    /// [`LockError::InvalidOptions`] with the name of the first setting that is out of range or
+    /// whose files are unusable.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.ttl(Duration::ZERO);
+    /// assert!(config.validate().unwrap_err().to_string().contains("ttl"));
+    /// # Ok(()) }
+    /// ```
     pub fn validate(&self) -> Result<(), LockError> {
         let foreign = |c: char| matches!(c, '{' | '}') || c.is_control();
         if !(1..=128).contains(&self.prefix.len()) || self.prefix.contains(foreign) {
@@ -277,6 +361,9 @@ impl LockConfig {
         if !(1..=64).contains(&self.pool_size) {
             return Err(LockError::invalid("pool_size", "it must be 1 to 64"));
         }
+        if self.history > 1_000 {
+            return Err(LockError::invalid("history", "it must be 0 to 1000"));
+        }
         if self.replicas > 16 {
             return Err(LockError::invalid("replicas", "it must be 0 to 16"));
         }
@@ -287,6 +374,9 @@ impl LockConfig {
             bounds::check_longest(self.ttl, longest)?;
         }
         let (target, can) = (&self.target, self.target.capabilities());
+        if self.history > 0 && !can.history {
+            return Err(can.lacks("history"));
+        }
         if self.replicas > 0 && !target.has_replicas() {
             return Err(can.lacks("replicas"));
         }
@@ -298,7 +388,7 @@ impl LockConfig {
         Ok(())
     }
 
-    /// The longest lease that a server may have forgotten, if it is waited for.
+    /// The longest lease that a server may have forgotten, if clients wait for its end.
     pub(crate) fn longest_ttl(&self) -> Option<Duration> {
         if self.target.quarantine() != Quarantine::UnlessZero {
             return self.quarantine;
@@ -307,7 +397,7 @@ impl LockConfig {
         Some(longest).filter(|it| !it.is_zero())
     }
 
-    /// The part of it that a store needs.
+    /// The part for stores.
     pub(crate) fn setup(&self) -> Setup {
         Setup {
             prefix: self.prefix.clone(),
@@ -315,6 +405,7 @@ impl LockConfig {
             connect_timeout: self.connect_timeout,
             lazy: self.lazy,
             pool_size: self.pool_size,
+            history: self.history,
             replicas: self.replicas,
             quarantine: self.longest_ttl(),
             clock: self.clock.clone(),
@@ -324,7 +415,7 @@ impl LockConfig {
         }
     }
 
-    /// The part of it that the driver needs.
+    /// The part for the driver.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             shutdown_grace: self.shutdown_grace,
@@ -347,6 +438,7 @@ impl fmt::Debug for LockConfig {
             .field("lazy", &self.lazy)
             .field("shutdown_grace", &self.shutdown_grace)
             .field("pool_size", &self.pool_size)
+            .field("history", &self.history)
             .field("replicas", &self.replicas)
             .field("quarantine", &self.quarantine)
             .field("clock", &self.clock)

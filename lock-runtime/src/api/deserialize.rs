@@ -1,4 +1,4 @@
-//! A configuration that is a part of another one, read with `serde`.
+//! Reads a configuration with `serde`, as a part of another one.
 
 use std::fmt;
 
@@ -7,8 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use crate::api::config::LockConfig;
 use crate::api::named::SETTINGS;
 
-/// A URL, or a map with `url` and the settings that a URL can have, which override
-/// those in the URL.
+/// A URL, or a map with `url` and settings, which override those in the URL.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<'de> Deserialize<'de> for LockConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -52,7 +51,7 @@ impl<'de> Visitor<'de> for UrlOrMap {
     }
 }
 
-/// A value as a URL would have it: numbers and booleans need no quotes.
+/// A value as in a URL: numbers and booleans need no quotes.
 struct Text(String);
 
 impl<'de> Deserialize<'de> for Text {

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub use crate::api::function::Function;
-pub use crate::api::locked::Locked;
+pub use crate::api::locked::{Locked, Released};
 pub use crate::api::site::Site;
-pub use crate::types::key::writer::{Displayed, KeyValue, KeyWriter, Value};
+pub use crate::types::key::writer::{Displayed, KeyValue, Value, formatted, key, value};
 
 use crate::api::acquire::Acquire;
 use crate::api::manager::LockManager;
@@ -17,7 +17,7 @@ use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::ticket::Ticket;
 
-/// What [`KeyWriter::write`] has made of each key of an annotated function.
+/// What [`key()`] has made of each key of an annotated function.
 type Written<const N: usize> = [Result<LockKey, LockError>; N];
 
 /// Takes the lock of an annotated function from the manager of the scope, or
@@ -28,8 +28,9 @@ pub fn acquire<const N: usize>(
     function: &'static Function,
     keys: Written<N>,
 ) -> Acquire {
+    let keys = &mut keys.into_iter();
     match LockManager::current() {
-        Ok(manager) => acquire_with(&manager, site, function, keys),
+        Ok(manager) => request(&manager, site, function, keys),
         Err(error) => Acquire::refused(error),
     }
 }
@@ -41,6 +42,16 @@ pub fn acquire_with<const N: usize>(
     site: &Site,
     function: &'static Function,
     keys: Written<N>,
+) -> Acquire {
+    request(manager, site, function, &mut keys.into_iter())
+}
+
+/// Not compiled for each number of keys.
+fn request(
+    manager: &LockManager,
+    site: &Site,
+    function: &'static Function,
+    keys: &mut dyn Iterator<Item = Result<LockKey, LockError>>,
 ) -> Acquire {
     let settings = Settings {
         function: Some(function.name()),
@@ -76,9 +87,20 @@ pub fn adopt_with(
 }
 
 /// Takes the lock and runs the body for as long as the lock is surely held, as
-/// [`LockGuard::hold`] does.
+/// [`LockGuard::hold`] does. The guard comes with what the body returns.
+#[inline]
 pub fn hold<F: Future>(request: Acquire, body: F) -> Locked<F> {
     Locked::new(request, body)
+}
+
+/// The same, and then [`LockGuard::release`]. If the lock fails, `failure` makes the output.
+#[inline]
+pub fn hold_and_release<F: Future>(
+    request: Acquire,
+    body: F,
+    failure: fn(LockError) -> F::Output,
+) -> Released<F> {
+    Released::new(request, body, failure)
 }
 
 /// The guard of the lock that the body runs under, for `guard = …`.

@@ -3,8 +3,8 @@
 use std::any::type_name;
 use std::sync::OnceLock;
 
-/// An annotated function. The expansion has a static `LOCK_FUNCTION` of this type, whose name
-/// within the program tells to which type the function belongs: an attribute cannot know it.
+/// An annotated function. The expansion has a static `LOCK_FUNCTION` of this type, whose path in
+/// the program contains the type of a method: an attribute cannot see it.
 #[derive(Debug)]
 pub struct Function {
     /// The module and the function.
@@ -24,7 +24,7 @@ impl Function {
         }
     }
 
-    /// `shop::Shelf::take`; without the type where it is none that has a path.
+    /// `shop::Shelf::take`; without the type if the type has no path.
     pub(crate) fn name(&'static self) -> &'static str {
         self.name.get_or_init(|| {
             let name = readable((self.path)());
@@ -34,7 +34,7 @@ impl Function {
 }
 
 /// Reads `<shop::Shelf<T> as shop::Stock>::take::{{closure}}::LOCK_FUNCTION::{{closure}}` as
-/// `shop::Shelf::take`. The compiler does not promise the form: `None` if it is another one.
+/// `shop::Shelf::take`. The compiler does not promise this form: `None` for any other.
 fn readable(path: &str) -> Option<String> {
     let (path, _) = path.rsplit_once("::LOCK_FUNCTION")?;
     let of_impl = match path.find("::<impl ") {
@@ -60,7 +60,7 @@ fn readable(path: &str) -> Option<String> {
     segments.iter().all(is_name).then(|| segments.join("::"))
 }
 
-/// Where the first bracket is closed.
+/// The position at which the first bracket is closed.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! The manager that annotated functions use: that of their scope, else the installed one.
+//! The manager of annotated functions: that of their scope, else the installed one.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -19,7 +19,7 @@ thread_local! {
 }
 
 impl LockManager {
-    /// Makes this the manager that annotated functions use.
+    /// Installs this manager for annotated functions.
     ///
     /// # Errors
     ///
@@ -78,10 +78,9 @@ impl LockManager {
     }
 }
 
-/// Connects and installs the manager that annotated functions use. Keep what it
-/// returns until the end of `main`: dropping it waits up to a second for
-/// pending releases, so that the last lock of a program does not linger on the
-/// server until its ttl.
+/// Connects, and installs the manager for annotated functions. Keep the value until the end of
+/// `main`: its drop waits up to a second for pending releases, so that the last lock of a program
+/// does not stay on the server until its ttl.
 ///
 /// # Errors
 ///
@@ -104,8 +103,8 @@ where
     Ok(Installed { manager })
 }
 
-/// Shuts the installed manager down; see [`LockManager::shutdown`]. Without one
-/// it does nothing.
+/// Shuts the installed manager down; see [`LockManager::shutdown`]. Does nothing if none is
+/// installed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -162,7 +161,7 @@ impl<F: Future> Future for Scope<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        /// Puts the outer scope back, also when the future panics.
+        /// Restores the outer scope, also if the future panics.
         struct Restore(Option<LockManager>);
         impl Drop for Restore {
             fn drop(&mut self) {

@@ -1,4 +1,7 @@
-//! The future of an annotated function: takes the lock, and runs the body under it.
+//! The futures of an annotated function: they take the lock, and run the body under it.
+//!
+//! What is generic over the body only passes it on, and is inlined: otherwise the compiler would put it apart from
+//! the function that awaits it, and optimize the body in both places.
 
 use std::fmt;
 use std::future::Future;
@@ -19,33 +22,18 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct Locked<F> {
         // They are dropped in this order.
-        progress: Progress,
         #[pin]
         body: Option<F>,
-        held: Held,
+        call: Call,
     }
 }
 
-/// What ends before the body does.
-enum Progress {
-    Asking(Acquire),
-    Holding(Watched),
-    Ended,
-}
-
-/// What ends after the body.
-#[derive(Default)]
-struct Held {
-    span: Traced,
-    guard: Option<LockGuard>,
-}
-
 impl<F: Future> Locked<F> {
+    #[inline]
     pub(crate) fn new(request: Acquire, body: F) -> Self {
         Self {
-            progress: Progress::Asking(request),
             body: Some(body),
-            held: Held::default(),
+            call: Call::new(request),
         }
     }
 }
@@ -53,45 +41,122 @@ impl<F: Future> Locked<F> {
 impl<F: Future> Future for Locked<F> {
     type Output = Result<(LockGuard, F::Output), LockError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        poll(this.progress, this.held, cx, this.body)
+        run(this.call, cx, this.body)
+    }
+}
+
+pin_project! {
+    /// The same, and releases the lock; gives out what the body has returned, or what `failure` makes of an error.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Released<F>
+    where
+        F: Future,
+    {
+        // They are dropped in this order.
+        #[pin]
+        body: Option<F>,
+        call: Call,
+        failure: fn(LockError) -> F::Output,
+    }
+}
+
+impl<F: Future> Released<F> {
+    #[inline]
+    pub(crate) fn new(request: Acquire, body: F, failure: fn(LockError) -> F::Output) -> Self {
+        Self {
+            body: Some(body),
+            call: Call::new(request),
+            failure,
+        }
+    }
+}
+
+impl<F: Future> Future for Released<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        run_and_release(this.call, cx, this.body, *this.failure)
     }
 }
 
 /// Not compiled for each body, but for each type of output.
 #[inline(never)]
-fn poll<T>(
-    progress: &mut Progress,
-    held: &mut Held,
+fn run<T>(
+    call: &mut Call,
     cx: &mut Context<'_>,
     body: Pin<&mut dyn Body<T>>,
 ) -> Poll<Result<(LockGuard, T), LockError>> {
     let mut body = Slot::new(body);
-    let guard = ready!(progress.poll(held, cx, &mut body))?;
+    let guard = ready!(call.poll(cx, &mut body))?;
     Poll::Ready(Ok((guard, body.output())))
 }
 
-impl Progress {
+/// As above.
+#[inline(never)]
+fn run_and_release<T>(
+    call: &mut Call,
+    cx: &mut Context<'_>,
+    body: Pin<&mut dyn Body<T>>,
+    failure: fn(LockError) -> T,
+) -> Poll<T> {
+    let mut body = Slot::new(body);
+    Poll::Ready(match ready!(call.poll(cx, &mut body)) {
+        Ok(guard) => {
+            guard.release();
+            body.output()
+        }
+        Err(error) => failure(error),
+    })
+}
+
+/// A call of an annotated function, whatever its body.
+struct Call {
+    // They are dropped in this order.
+    progress: Progress,
+    span: Traced,
+    guard: Option<LockGuard>,
+}
+
+enum Progress {
+    Asking(Acquire),
+    Holding(Watched),
+    Ended,
+}
+
+impl Call {
+    #[inline]
+    fn new(request: Acquire) -> Self {
+        Self {
+            progress: Progress::Asking(request),
+            span: Traced::none(),
+            guard: None,
+        }
+    }
+
+    /// Drops the body before it returns what is not pending.
     fn poll(
         &mut self,
-        held: &mut Held,
         cx: &mut Context<'_>,
         body: &mut dyn Work,
     ) -> Poll<Result<LockGuard, LockError>> {
-        if let Self::Asking(request) = self {
+        if let Progress::Asking(request) = &mut self.progress {
             let guard = ready!(Pin::new(request).poll(cx));
             let guard = guard.inspect_err(|_| body.drop())?;
-            held.span = guard.lease().traced();
-            *self = Self::Holding(Watched::new(guard.lease()));
-            held.guard = Some(guard);
+            self.span = guard.lease().traced();
+            self.progress = Progress::Holding(Watched::new(guard.lease()));
+            self.guard = Some(guard);
         }
-        let Self::Holding(watched) = self else {
+        let Progress::Holding(watched) = &mut self.progress else {
             polled_again()
         };
-        let ended = ready!(watched.poll(&mut held.span, cx, body));
-        *self = Self::Ended;
-        let guard = held.guard.take().unwrap_or_else(|| polled_again());
+        let ended = ready!(watched.poll(&mut self.span, cx, body));
+        self.progress = Progress::Ended;
+        let guard = self.guard.take().unwrap_or_else(|| polled_again());
         Poll::Ready(ended.map(|()| guard))
     }
 }
@@ -99,5 +164,11 @@ impl Progress {
 impl<F> fmt::Debug for Locked<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locked").finish_non_exhaustive()
+    }
+}
+
+impl<F: Future> fmt::Debug for Released<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Released").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The handle to one set of locks: connects, makes requests, answers questions.
+//! The handle to one lock store: connects, makes requests, sends queries.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -17,6 +17,7 @@ use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
 use crate::types::health::{Health, LastError};
+use crate::types::history::Grant;
 use crate::types::holder::Status;
 use crate::types::into_key::IntoKey;
 use crate::types::key::LockKey;
@@ -25,16 +26,15 @@ use crate::types::overview::Overview;
 use crate::types::query::{Pattern, Query};
 use crate::types::ticket::Ticket;
 
-/// A set of locks: one store, one thread that keeps the leases.
+/// A handle to one lock store. A background thread renews its leases.
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
 ///
-/// Dropping the last handle waits for the releases that are in flight, for a second
-/// at most, so that a program that ends then leaves no lock behind. Handles are the
-/// clones, and the [requests](LockRequest) and [acquisitions](crate::Acquire) that have no
-/// answer yet. It blocks its thread meanwhile; [`shutdown`](Self::shutdown) waits
-/// without blocking. A guard that is dropped later is released only if the program goes
-/// on.
+/// Dropping the last handle blocks its thread until the releases in flight are answered, for a
+/// second at most, so that a program that ends then leaves no lock behind. Clones,
+/// [requests](LockRequest), and [acquisitions](crate::Acquire) without an answer count as handles.
+/// [`shutdown`](Self::shutdown) waits without blocking. A guard that is dropped later is released
+/// only if the program continues.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -54,13 +54,13 @@ pub struct LockManager {
 }
 
 impl LockManager {
-    /// Connects to the locks at a URL or with a [`LockConfig`].
+    /// Connects to the store at a URL or with a [`LockConfig`].
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidOptions`] if the configuration is wrong, or names a
-    /// database that the server does not have; [`LockError::Unavailable`] if the
-    /// server refuses the connection or cannot be reached within the connect timeout.
+    /// [`LockError::InvalidOptions`] if the configuration is wrong, or names a database that the
+    /// server does not have; [`LockError::Unavailable`] if the server refuses the connection or
+    /// cannot be reached within the connect timeout.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -84,8 +84,8 @@ impl LockManager {
         Ok(Self::new(config, mailbox))
     }
 
-    /// As [`connect`](Self::connect), for programs without async code: blocks the thread. Locks
-    /// are taken with [`LockRequest::acquire_blocking`] then.
+    /// The same as [`connect`](Self::connect) for synchronous code: blocks the thread.
+    /// [`LockRequest::acquire_blocking`] takes locks then.
     ///
     /// # Errors
     ///
@@ -159,9 +159,8 @@ impl LockManager {
         self.lock(&ticket.key).adopting(ticket)
     }
 
-    /// A request for several locks, all or none. They are taken in the order of
-    /// their names, whatever the order here, so that two requests never wait for
-    /// each other; a name that is given twice counts once.
+    /// A request for several locks, all or none, regardless of argument order. They are taken in
+    /// the order of their names, so that two requests never deadlock. Duplicate names count once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -177,14 +176,13 @@ impl LockManager {
         LockRequest::new(Arc::clone(&self.shared), keys)
     }
 
-    /// Who holds a lock, since when, and how many wait for it; or whose release
-    /// left it [cooling down](Status::is_cooling_down).
+    /// Describes a lock: its holders and since when they hold it, its waiters, or its
+    /// [cooldown](Status::is_cooling_down).
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidKey`] if `key` cannot be a name,
-    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
-    /// [`LockError::ShutDown`] once a shutdown has begun.
+    /// [`LockError::InvalidKey`] if `key` is no valid name, [`LockError::Unavailable`] if the
+    /// server cannot be reached or refuses to serve, [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -202,15 +200,14 @@ impl LockManager {
         self.ask(|reply| Query::Status(key, reply)).await
     }
 
-    /// The names of the locks that are held or [cool down](Status::is_cooling_down), and match
-    /// a pattern, in which `*` stands for any text and `?` for any character. The
-    /// server is searched in steps that block nobody, so locks that are taken or
-    /// released meanwhile may be missing or listed.
+    /// Lists held and [cooling](Status::is_cooling_down) locks whose names match a pattern, in
+    /// which `*` stands for any text and `?` for any character. The server is searched in steps
+    /// that block nobody, so locks that change meanwhile may be missing or listed.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
-    /// [`LockError::ShutDown`] once a shutdown has begun.
+    /// [`LockError::Unavailable`] if the server cannot be reached or refuses to serve,
+    /// [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -228,16 +225,15 @@ impl LockManager {
         self.ask(|reply| Query::List(pattern, reply)).await
     }
 
-    /// The locks that are held or waited for and match a pattern, as in
-    /// [`list`](Self::list), with their holders and how many wait. The server is searched
-    /// in steps that block nobody, so what happens meanwhile may be seen or not. Two
-    /// overviews tell [what has happened](Overview::changes_since) between them, to all
-    /// clients of the store.
+    /// Describes the locks with holders or waiters that match a pattern, as in
+    /// [`list`](Self::list). The server is searched in steps that block nobody, so changes
+    /// meanwhile may be missing. [`Overview::changes_since`] compares two overviews, and shows the
+    /// changes of all clients.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
-    /// [`LockError::ShutDown`] once a shutdown has begun.
+    /// [`LockError::Unavailable`] if the server cannot be reached or refuses to serve,
+    /// [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -260,15 +256,15 @@ impl LockManager {
         self.ask(|reply| Query::Overview(pattern, reply)).await
     }
 
-    /// What the promises of the locks depend on in this store, and how it stands: the
-    /// version of the server, what it forgets and when, which rights are missing, how far
-    /// away it is, and so on. Takes no lock. Some questions need more rights than locks do,
-    /// and what cannot be asked is a [`Notice`](Severity::Notice).
+    /// Checks the assumptions of the promises on this store: the version of the server, its
+    /// persistence and eviction, missing rights, its distance, and so on. Takes no lock. Some
+    /// checks need more rights than locks do; checks that are skipped for lack of permission are
+    /// reported as a [`Notice`](Severity::Notice).
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
-    /// [`LockError::ShutDown`] once a shutdown has begun.
+    /// [`LockError::Unavailable`] if the server cannot be reached or refuses to serve,
+    /// [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -291,18 +287,18 @@ impl LockManager {
         Ok(findings)
     }
 
-    /// Revokes a lock: takes it away from its holders by force, foreign clients included,
-    /// and hands it to the next waiter. Returns how many held it, including those whose
-    /// release left it [cooling down](Status::is_cooling_down). Holders that can be
-    /// reached are notified, and their work is stopped. Until the message arrives they
-    /// work on beside the next holder, whose fencing token is larger; holders that cannot
-    /// be reached do so until their next renewal, or the end of a lease that is not renewed.
+    /// Revokes a lock: removes its holders, foreign clients included, and hands the lock to the
+    /// next waiter. Returns the number of removed holders, including those in
+    /// [cooldown](Status::is_cooling_down).
+    ///
+    /// The holders are notified, and their work is stopped. Until the message arrives, they work
+    /// beside the next holder, whose fencing token is larger. A holder that cannot be reached
+    /// works until its next renewal, or the end of a lease that is not renewed.
     ///
     /// # Errors
     ///
-    /// [`LockError::InvalidKey`] if `key` cannot be a name,
-    /// [`LockError::Unavailable`] if the server cannot be asked at the moment,
-    /// [`LockError::ShutDown`] once a shutdown has begun.
+    /// [`LockError::InvalidKey`] if `key` is no valid name, [`LockError::Unavailable`] if the
+    /// server cannot be reached or refuses to serve, [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -327,10 +323,63 @@ impl LockManager {
         Ok(released)
     }
 
-    /// Whether the server answers, for a readiness probe. It is asked over one of the
-    /// connections, in turn, or over one that is broken. The answer takes about a
-    /// second at the most, and is never an error: a server that cannot be reached, and
-    /// a manager that was shut down, are not [`connected`](Health::connected).
+    /// The last grants of a lock, the newest first: who held it, from when to when, and how that
+    /// ended. The store remembers those of managers that are configured to keep a
+    /// [`history`](crate::LockConfig::history), and nothing else; any manager of the store can ask.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidKey`] if `key` cannot be a name, [`LockError::InvalidOptions`] if the
+    /// store keeps no history, [`LockError::Unavailable`] if the server cannot be asked at the moment,
+    /// [`LockError::ShutDown`] once a shutdown has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockManager;
+    /// use lock_runtime::inspect::GrantEnd;
+    ///
+    /// let locks = LockManager::connect("memory:?history=20").await?;
+    /// locks.lock("nightly").function("shop::report").run(async |_| ()).await?;
+    /// let history = locks.history("nightly").await?;
+    /// assert_eq!(history[0].function.as_deref(), Some("shop::report"));
+    /// assert_eq!(history[0].end, Some(GrantEnd::Released));
+    /// # Ok(()) }
+    /// ```
+    pub async fn history(&self, key: impl IntoKey) -> Result<Vec<Grant>, LockError> {
+        if !self.shared.capabilities.history {
+            return Err(self.shared.capabilities.lacks("history"));
+        }
+        let key = key.into_key()?;
+        self.ask(|reply| Query::History(key, reply)).await
+    }
+
+    /// The last grant of a lock, or the one of its holder: when a job ran last, for how long, and
+    /// where. `None` if the store remembers none; see [`history`](Self::history).
+    ///
+    /// # Errors
+    ///
+    /// As [`history`](Self::history).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:?history=1").await?;
+    /// # locks.lock("nightly").run(async |_| ()).await?;
+    /// match locks.last("nightly").await? {
+    ///     Some(last) => println!("it began at {:?} and {:?}", last.since, last.end),
+    ///     None => println!("it has not run for a month"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn last(&self, key: impl IntoKey) -> Result<Option<Grant>, LockError> {
+        Ok(self.history(key).await?.into_iter().next())
+    }
+
+    /// Checks whether the server answers, for a readiness probe. Successive calls use one
+    /// connection after the other, or a broken one. The answer takes about a second at most, and
+    /// is never an error: if the server cannot be reached, or the manager was shut down,
+    /// [`connected`](Health::connected) is false.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -354,7 +403,7 @@ impl LockManager {
         answer.map_err(|cause| LockError::unavailable_at(&mailbox.server, cause))
     }
 
-    /// Which store this is, without a password, as errors name it: `Redis at 127.0.0.1:6379`.
+    /// The store as errors name it, without a password: `Redis at 127.0.0.1:6379`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -367,12 +416,12 @@ impl LockManager {
         &self.shared.mailbox.server
     }
 
-    /// What every key of these locks begins with in the store.
+    /// The prefix of all keys in the store.
     pub fn prefix(&self) -> &str {
         &self.shared.config.prefix
     }
 
-    /// What the locks of this store can do.
+    /// The abilities of this store.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -385,9 +434,9 @@ impl LockManager {
         &self.shared.capabilities
     }
 
-    /// Takes no new locks and answers no more questions. Locked work goes on and is
-    /// renewed for the grace time of the configuration, then it is stopped. Returns
-    /// when every release has been answered, or its lease would have ended.
+    /// Takes no new locks and rejects queries. Locked work continues, with renewals, for the grace
+    /// time of the configuration; then it is stopped. Returns when every release has been
+    /// answered, or its lease would have ended.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -410,7 +459,7 @@ impl LockManager {
     }
 }
 
-/// Whether locks are held that no lease ever ends.
+/// Whether held locks have no lease that ends.
 fn without_end(overview: &Overview) -> Finding {
     let lasting = overview.locks.iter().filter(|lock| {
         let mut holders = lock.holders.iter();

@@ -1,5 +1,5 @@
-//! What programs call: configuration, manager, requests, and the functions that
-//! expanded code calls.
+//! The interface for programs: configuration, manager, requests, and the functions for expanded
+//! code.
 
 pub(crate) mod acquire;
 mod bounds;

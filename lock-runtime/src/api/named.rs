@@ -1,4 +1,4 @@
-//! The settings that can be given as text: their names, and how they are read.
+//! The settings that have a text form: their names, and how they are parsed.
 
 use std::env::VarError;
 
@@ -10,7 +10,7 @@ use crate::types::terms::Wait;
 use crate::types::tls::{Pem, Tls};
 use crate::types::url::Url;
 
-/// A setting that can be given as text.
+/// A setting with a text form.
 pub(super) struct Named {
     pub(super) name: &'static str,
     variable: &'static str,
@@ -50,6 +50,10 @@ pub(super) const SETTINGS: &[Named] = &[
     named("pool_size", "LOCK_POOL_SIZE", |it, text| {
         let number = text.parse();
         Ok(it.pool_size(number.map_err(|_| format!("`{text}` is not a number"))?))
+    }),
+    named("history", "LOCK_HISTORY", |it, text| {
+        let number = text.parse();
+        Ok(it.history(number.map_err(|_| format!("`{text}` is not a number"))?))
     }),
     named("replicas", "LOCK_REPLICAS", |it, text| {
         let number = text.parse();
@@ -99,7 +103,7 @@ impl Named {
     }
 }
 
-/// Takes the settings out of a URL, and refuses what is left.
+/// Takes the settings out of a URL, and refuses other parameters.
 pub(super) fn from_url(mut config: LockConfig, mut url: Url) -> Result<LockConfig, LockError> {
     for setting in SETTINGS {
         if let Some(text) = url.take(setting.name)? {
@@ -110,7 +114,7 @@ pub(super) fn from_url(mut config: LockConfig, mut url: Url) -> Result<LockConfi
     Ok(config)
 }
 
-/// Reads the variables that are set.
+/// Reads the variables of the environment.
 pub(super) fn from_env(mut config: LockConfig) -> Result<LockConfig, LockError> {
     for setting in SETTINGS {
         let invalid = |reason| LockError::invalid(setting.variable, reason);
@@ -141,7 +145,7 @@ mod tests {
     #[test]
     fn a_url_sets_what_the_setters_set() {
         let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
-             &shutdown_grace=0s&pool_size=3&lazy=true&unavailable_wait=forever";
+             &shutdown_grace=0s&pool_size=3&history=20&lazy=true&unavailable_wait=forever";
         let config = LockConfig::new(url).expect("valid");
         let same = LockConfig::new("memory:shop").expect("valid");
         let same = same
@@ -151,6 +155,7 @@ mod tests {
             .connect_timeout(std::time::Duration::from_secs(2))
             .shutdown_grace(std::time::Duration::ZERO)
             .pool_size(3)
+            .history(20)
             .lazy()
             .unavailable_wait_forever();
         assert_eq!(format!("{config:?}"), format!("{same:?}"));

@@ -1,4 +1,4 @@
-//! Promise: what ARCHITECTURE.md asks of a new store is enough to lock with.
+//! Promise: the steps of ARCHITECTURE.md make a new store that locks.
 
 use std::time::Duration;
 

@@ -17,9 +17,9 @@ use crate::types::kind::Kind;
 use crate::types::terms::Wait;
 use crate::types::ticket::Ticket;
 
-/// A request for a lock, with setters for everything that has a default; made by
-/// [`LockManager::lock`](crate::LockManager::lock) and
-/// [`lock_all`](crate::LockManager::lock_all).
+/// A request for a lock, with setters for everything that has a default.
+/// [`LockManager::lock`](crate::LockManager::lock) and [`lock_all`](crate::LockManager::lock_all)
+/// create it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -64,13 +64,24 @@ impl LockRequest {
     }
 
     /// The lease: how long the lock survives a crash of its holder.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("nightly").ttl(Duration::from_secs(60)).acquire().await?;
+    /// assert!(guard.remaining() > Duration::from_secs(10)); // the default
+    /// # Ok(()) }
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = Some(ttl);
         self
     }
 
-    /// How long to wait for a held lock; zero tries once. The server's first answer
-    /// may take up to 750 ms longer; without a connection a try fails at once.
+    /// How long to wait for a held lock; zero tries once. The first answer of the server may take
+    /// up to 750 ms longer. Without a connection, a try fails at once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -87,7 +98,7 @@ impl LockRequest {
         self
     }
 
-    /// Does not wait for a held lock, as [`wait`](Self::wait) of zero.
+    /// Does not wait for a held lock: the same as a [`wait`](Self::wait) of zero.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -104,21 +115,42 @@ impl LockRequest {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits without a limit while the server answers: see
-    /// [`unavailable_wait`](crate::LockConfig::unavailable_wait).
+    /// Waits without a limit while the server answers;
+    /// [`unavailable_wait`](crate::LockConfig::unavailable_wait) limits its silence.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// locks.lock("nightly").wait_forever().run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait_forever(mut self) -> Self {
         self.settings.wait = Some(Wait::Forever);
         self
     }
 
-    /// `false`: the lease is not renewed and ends after its ttl.
+    /// With `false`, the lease is not renewed, and ends after its ttl.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("nightly").ttl(Duration::from_millis(100)).renew(false);
+    /// let guard = request.acquire().await?;
+    /// guard.lost().await; // after a tenth of a second
+    /// assert!(!guard.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn renew(mut self, renew: bool) -> Self {
         self.settings.renew = renew;
         self
     }
 
-    /// Shares the lock with other readers. Readers and writers are served in the
-    /// order in which they came.
+    /// Shares the lock with other readers. Readers and writers are served in the order of their
+    /// arrival.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -134,15 +166,15 @@ impl LockRequest {
         self
     }
 
-    /// Takes the lock alone, which is the default.
+    /// Takes the lock exclusively, which is the default.
     pub fn write(mut self) -> Self {
         self.settings.kind = Kind::Exclusive;
         self
     }
 
-    /// Shares the lock among up to this many holders. The number counts until
-    /// nobody holds the lock: meanwhile requests with another number are refused
-    /// with [`LockError::InvalidOptions`].
+    /// Shares the lock among up to this many holders. The number of the first holder counts until
+    /// the lock is free: meanwhile, requests with another number get
+    /// [`LockError::InvalidOptions`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -158,14 +190,13 @@ impl LockRequest {
         self
     }
 
-    /// Joins the lock if the caller already runs under it, instead of failing with
-    /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends
-    /// with the first guard. A reader cannot join as a writer.
+    /// Re-enters the lock if the caller already runs under it, instead of failing with
+    /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends with the first
+    /// guard. A reader cannot re-enter as a writer.
     ///
-    /// A request that joins keeps its own [`max_hold`](Self::max_hold) or fixed
-    /// lease: its guard ends then, and the lock goes on for the work around it. Its
-    /// [`min_hold`](Self::min_hold) and a `ttl` that is renewed are ignored: they
-    /// belong to the request that took the lock.
+    /// A reentrant request keeps its own [`max_hold`](Self::max_hold) or fixed lease: its guard
+    /// ends then, while the lock and the outer work continue. Its [`min_hold`](Self::min_hold) and
+    /// a renewed `ttl` are ignored, since the first request has set them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -184,12 +215,12 @@ impl LockRequest {
         self
     }
 
-    /// Keeps the lock closed for at least this long after the grant, even if it is
-    /// released before: for work that must not run twice in a row. A lock that is
-    /// released early cools down until then, also when the work has panicked or was
-    /// dropped half-way; the release does not wait for the end of the cooldown. A crash
-    /// still frees the lock after its ttl, and a lock that was lost skips the cooldown. At
-    /// most 24 h.
+    /// Keeps the lock closed for at least this long after the grant, for work that must not run
+    /// twice in a row; at most 24 h.
+    ///
+    /// A lock that is released earlier cools down until then, even if the work has panicked or was
+    /// dropped. The release does not wait for the end of the cooldown. After a crash, the lock is
+    /// free when its ttl ends. A lost lock skips the cooldown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -208,13 +239,14 @@ impl LockRequest {
         self
     }
 
-    /// Ends the lease this long after the grant at the latest, and stops the work
-    /// under it. The lock is free at once, or when the [poll that
-    /// runs](LockGuard::hold) has returned. Work under [`hold_unstopped`](LockGuard::hold_unstopped) or
-    /// `on_lost = "notify"` is notified instead, and runs on without the lock. 10 ms
-    /// to 24 h. With several keys, the time of each key counts from its own grant, as
-    /// a fixed lease does: choose it longer than the wait for the other keys, since
-    /// the request begins again if a key is lost meanwhile.
+    /// Ends the lease at most this long after the grant, and stops the work under it; 10 ms to 24
+    /// h. The lock is free at once, or when the [running poll](LockGuard::hold) has returned. Work
+    /// under [`hold_unstopped`](LockGuard::hold_unstopped) or `on_lost = "notify"` is notified
+    /// instead, and runs on without the lock.
+    ///
+    /// With several keys, the time of each key counts from its own grant, as for a fixed lease.
+    /// Choose a longer time than the wait for the other keys, since the request starts again if it
+    /// loses a key.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -234,42 +266,59 @@ impl LockRequest {
         self
     }
 
-    /// The function that takes the lock, shown in events and to those who ask who
-    /// holds it: `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At
-    /// most 256 bytes without whitespace and control characters. The attribute names
-    /// its function itself.
+    /// The function that takes the lock, for events and for queries about its holder:
+    /// `"shop::restock"`, or `concat!(module_path!(), "::restock")`. At most 256 bytes without
+    /// whitespace and control characters. The attribute names its function itself.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _guard = locks.lock("stock").function("shop::restock").acquire().await?;
+    /// let holders = locks.status("stock").await?.holders;
+    /// assert_eq!(holders[0].function.as_deref(), Some("shop::restock"));
+    /// # Ok(()) }
+    /// ```
     pub fn function(mut self, path: &'static str) -> Self {
         self.settings.function = Some(path);
         self
     }
 
-    /// What the key is made from, for events and metrics: `"stock:{item}"`. Locks of
-    /// one template are counted together. Annotated functions give that of their
-    /// attribute, several keys joined by a comma.
+    /// The key without its values, for events and metrics: `"stock:{item}"`. Locks of one template
+    /// are counted together. The attribute sets its own template; several keys are joined by
+    /// commas.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// # let item = 7;
+    /// let request = locks.lock(format!("stock:{item}")).template("stock:{item}");
+    /// request.run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn template(mut self, template: &'static str) -> Self {
         self.settings.template = Some(template);
         self
     }
 
-    /// Takes the lock, or several locks all or none. Dropping the future gives the
-    /// acquisition up: no key and no position in a queue are left behind.
+    /// Takes the lock, or several locks all or none. Dropping the future cancels the acquisition,
+    /// which leaves neither a key nor a position in a queue.
     ///
-    /// Several keys are taken one after the other. If one is lost while the request
-    /// waits for the next, for whatever reason, the request releases the others and
-    /// begins again with the first key, as long as its wait lasts.
+    /// Several keys are taken one after the other. If one is lost while the request waits for a
+    /// later one, the request releases the others and starts again with the first key, as long as
+    /// its wait lasts.
     ///
-    /// Prefer [`wait`](Self::wait) to a timeout around this: it uses the same clock
-    /// as the leases. The paused clock of tokio jumps ahead whenever its runtime is
-    /// idle, as it is while a server works, so that a timeout elapses at once.
+    /// Prefer [`wait`](Self::wait) to a timeout around this call: it uses the same clock as the
+    /// leases. The paused clock of tokio jumps whenever its runtime is idle, also while a server
+    /// works, so a timeout elapses at once.
     ///
     /// # Errors
     ///
-    /// [`LockError::Contended`] if the lock stayed held,
-    /// [`LockError::Unavailable`] if the server could not be asked,
-    /// [`LockError::InvalidKey`] and [`LockError::InvalidOptions`] if the
-    /// request makes no sense, [`LockError::AlreadyHeld`] under
-    /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a
-    /// shutdown.
+    /// [`LockError::Contended`] if the lock stayed held, [`LockError::Unavailable`] if the server
+    /// could not be reached or refused to serve, [`LockError::InvalidKey`] and
+    /// [`LockError::InvalidOptions`] for an invalid request, [`LockError::AlreadyHeld`] under
+    /// [`hold`](LockGuard::hold) of the same lock, [`LockError::ShutDown`] after a shutdown.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -286,12 +335,12 @@ impl LockRequest {
         Acquire::new(self.shared, &self.settings, keys)
     }
 
-    /// As [`acquire`](Self::acquire), for code that is not async: blocks the thread. It needs no
-    /// runtime, and must not be called from async code, whose other tasks it would block.
+    /// The same as [`acquire`](Self::acquire) for synchronous code: blocks the thread. It needs no
+    /// runtime. Do not call it in async code, where it would block other tasks.
     ///
-    /// The lease is renewed as everywhere, but nothing can stop code that is not async when the
-    /// lock is lost: ask [`LockGuard::is_held`] before each step that must not be repeated, and
-    /// pass on the [fencing token](LockGuard::fencing_token).
+    /// The lease is renewed, but nothing can stop synchronous code when the lock is lost: ask
+    /// [`LockGuard::is_held`] before each step that must not be repeated, and send the [fencing
+    /// token](LockGuard::fencing_token) with each write.
     ///
     /// ```
     /// use lock_runtime::LockManager;
@@ -314,8 +363,8 @@ impl LockRequest {
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease
-    /// ended while the body ran; the body has been dropped then.
+    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease ended while the
+    /// body ran, which has been dropped then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

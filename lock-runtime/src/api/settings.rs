@@ -1,5 +1,5 @@
-//! The settings of one acquisition: the one place where the attribute and requests
-//! get their defaults and checks.
+//! The settings of one acquisition: the one place for defaults and checks of the attribute and of
+//! requests.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Settings {
         self.adopts = Some((ticket.id, ticket.kind));
     }
 
-    /// Usable in constants, so that the attribute's values are checked by the compiler.
+    /// Usable in constants, so that the compiler checks the attribute's values.
     pub(crate) const fn check(&self) -> Result<(), Fault> {
         if let Some(ttl) = self.ttl
             && let Err(fault) = check_ttl(ttl)

@@ -1,5 +1,4 @@
-//! An acquisition of several keys: which one is asked for next, and when to begin
-//! again from the first.
+//! An acquisition of several keys: chooses the next key, or starts again from the first.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,22 +15,21 @@ use crate::types::terms::{LeaseId, Terms, Wait};
 /// The next key to ask for, or the result.
 type Step = Result<Arc<Terms>, Result<LockGuard, LockError>>;
 
-/// The progress of an acquisition of several keys. Keys that are taken already are
-/// renewed like every lock, and released when this is dropped.
+/// The progress of an acquisition of several keys. The keys taken so far are renewed like every
+/// lock, and released when this is dropped.
 pub(crate) struct Several {
     /// The terms of the first key.
     terms: Arc<Terms>,
     /// The other keys, the next one last.
     rest: Vec<LockKey>,
-    /// How many of them have not been asked for.
+    /// How many of them have not been requested.
     left: usize,
     taken: Option<LockGuard>,
-    /// Rings when the lease of one of them ends: nobody looks at all of them for each
-    /// key that is added.
+    /// Rings when one of their leases ends, so that adding a key need not check all of them.
     alarm: Arc<Alarm>,
-    /// Its slot among the watchers of what is taken.
+    /// Its slot among the watchers of the taken keys.
     slot: Option<u64>,
-    /// When the first key was asked for.
+    /// When the first key was requested.
     started: Moment,
 }
 
@@ -58,14 +56,14 @@ impl Several {
         self.started = now;
     }
 
-    /// Whether a key that was taken has been lost while the next is waited for;
-    /// wakes `cx` when that happens.
+    /// Whether a taken key has been lost during the wait for the next; wakes `cx` when that
+    /// happens.
     pub(crate) fn poll_lost(&self, cx: &Context<'_>) -> bool {
         self.alarm.wakes(cx.waker());
         self.alarm.has_rung()
     }
 
-    /// What follows from `answer`; without one, the acquisition `id` is cancelled.
+    /// The step after `answer`; without one, the acquisition `id` is cancelled.
     pub(crate) fn step(
         &mut self,
         shared: &Shared,
@@ -88,15 +86,15 @@ impl Several {
         }
     }
 
-    /// Adds the key that was taken last to the others; asks for the next one, or
-    /// gives out the guard of all of them.
+    /// Adds the last taken key to the others; requests the next one, or returns the guard of all
+    /// of them.
     fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
         let waker = Waker::from(Arc::clone(&self.alarm));
         guard.lease().watch(&mut self.slot, &waker);
         let is_held = guard.lease().is_held() && !self.alarm.has_rung();
         let guard = guard.on_top_of(self.taken.take());
         let next = self.left.checked_sub(1);
-        // Only at the end the clock is asked about all of them.
+        // Only the last step reads the clock for all of them.
         let is_held = is_held && (next.is_some() || guard.lease().is_held());
         match next {
             None if is_held => {
@@ -115,8 +113,8 @@ impl Several {
         }
     }
 
-    /// A key that was taken has been lost: releases the others, and begins with the
-    /// first key again if there is time.
+    /// A taken key has been lost: releases the others, and starts with the first key again if
+    /// there is time.
     fn start_over(&mut self, shared: &Shared, now: Moment) -> Step {
         let taken = self.take();
         if self.wait(now).is_try() {
@@ -141,7 +139,7 @@ impl Several {
         })
     }
 
-    /// What remains of the wait for all of them.
+    /// The rest of the wait for all of them.
     fn wait(&self, now: Moment) -> Wait {
         match self.terms.wait {
             Wait::AtMost(wait) => Wait::AtMost(self.started.after(wait).since(now)),
@@ -149,17 +147,17 @@ impl Several {
         }
     }
 
-    /// Gives out what is taken, and stops watching it.
+    /// Returns the taken keys, and stops watching them.
     fn take(&mut self) -> Option<LockGuard> {
         let taken = self.taken.take()?;
         taken.lease().unwatch(self.slot);
-        // The old one may ring yet.
+        // The old one may still ring.
         self.alarm = Arc::default();
         Some(taken)
     }
 }
 
-/// Wakes the caller when a lease ends, and keeps that in mind.
+/// Wakes the caller when a lease ends, and remembers that.
 #[derive(Default)]
 struct Alarm {
     rung: AtomicBool,
@@ -185,7 +183,7 @@ impl Wake for Alarm {
         self.rung.store(true, Ordering::SeqCst);
         let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
         let waker = caller.take();
-        // Whoever is woken may poll at once.
+        // The woken task may poll at once.
         drop(caller);
         if let Some(waker) = waker {
             waker.wake();

@@ -16,8 +16,7 @@ pub(crate) struct Shared {
     next_id: AtomicU64,
 }
 
-/// How long the last handle, and that which `init` gave out, wait for pending
-/// releases when they are dropped.
+/// How long the drop of the last handle, or of the value of `init`, waits for pending releases.
 const FLUSH: Duration = Duration::from_secs(1);
 
 impl Shared {

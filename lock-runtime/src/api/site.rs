@@ -1,4 +1,4 @@
-//! What is known about one annotated function, most of it at compile time.
+//! The settings of one annotated function, most of them known at compile time.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::types::terms::Wait;
 pub struct Site(pub(crate) Settings);
 
 impl Site {
-    /// A function that takes every setting from the configuration. It is called where the
-    /// attribute stands.
+    /// A function that takes every setting from the configuration. The expansion calls it in place
+    /// of the attribute, so that it has the attribute's location.
     #[track_caller]
     #[allow(clippy::new_without_default, reason = "it depends on the caller")]
     pub const fn new() -> Self {
@@ -39,7 +39,7 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where the value is out of range.
+    /// In constant evaluation, if the value is out of range.
     #[track_caller]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.0.ttl = Some(ttl);
@@ -79,7 +79,7 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where it is zero.
+    /// In constant evaluation, if it is zero.
     #[track_caller]
     pub const fn permits(mut self, permits: u32) -> Self {
         self.0.kind = Kind::Permits(permits);
@@ -102,7 +102,7 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where it is out of range or longer than `max_hold`.
+    /// In constant evaluation, if it is out of range or longer than `max_hold`.
     #[track_caller]
     pub const fn min_hold(mut self, time: Duration) -> Self {
         self.0.min_hold = Some(time);
@@ -119,14 +119,14 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// In constant evaluation, where it is out of range or shorter than `min_hold`.
+    /// In constant evaluation, if it is out of range or shorter than `min_hold`.
     #[track_caller]
     pub const fn max_hold(mut self, time: Duration) -> Self {
         self.0.max_hold = Some(time);
         self.checked()
     }
 
-    /// `ttl = …`, of a value that is not a constant: checked when the lock is taken.
+    /// `ttl = …` with an expression that is no constant: checked when the lock is taken.
     #[must_use]
     pub fn with_ttl(&self, ttl: Duration) -> Self {
         self.with(|settings| settings.ttl = Some(ttl))

@@ -17,6 +17,16 @@ impl LockConfig {
     ///
     /// [`LockError::InvalidOptions`] if the URL is malformed, its scheme names no
     /// backend, or one of its parts or parameters is wrong.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// LockConfig::new("redis://cache.internal:6380/2?prefix=shop&ttl=30s")?;
+    /// LockConfig::new("memory:")?;
+    /// assert!(LockConfig::new("mysql://127.0.0.1").is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn new(url: impl AsRef<str>) -> Result<Self, LockError> {
         let mut url = Url::parse(url.as_ref())?;
         let config = Self::at(target::parse(&mut url)?);

@@ -1,4 +1,5 @@
-//! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a record.
+//! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a
+//! history.
 
 use std::fmt;
 use std::future::Future;
@@ -21,9 +22,10 @@ use crate::types::into_key::IntoKey;
 /// A lease that outlasts every test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A test's own locks: a [`manager`](Self::manager) on a store in memory that the test controls.
+/// The locks of one test: a [`manager`](Self::manager) on a store in memory that the test
+/// controls.
 ///
-/// See the [module](crate::testing) for what it is good for.
+/// The [module](crate::testing) has an overview.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -40,7 +42,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// ```
 pub struct Locks {
     ours: LockManager,
-    /// Somebody else, on the same store.
+    /// Another holder, on the same store.
     others: LockManager,
     network: Arc<Network>,
     history: Arc<History>,
@@ -71,7 +73,7 @@ impl Locks {
         }
     }
 
-    /// The manager, for the code under test; clone it where that keeps one.
+    /// The manager, for the code under test; clone it if that code keeps a manager.
     pub fn manager(&self) -> &LockManager {
         &self.ours
     }
@@ -82,8 +84,8 @@ impl Locks {
         self.ours.scope(future)
     }
 
-    /// Takes a lock for somebody else, who holds it until the guard is dropped. Waits in
-    /// line where the lock is held.
+    /// Takes a lock in the name of another holder, until the guard is dropped. Waits in the queue
+    /// if the lock is held.
     ///
     /// # Errors
     ///
@@ -106,9 +108,9 @@ impl Locks {
         request.acquire().await
     }
 
-    /// Cuts the connection to the store: calls fail with [`LockError::Unavailable`], and
-    /// what is held is lost at the end of its lease unless the connection comes back.
-    /// What [`hold`](Self::hold) has taken stays held.
+    /// Cuts the connection to the store: calls fail with [`LockError::Unavailable`], and held
+    /// locks are lost at the end of their leases unless the connection comes back. Locks from
+    /// [`hold`](Self::hold) stay held.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -128,18 +130,18 @@ impl Locks {
         self.network.set_cut(true);
     }
 
-    /// Ends what [`disconnect`](Self::disconnect) began.
+    /// Restores the connection after [`disconnect`](Self::disconnect).
     pub fn reconnect(&self) {
         self.network.set_cut(false);
     }
 
-    /// From now on each request is on its way to the store for so long.
+    /// Delays each further request to the store by this time.
     pub fn delay(&self, time: Duration) {
         self.network.set_delay(time);
     }
 
-    /// Which locks this manager has taken and let go, in order. A lock that was joined
-    /// counts once; of several keys each counts.
+    /// The locks that this manager has taken, released and lost, in order. A reentrant call adds
+    /// nothing; of several keys each counts.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -159,8 +161,8 @@ impl Locks {
         self.history.events()
     }
 
-    /// Whether this manager holds a lock: for a fake that wants to know whether it is
-    /// called under the right one. [`LockManager::status`] tells of everybody.
+    /// Whether this manager holds a lock: lets a fake check that it is called under the right
+    /// lock. [`LockManager::status`] covers all holders.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

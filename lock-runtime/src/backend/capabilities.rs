@@ -26,6 +26,8 @@ pub struct Capabilities {
     pub list: bool,
     /// A lock can be revoked.
     pub force_release: bool,
+    /// The last grants of a lock can be remembered: [`LockConfig::history`](crate::LockConfig::history).
+    pub history: bool,
     /// Every acquisition has a larger fencing token than those before it.
     pub fencing: bool,
     /// Waiters are served in the order in which they came.
@@ -53,6 +55,7 @@ impl Capabilities {
             min_hold: true,
             list: true,
             force_release: true,
+            history: true,
             fencing: true,
             fair: true,
             tickets: true,
@@ -70,6 +73,7 @@ impl Capabilities {
             min_hold: false,
             list: false,
             force_release: false,
+            history: false,
             fencing: false,
             fair: false,
             tickets: false,

@@ -62,6 +62,7 @@ impl Target for Blank {
             min_hold: false,
             list: false,
             force_release: false,
+            history: false,
             fencing: true,
             fair: true,
             tickets: false,
@@ -168,7 +169,10 @@ impl Chalkboard {
             Query::Health(reply) => drop(reply.send(Ok(Health::reached(Duration::ZERO)))),
             Query::Diagnose(reply) => drop(reply.send(Ok(Vec::new()))),
             // The capabilities say no.
-            Query::List(..) | Query::Overview(..) | Query::ForceRelease(..) => {}
+            Query::List(..)
+            | Query::Overview(..)
+            | Query::ForceRelease(..)
+            | Query::History(..) => {}
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     pub(crate) lazy: bool,
     /// How many connections to keep, where the store keeps any.
     pub(crate) pool_size: usize,
+    /// How many grants of each lock to remember.
+    pub(crate) history: usize,
     /// How many replicas have to have what counts.
     pub(crate) replicas: usize,
     /// The longest lease that a server may forget, if it is waited for.

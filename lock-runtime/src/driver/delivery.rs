@@ -271,6 +271,7 @@ mod tests {
         turn
     }
 
+    // Section: guarantees.md#nothing-is-left-behind
     /// Every order in which three threads take deliveries and make them, the first of which
     /// is the one of the turn; the others stop for ever where the order ends.
     #[test]
@@ -322,6 +323,7 @@ mod tests {
         }
     }
 
+    // Section: guarantees.md#nothing-is-left-behind
     #[test]
     fn what_blocks_a_caller_that_helps_holds_up_its_own_delivery_alone() {
         let (log, pile) = (Log::default(), Arc::new(Pile::default()));
@@ -395,6 +397,7 @@ mod tests {
         assert!(!is_at_work());
     }
 
+    // Section: guarantees.md#nothing-is-left-behind
     #[test]
     fn a_waker_that_panics_harms_nobody_else() {
         let (log, pile, mut turn) = (Log::default(), Pile::default(), Turn::default());

@@ -148,6 +148,7 @@ mod tests {
         kept.keep(at, ended)
     }
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn a_lock_is_kept_until_the_last_poll_has_returned() {
         let (lease, at) = lease(None);
@@ -162,6 +163,7 @@ mod tests {
         assert!(kept.is_empty() && kept.next_wakeup().is_none());
     }
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn it_is_kept_until_the_lease_ends_at_the_server_at_the_longest() {
         let (lease, at) = lease(None);

@@ -258,6 +258,7 @@ mod tests {
         assert!(matches!(watchdog.due(late), Some(Due::Lapsed(..))));
     }
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn a_lease_ends_at_the_server_when_its_last_renewal_would() {
         for is_answered in [true, false] {

@@ -13,6 +13,7 @@ pub(crate) trait Body<T> {
 }
 
 impl<F: Future> Body<F::Output> for Option<F> {
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.as_pin_mut() {
             Some(body) => body.poll(cx),
@@ -20,6 +21,7 @@ impl<F: Future> Body<F::Output> for Option<F> {
         }
     }
 
+    #[inline]
     fn drop(mut self: Pin<&mut Self>) {
         self.set(None);
     }

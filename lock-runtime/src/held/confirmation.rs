@@ -13,7 +13,7 @@ use crate::types::error::LockError;
 /// Resolves to whether the lock was still held.
 pub(crate) struct Confirmation {
     answer: oneshot::Receiver<Result<bool, LockError>>,
-    /// A caller that waits does not keep the driver alive.
+    /// A waiting caller does not keep the driver alive.
     home: Weak<dyn Home>,
 }
 

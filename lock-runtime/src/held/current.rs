@@ -13,7 +13,7 @@ thread_local! {
     static LEASES: RefCell<Vec<Arc<Lease>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Until the value is dropped, also by a panic, the body of `lease` is being polled.
+/// While the value lives, the body of `lease` is being polled; a panic drops it too.
 pub(crate) fn enter(lease: &Arc<Lease>) -> Entered {
     LEASES.with_borrow_mut(|leases| leases.push(Arc::clone(lease)));
     Entered
@@ -34,9 +34,9 @@ pub(crate) fn innermost() -> Option<Arc<Lease>> {
     LEASES.with_borrow(|leases| leases.last().cloned())
 }
 
-/// Notes that the current code acts under a lease whose end does not stop it. Called before
-/// it looks whether the lock is held. A body of this very lease is stopped with it, or has
-/// been noted.
+/// Notes that the current code acts under a lease whose end does not stop it. Called before it
+/// checks whether the lock is held. A body of this very lease is stopped with it, or has been
+/// noted.
 pub(crate) fn acts_under(lease: &Arc<Lease>) {
     let is_body =
         |leases: &RefCell<Vec<_>>| leases.borrow().iter().any(|it| Arc::ptr_eq(it, lease));
@@ -45,11 +45,11 @@ pub(crate) fn acts_under(lease: &Arc<Lease>) {
     }
 }
 
-/// Which of the locks that the current code asks for it already holds.
+/// Which of the requested locks the current code already holds.
 pub(crate) enum Coverage {
     /// None of them.
     Free,
-    /// All of them, in a kind that allows what is asked for.
+    /// All of them, in a kind that includes the requested one.
     Covered(Arc<Lease>),
     /// This one, but not all: it would wait for itself.
     InTheWay(LockKey),

@@ -187,6 +187,7 @@ impl LockGuard {
     /// let left = guard.hold(async { 49 }).await?;
     /// # Ok(()) }
     /// ```
+    #[inline]
     pub fn hold<F: Future>(&self, body: F) -> Hold<'_, F> {
         Hold::new(&self.lease, body)
     }
@@ -195,6 +196,7 @@ impl LockGuard {
     /// or [`current`](crate::current()), whether the lock is still held. After the end of
     /// the lease the lock is kept for the margin, and the body may overlap with the next
     /// holder.
+    #[inline]
     pub fn hold_unstopped<F: Future>(&self, body: F) -> HoldUnstopped<'_, F> {
         HoldUnstopped::new(&self.lease, body)
     }
@@ -445,6 +447,7 @@ mod tests {
         assert_eq!(guard.lease.in_use(), InUse::No);
     }
 
+    // Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
     #[test]
     fn a_body_that_is_not_stopped_has_the_margin_also_around_one_that_is() {
         let guard = guard();

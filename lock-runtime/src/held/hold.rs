@@ -35,6 +35,7 @@ pin_project! {
 }
 
 impl<F: Future> Hold<'_, F> {
+    #[inline]
     pub(crate) fn new(lease: &Arc<Lease>, body: F) -> Self {
         Self {
             watched: Watched::new(lease),
@@ -51,6 +52,7 @@ impl<F: Future> Future for Hold<'_, F> {
     /// # Panics
     ///
     /// If it is polled again after it has returned, as async functions do.
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut body = Slot::new(this.body);
@@ -178,6 +180,7 @@ impl<F> fmt::Debug for HoldUnstopped<'_, F> {
 }
 
 impl<'g, F: Future> HoldUnstopped<'g, F> {
+    #[inline]
     pub(crate) fn new(lease: &'g Arc<Lease>, body: F) -> Self {
         Self {
             lease,
@@ -190,6 +193,7 @@ impl<'g, F: Future> HoldUnstopped<'g, F> {
 impl<F: Future> Future for HoldUnstopped<'_, F> {
     type Output = F::Output;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut body = Slot::new(this.body);

@@ -1,4 +1,4 @@
-//! What a lease calls when it is released.
+//! The receiver of a lease's release.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use crate::types::ticket::TicketId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// Releases a lease; the answer says whether it was still held. Returns whether the lock
-    /// has gone to somebody here meanwhile, who has yet to run.
+    /// Releases a lease; the answer says whether it was still held. Returns whether another task
+    /// of this process has received the lock meanwhile, and has yet to run.
     fn release(&self, id: LeaseId, key: &LockKey, answer: Option<Answer<bool>>) -> bool;
 
-    /// The same from a destructor, which may run where wakers of others must not be
-    /// called any more.
+    /// The same from a destructor, which may run when wakers of others must no longer be called.
     fn release_from_destructor(&self, id: LeaseId);
 
     /// Lets a ticket keep the lock of a lease closed for this time; the answer says whether the lock
@@ -31,16 +30,15 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// in a destructor, too.
     fn take_back(&self, terms: Arc<Terms>);
 
-    /// The last poll that ran under a lease has returned, and the lease has ended. May be
-    /// called in a destructor, too.
+    /// The last poll under an ended lease has returned. May be called in a destructor, too.
     fn poll_returned(&self, id: LeaseId);
 
-    /// Delivers some of the answers to others that arrived with one's own. For a poll that has
-    /// got its answer.
+    /// Delivers some of the answers that arrived for others. Called by a poll that has received
+    /// its own answer.
     fn help_to_deliver(&self);
 }
 
-/// One that keeps nothing.
+/// A home that keeps nothing.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Nowhere;

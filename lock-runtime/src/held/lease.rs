@@ -1,4 +1,4 @@
-//! One lease: until when its lock is surely held, and who is woken when it ends.
+//! One lease: its deadline, and the tasks to wake when it ends.
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +24,8 @@ use crate::types::ticket::TicketId;
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
-    /// What the driver knows it by. The terms of a limit have the number of the lock's
-    /// acquisition, which events tell of.
+    /// Identifies it in the driver. The terms of a limit have the number of the lock's
+    /// acquisition, which events contain.
     pub(crate) id: LeaseId,
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
@@ -35,8 +35,7 @@ pub(crate) struct Lease {
     deadline: AtomicU64,
     /// The latest deadline that a renewal can reach, set by `max_hold` or a fixed lease.
     latest: Moment,
-    /// The lease under this one: that of the key that was taken before, or the one
-    /// that was joined.
+    /// The lease under this one: that of the key taken before, or the re-entered one.
     under: Under,
     /// Whether the caller has its guard.
     arrived: AtomicBool,
@@ -45,9 +44,9 @@ pub(crate) struct Lease {
     polls: AtomicUsize,
     /// Whether its end has stopped a body.
     stopped: AtomicBool,
-    /// Whether somebody has acted under it whom its end does not stop.
+    /// Whether code has acted under it that its end does not stop.
     unstopped: AtomicBool,
-    /// Whether it only limits the lease under it, for a call that has joined.
+    /// Whether it only limits the lease under it, for a reentrant call.
     limit: bool,
     home: Arc<dyn Home>,
     watchers: Mutex<Watchers>,
@@ -57,8 +56,8 @@ pub(crate) struct Lease {
 struct Under(OnceCell<Arc<Lease>>);
 
 impl Drop for Under {
-    /// Drops one lease after the other: if each dropped the one under it, those of very
-    /// many keys would overflow the stack.
+    /// Drops one lease after the other: recursive drops of very many keys would overflow the
+    /// stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut lease) = next.and_then(Arc::into_inner) {
@@ -72,21 +71,21 @@ static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
 
 type Watchers = Vec<Watcher>;
 
-/// Who is woken when a lease ends.
+/// A task to wake when a lease ends.
 struct Watcher {
     slot: u64,
     waker: Waker,
-    /// Whether that is a body, to be dropped then.
+    /// Whether the task runs a body, which is dropped then.
     is_body: bool,
 }
 
-/// What may still happen under a lease that has ended.
+/// The code that may still run under an ended lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InUse {
     /// A poll of a body runs.
     ByPoll,
-    /// The holder has a guard, and no body that was stopped, or more than such a body: it
-    /// may have seen just now that the lock was held.
+    /// The holder has a guard, and either no stopped body or other code beside it: it may have
+    /// just seen that the lock was held.
     ByGuard,
     No,
 }
@@ -125,8 +124,8 @@ impl Lease {
         }
     }
 
-    /// One that ends when `terms` say so, or with the lease that it has joined,
-    /// and holds nothing itself. The driver sees to its end.
+    /// A lease that ends by `terms`, or with the lease that it re-enters, and holds nothing
+    /// itself. The driver ends it.
     pub(crate) fn limit(joined: &Arc<Self>, terms: Arc<Terms>) -> Arc<Self> {
         let (clock, home) = (joined.clock.clone(), Arc::clone(&joined.home));
         let never = Moment::from_nanos(u64::MAX);
@@ -152,31 +151,29 @@ impl Lease {
         Moment::from_nanos(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Whether the deadline can be moved no further.
+    /// Whether the deadline is final.
     pub(crate) fn is_final(&self) -> bool {
         self.deadline() >= self.latest
     }
 
-    /// Makes one lease of this and another one, such as that of a key that was
-    /// taken before.
+    /// Joins this lease and another one, such as that of the key taken before, into one.
     pub(crate) fn put_on(&self, under: &Arc<Self>) {
         let known = self.under.0.set(Arc::clone(under));
         debug_assert!(known.is_ok(), "it is put on one lease");
     }
 
-    /// This and the leases under it: those of all keys of one acquisition, or what
-    /// a call has joined.
+    /// This and the leases under it: those of all keys of one acquisition, or the re-entered ones.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |lease| lease.under.0.get().map(|it| &**it))
     }
 
-    /// Whether all of them are surely held.
+    /// Whether all of them are certainly held.
     pub(crate) fn is_held(&self) -> bool {
         self.first_lost().is_none()
     }
 
-    /// The first lease among them that is not surely held, or that was released: the
-    /// driver may not know of that yet.
+    /// The first of them that is not certainly held, or was released: the driver may not have
+    /// noticed yet.
     pub(crate) fn first_lost(&self) -> Option<&Self> {
         let now = self.clock.now();
         self.all().find(|it| it.is_over(now))
@@ -186,12 +183,12 @@ impl Lease {
         self.released.load(Ordering::SeqCst) || now >= self.deadline()
     }
 
-    /// The names of what is held, the last one that was taken first.
+    /// The held keys, the last taken first.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &LockKey> {
         self.each_lock().map(|lease| &lease.terms.key)
     }
 
-    /// The leases that hold something.
+    /// The leases with a lock.
     pub(crate) fn each_lock(&self) -> impl Iterator<Item = &Self> {
         self.all().filter(|lease| !lease.is_limit())
     }
@@ -210,7 +207,7 @@ impl Lease {
         self.clock.now().since(self.granted)
     }
 
-    /// How long all of them are surely held.
+    /// How long all of them are certainly held.
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.clock.now();
         let left = self.all().map(|lease| lease.deadline().since(now));
@@ -221,8 +218,8 @@ impl Lease {
         std::ptr::addr_eq(Arc::as_ptr(&self.home), home)
     }
 
-    /// Moves the deadline on. Only the driver calls it, before the old deadline has
-    /// passed: a lapsed lease stays lapsed.
+    /// Extends the deadline. Only the driver calls it, before the old deadline has passed: a
+    /// lapsed lease stays lapsed.
     pub(crate) fn extend(&self, deadline: Moment) {
         let deadline = deadline.min(self.latest);
         self.deadline
@@ -256,7 +253,7 @@ impl Lease {
         }
     }
 
-    /// What may still happen under it, once it has [ended](Self::end).
+    /// The code that may still run, once the lease has [ended](Self::end).
     pub(crate) fn in_use(&self) -> InUse {
         // In this order: a body is stopped before its last poll returns.
         if self.polls.load(Ordering::SeqCst) > 0 {
@@ -284,12 +281,12 @@ impl Lease {
         }
     }
 
-    /// Notes that the caller has its guard now.
+    /// Notes that the caller has its guard.
     pub(crate) fn arrive(&self) {
         self.arrived.store(true, Ordering::SeqCst);
     }
 
-    /// A lock whose caller never got its guard skips the cooldown.
+    /// A lock that was never delivered to its caller skips the cooldown.
     pub(crate) fn has_arrived(&self) -> bool {
         self.arrived.load(Ordering::SeqCst)
     }
@@ -306,7 +303,8 @@ impl Lease {
         }
     }
 
-    /// The same, with the answer, and whether the lock has gone to somebody here meanwhile.
+    /// The same, with the answer, and whether a task of this process has received the lock
+    /// meanwhile.
     pub(crate) fn release_confirmed(&self) -> (Confirmation, bool) {
         let (answer, answered) = oneshot::channel();
         let handed_over = self.hand_over(Some(answer));
@@ -339,13 +337,13 @@ impl Lease {
         !self.released.swap(true, Ordering::SeqCst)
     }
 
-    /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that
-    /// a new waker replaces the old one.
+    /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that a new
+    /// waker replaces the old one.
     pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
         self.wake_then(slot, waker, false);
     }
 
-    /// The same for a body that is to be dropped then.
+    /// The same for a body, which is dropped then.
     pub(crate) fn watch_for_body(&self, slot: &mut Option<u64>, waker: &Waker) {
         self.wake_then(slot, waker, true);
     }
@@ -373,7 +371,7 @@ impl Lease {
         }
     }
 
-    /// For users, who see it in what stands on it.
+    /// For users, who see it through the types that contain it.
     pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
         f.debug_struct(name)
             .field("key", &self.terms.key)
@@ -383,8 +381,8 @@ impl Lease {
     }
 
     fn watchers(&self) -> MutexGuard<'_, Watchers> {
-        // Nothing can panic while the lock is held but a waker's clone, which
-        // leaves the list whole.
+        // Only the clone of a waker can panic while the list is locked, and leaves the list
+        // intact.
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

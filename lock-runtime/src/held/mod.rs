@@ -1,5 +1,4 @@
-//! What a holder has: the lease, the guard, and the body that runs only while the
-//! lease lasts.
+//! The state of a holder: the lease, the guard, and the body that runs only during the lease.
 
 pub(crate) mod body;
 pub(crate) mod confirmation;

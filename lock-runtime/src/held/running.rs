@@ -1,11 +1,11 @@
-//! A poll of a body that runs: the lock is not released beside it.
+//! A running poll of a body: the lock is not released beside it.
 
 use crate::held::lease::Lease;
 
-/// A poll under a lease and under those that it stands on, until this is dropped.
+/// A poll under a lease and the leases under it, until this is dropped.
 ///
-/// Begins before the clock is read. The driver ends a lease before it looks for polls, so
-/// that either the poll sees the end of the lease or the driver sees the poll.
+/// Begins before the clock is read. The driver ends a lease before it checks for polls, so either
+/// the poll sees the end of the lease, or the driver sees the poll.
 pub(crate) struct Running<'l>(&'l Lease);
 
 impl<'l> Running<'l> {

@@ -43,6 +43,11 @@ macro_rules! span {
 }
 
 impl Traced {
+    #[inline]
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
     /// For a request of all these keys, of which `terms` are those of the first.
     pub(crate) fn wait<'k>(terms: &Terms, keys: impl Iterator<Item = &'k LockKey>) -> Self {
         Self::of(span!("lock.wait", terms, keys), terms.wait.is_try())

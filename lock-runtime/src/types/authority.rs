@@ -5,7 +5,7 @@ use std::fmt;
 use crate::types::error::LockError;
 use crate::types::url::{Url, decode};
 
-/// What stands between `//` and the path of a URL.
+/// The part of a URL between `//` and the path.
 pub(crate) struct Authority {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
@@ -21,8 +21,8 @@ pub(crate) struct Host {
 }
 
 impl Authority {
-    /// Reads `//[user:password@]host[:port][,host[:port]…]`; gives it out with the path
-    /// that follows.
+    /// Reads `//[user:password@]host[:port][,host[:port]…]`; returns it with the path that
+    /// follows.
     pub(crate) fn parse(url: &Url, default_port: u16) -> Result<(Self, &str), LockError> {
         let (authority, path) = url.authority_and_path()?;
         let (login, servers) = match authority.rsplit_once('@') {
@@ -44,7 +44,7 @@ impl Authority {
     }
 }
 
-/// The names of servers that connections are encrypted to; none where they are not.
+/// The server names for encryption; none without encryption.
 pub(crate) fn names_if(encrypted: bool, hosts: &[Host]) -> Vec<&str> {
     let hosts = if encrypted { hosts } else { &[] };
     hosts.iter().map(|host| host.name.as_str()).collect()
@@ -56,7 +56,7 @@ pub(crate) fn given(text: String) -> Option<String> {
 }
 
 fn host(server: &str, scheme: &str, default_port: u16) -> Result<Host, String> {
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are within brackets.
     let (name, port) = match server.strip_prefix('[') {
         Some(rest) => {
             let (name, port) = rest
@@ -90,7 +90,7 @@ fn host(server: &str, scheme: &str, default_port: u16) -> Result<Host, String> {
     })
 }
 
-/// Writes a host and its port as they stand in a URL.
+/// Writes a host and its port as in a URL.
 pub(crate) fn at_port(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
     if host.contains(':') {
         write!(f, "[{host}]:{port}")

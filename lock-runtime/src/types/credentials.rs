@@ -36,14 +36,14 @@ impl Credentials {
         }
     }
 
-    /// How long the password is valid from now on. The next one is asked for earlier.
+    /// How long the password is valid from now on. The provider is asked for the next one earlier.
     pub fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self
     }
 }
 
-/// Names the user and never the password.
+/// Names the user, never the password.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
@@ -53,14 +53,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// How long new credentials may take: they may come from far away.
+/// The time limit for new credentials, whose source may be far away.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where credentials come from.
+/// A provider of credentials.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Fn() -> Asked + Send + Sync>);
 
-/// Credentials that have been asked for.
+/// A request for credentials in flight.
 pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Credentials, Cause>> + Send>>;
 
 impl Provider {
@@ -75,7 +75,7 @@ impl Provider {
         }))
     }
 
-    /// One that is silent has failed.
+    /// A silent provider has failed.
     pub(crate) fn ask(&self) -> Asked {
         let asked = (self.0)();
         Box::pin(async {

@@ -1,8 +1,8 @@
-//! How many wait for a lock, and how fast the queue moves.
+//! The number of waiters for a lock, and the speed of their queue.
 
 use std::time::Duration;
 
-/// The waiters of a lock, without the one who asks about them.
+/// The waiters of a lock, without the asking one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crowd {
     pub(crate) waiting: u32,
@@ -11,19 +11,19 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// In how long somebody who joins them has its turn; `None` where nobody waits and
-    /// nothing is known.
+    /// The estimated time until the turn of a newcomer; `None` without waiters or knowledge.
     ///
-    /// Assumes a steady queue: since the first waiter joined, as many were served as now
-    /// wait. A newcomer waits for all of them and for the holder. In a queue that has
+    /// Assumes a steady queue: since the first waiter joined, as many were served as now wait. A
+    /// newcomer waits for all of them and for the holder. While a queue grows, the first estimate
+    /// is too short, and later ones are longer.
     /// begun to grow the estimate is too short, and longer at the next look.
     pub(crate) fn turn(self) -> Option<Duration> {
         let each = self.longest.checked_div(self.waiting)?;
         Some(each.saturating_mul(self.waiting.saturating_add(1)))
     }
 
-    /// Accounts for a waiter that leaves the queue after so long: those ahead of it have
-    /// waited for longer.
+    /// Accounts for a waiter that leaves the queue after this time: the waiters ahead of it have
+    /// waited longer.
     pub(crate) fn outlasted(&mut self, waited: Duration) {
         self.longest = self.longest.max(waited);
     }

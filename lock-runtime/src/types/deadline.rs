@@ -1,15 +1,15 @@
-//! The deadline of a lease: until when its holder is sure of the lock.
+//! The deadline of a lease: until then, its holder is sure of the lock.
 
 use std::time::Duration;
 
 use crate::base::clock::Moment;
 
-/// The last moment at which a lock is surely ours, given the moment **before**
-/// the command was sent that set its `ttl` on the server.
+/// The last moment at which a lock is certainly held, given the moment **before** the command was
+/// sent that set its `ttl` on the server.
 ///
-/// The server starts to count later than `sent`. Its clock may run faster than ours
-/// by the drift (1 % of the ttl + 2 ms, as in the Redlock algorithm), and the body
-/// still has the margin in which to stop.
+/// The server starts to count after `sent`. Its clock may run faster than the client's by the
+/// drift (1 % of the ttl + 2 ms, as in the Redlock algorithm), and the body still has the margin
+/// in which to stop.
 pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     sent.after(ttl.saturating_sub(drift(ttl) + margin(ttl)))
 }
@@ -18,7 +18,7 @@ fn drift(ttl: Duration) -> Duration {
     ttl / 100 + Duration::from_millis(2)
 }
 
-/// The time in which whoever saw that the lock was held finishes what that was for.
+/// The margin: the time in which code that has seen the lock held finishes its step.
 pub(crate) fn margin(ttl: Duration) -> Duration {
     (ttl / 50).max(Duration::from_millis(50)).min(ttl / 4)
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::types::terms::Wait;
 
-/// From large to small, as they have to be written.
+/// In descending order, as they must be written.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 const EXAMPLE: &str =
     "write numbers with the units h, m, s and ms, the larger first, as in `1m 30s` or `1500ms`";
 
-/// Reads a duration, or says what to write instead.
+/// Reads a duration; the error says what to write instead.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration: {EXAMPLE}");
     let mut rest = text.trim();

@@ -1,12 +1,12 @@
-//! Fencing tokens: numbers that tell a later acquisition from an earlier one.
+//! Fencing tokens: numbers that order the acquisitions of a lock.
 
 use std::fmt;
 
 /// A number that is larger for every later acquisition of the same lock.
 ///
-/// Send it along with every write: a database that rejects numbers lower than the
-/// highest it has seen accepts no write of a holder that was overtaken.
-/// See Martin Kleppmann, *How to do distributed locking* (2016).
+/// Send it with every write: a database that rejects numbers lower than the highest it has seen
+/// accepts no write of an overtaken holder. See Martin Kleppmann, *How to do distributed locking*
+/// (2016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FencingToken(u64);
@@ -21,8 +21,8 @@ impl FencingToken {
         self.0
     }
 
-    /// The number for a signed 64-bit column, which it always fits: on Redis it
-    /// is one of the server's integers, which are signed, and in memory a count.
+    /// The number for a signed 64-bit column, which it always fits: it comes from signed integers
+    /// of the server, or from a count in memory.
     ///
     /// ```
     /// # let locks = lock_runtime::LockManager::connect_blocking("memory:")?;

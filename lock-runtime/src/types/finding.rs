@@ -1,34 +1,34 @@
-//! What a look at the store has found that the promises depend on.
+//! Findings about the assumptions of the promises on a store.
 
 use std::fmt;
 
-/// One thing that the promises of the locks depend on, and how it stands; see
+/// One assumption of the promises, and its state on this store; see
 /// [`LockManager::diagnose`](crate::LockManager::diagnose).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// What was looked at, in a word that stays the same: `eviction`.
+    /// The checked subject, in a stable word: `eviction`.
     pub check: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What was found.
+    /// The finding itself.
     pub found: Box<str>,
-    /// What that means, and for which promise; `None` where all is well.
+    /// The consequence, and the affected promise; `None` if all is well.
     pub meaning: Option<&'static str>,
-    /// How to change it; `None` where nothing needs to be.
+    /// The remedy; `None` if nothing needs to change.
     pub advice: Option<Box<str>>,
 }
 
-/// How bad a [`Finding`] is, from the best to the worst.
+/// The severity of a [`Finding`], from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// As it should be.
+    /// As recommended.
     Fine,
     /// Worth knowing.
     Notice,
-    /// A promise is weaker than it could be.
+    /// A promise is weaker than possible.
     Warning,
     /// A promise does not hold, or locks do not work.
     Error,
@@ -46,7 +46,7 @@ impl Finding {
         }
     }
 
-    /// The same, but it is this bad.
+    /// The same with this severity.
     pub(crate) fn but(
         self,
         severity: Severity,
@@ -56,7 +56,7 @@ impl Finding {
         self.unless(false, severity, meaning, advice)
     }
 
-    /// The same, but it is this bad unless it `is_fine`.
+    /// The same with this severity, unless it `is_fine`.
     pub(crate) fn unless(
         self,
         is_fine: bool,

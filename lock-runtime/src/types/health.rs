@@ -1,4 +1,4 @@
-//! Whether the store can be reached, for a readiness probe.
+//! The reachability of the store, for a readiness probe.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -6,33 +6,34 @@ use std::time::{Duration, SystemTime};
 #[cfg(feature = "serde")]
 use crate::types::units;
 
-/// How a manager reaches its server; see
+/// The state of a manager's connection to its store; see
 /// [`LockManager::health`](crate::LockManager::health).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether the server has answered just now; of several servers, whether one has that a lock
-    /// can be asked of, or a majority where that decides.
+    /// Whether the server has just answered: with a cluster at least one master, with Redlock a
+    /// majority.
     pub connected: bool,
-    /// Whether locks can be granted at the moment: at least those of one master of a cluster, or
-    /// where a majority of servers agrees. A readiness probe decides by this. It does not tell
-    /// whether the [replicas](crate::LockConfig::replicas) of a master confirm grants.
+    /// Whether locks can be granted now: with a cluster those of at least one master, with Redlock
+    /// by a majority. A readiness probe uses this field. It does not cover the
+    /// [replicas](crate::LockConfig::replicas) of a master.
     pub grants: bool,
     /// How many of `servers` have answered.
     pub reachable: usize,
-    /// How many servers decide about locks: the masters of a cluster, the servers of Redlock,
-    /// or one. ZooKeeper and etcd count as one, which answers if a majority of its servers is up.
+    /// How many servers decide about locks: the masters of a cluster, the servers of Redlock, or
+    /// one. ZooKeeper and etcd count as one server, which answers while a majority of the ensemble
+    /// is up.
     pub servers: usize,
-    /// How long its answer took.
+    /// The time until the answer.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "round_trip_us", serialize_with = "units::micros")
     )]
     pub round_trip: Option<Duration>,
-    /// Until when the server grants nothing, by the clock of this machine, where it may have
-    /// forgotten locks; see [`LockConfig::quarantine`](crate::LockConfig::quarantine). It
-    /// answers and renews meanwhile.
+    /// The end of the [`quarantine`](crate::LockConfig::quarantine), by the clock of this machine.
+    /// Until then the server answers and renews, but grants nothing, since it may have forgotten
+    /// locks.
     #[cfg_attr(
         feature = "serde",
         serde(
@@ -41,11 +42,11 @@ pub struct Health {
         )
     )]
     pub quarantined_until: Option<SystemTime>,
-    /// What went wrong last, which may be over.
+    /// The last failure, which may be over.
     pub last_error: Option<LastError>,
 }
 
-/// What went wrong with a connection, and when.
+/// A failure of a connection, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -56,7 +57,7 @@ pub struct LastError {
         serde(rename = "at_unix_ms", serialize_with = "units::unix_millis")
     )]
     pub at: SystemTime,
-    /// What the server or the connection said.
+    /// The message of the server or the connection.
     pub message: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it, and what is known of them.
+//! The holders and waiters of a lock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -18,11 +18,10 @@ use crate::types::units;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value that identifies the acquisition on the server: a token, or the
-    /// value that a foreign client wrote.
+    /// Identifies the acquisition on the server: a token, or the value of a foreign client.
     pub id: Box<str>,
-    /// How long the holder's lease lasts without a renewal; `None` if a foreign
-    /// client set no expiry.
+    /// How long the holder's lease lasts without a renewal; `None` if a foreign client has set no
+    /// expiry.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "remaining_ms", serialize_with = "units::millis")
@@ -32,33 +31,34 @@ pub struct Holder {
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// Module, type and name of the annotated function, or the name that
-    /// [`LockRequest::function`](crate::LockRequest::function) was given.
+    /// Module, type and name of the annotated function, or the name from
+    /// [`LockRequest::function`](crate::LockRequest::function).
     pub function: Option<Box<str>>,
-    /// Since when it holds the lock. On Redis only a [`Status`] knows it, and only if the
-    /// holder's process answers; in a cluster also without that, of a lock that is not shared. On ZooKeeper and etcd it is the time at which the holder
-    /// joined the queue, so that its wait counts. `None` once it has released the lock.
+    /// When it got the lock. On Redis, only a [`Status`] contains it, if the holder's process
+    /// answers; in a cluster also without that, except for shared locks. On ZooKeeper and etcd, it
+    /// is the time at which the holder joined the queue, so it includes the wait. `None` after the
+    /// release.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "since_unix_ms", serialize_with = "units::unix_millis")
     )]
     pub since: Option<SystemTime>,
-    /// Its fencing token, under the same conditions. On ZooKeeper and etcd it is the number
-    /// of the holder's position in the queue, which is smaller than its token if it has waited.
+    /// Its fencing token, under the same conditions. On ZooKeeper and etcd, it is the number of
+    /// the holder's position in the queue, which is smaller than its token if it has waited.
     pub fencing_token: Option<FencingToken>,
-    /// Whether it has released the lock, which cools down until its `min_hold` ends.
+    /// Whether it has released the lock, which cools down until the end of its `min_hold`.
     pub cooling_down: bool,
     /// Whether nobody works under the lock, which a [`Ticket`](crate::Ticket) of this holder keeps
     /// closed: until it is adopted, or for what [`remaining`](Self::remaining) says. [`id`](Self::id)
     /// is the beginning of its secret.
     pub ticket: bool,
-    /// Whether its process has answered when it was asked about the lock. If it has not within
-    /// 300 ms, it is stopped, cut off or gone, and the lock frees itself after `remaining` unless
-    /// it is renewed. `None` where it was not asked: only a [`Status`] on Redis asks.
+    /// Whether its process has answered. After 300 ms without an answer, the process is stopped,
+    /// cut off or gone, and the lock is free after `remaining` unless it is renewed. `None` if it
+    /// was not asked: only a [`Status`] on Redis asks.
     pub answers: Option<bool>,
-    /// How many servers have said that it holds the lock, where a majority of them decides.
+    /// With Redlock, how many servers have confirmed that it holds the lock.
     pub servers: Option<usize>,
-    /// Who waits for its lock; only where that is contended.
+    /// The waiters for its lock; only in an error about contention.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowd: Crowd,
 }
@@ -68,17 +68,17 @@ pub struct Holder {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Waiter {
-    /// The value that identifies the acquisition on the server.
+    /// Identifies the acquisition on the server.
     pub id: Box<str>,
     /// The number of its process.
     pub process: Option<u32>,
     /// The name of its machine.
     pub host: Option<Box<str>>,
-    /// The function that waits, as [`Holder::function`].
+    /// The waiting function, as in [`Holder::function`].
     pub function: Option<Box<str>>,
-    /// How it asks for the lock.
+    /// The requested kind.
     pub kind: Kind,
-    /// For how long it has waited, where the store knows.
+    /// The time it has waited, if the store knows it.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "waited_ms", serialize_with = "units::millis")
@@ -86,28 +86,27 @@ pub struct Waiter {
     pub waited: Option<Duration>,
 }
 
-/// What is known of a lock; see [`LockManager::status`](crate::LockManager::status).
+/// The state of a lock; see [`LockManager::status`](crate::LockManager::status).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
-    /// The holders: none, one, or those who share the lock; and those whose release
-    /// left it [cooling down](Holder::cooling_down).
+    /// The holders: none, one, or those of a shared lock; and those in
+    /// [cooldown](Holder::cooling_down).
     pub holders: Vec<Holder>,
-    /// How many wait for it. Redis leaves out a waiter whose process has been silent
-    /// for three seconds, if it is among the first thousand; it counts those to whom the
-    /// lock is handed over within the holder's process if that answers.
+    /// The number of waiters. Redis omits a waiter among the first thousand whose process has been
+    /// silent for three seconds. Followers in the holder's process are counted if that process
+    /// answers.
     pub waiting: usize,
-    /// Those who wait, in the order in which they will be served: the first thousand of
-    /// them, as far as the store knows them. Those to whom the lock is handed over within
-    /// the holder's process are left out.
+    /// The first thousand waiters, in the order of the queue, as far as the store knows them.
+    /// Followers in the holder's process are omitted.
     pub waiters: Vec<Waiter>,
 }
 
 impl Status {
-    /// A lock that nobody holds and nobody waits for.
+    /// A lock without holders and waiters.
     pub(crate) fn free(key: LockKey) -> Self {
         Self {
             key,
@@ -117,13 +116,13 @@ impl Status {
         }
     }
 
-    /// Whether somebody holds the lock and may be working under it, or a
-    /// [ticket](Holder::ticket) keeps it closed.
+    /// Whether a holder may be working under the lock, or a [ticket](Holder::ticket) keeps it
+    /// closed.
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.cooling_down)
     }
 
-    /// Whether nobody holds the lock, but it stays closed until its `min_hold` ends.
+    /// Whether the lock has no holder, but stays closed until the end of a `min_hold`.
     pub fn is_cooling_down(&self) -> bool {
         !self.is_held() && !self.holders.is_empty()
     }
@@ -142,8 +141,7 @@ pub(crate) static THIS_PROCESS: Lazy<Process> = Lazy::new(|| Process {
     host: host().replace(ends_a_word, "-"),
 });
 
-/// Hosts and functions are named by one word, so that stores can write a holder
-/// as words in a line.
+/// Hosts and functions are single words, so that stores can write a holder as words in a line.
 pub(crate) fn is_one_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(ends_a_word)
 }
@@ -153,7 +151,7 @@ fn ends_a_word(c: char) -> bool {
 }
 
 impl Holder {
-    /// A holder of which nothing is known but its `id`.
+    /// A holder of which only the `id` is known.
     pub(crate) fn unknown(id: impl Into<Box<str>>, remaining: Option<Duration>) -> Self {
         Self {
             id: id.into(),
@@ -181,7 +179,7 @@ impl Holder {
         }
     }
 
-    /// Accounts for the time since it was heard of: neither a cooldown nor a ticket is renewed.
+    /// Accounts for the age of the information: neither a cooldown nor a ticket is renewed.
     pub(crate) fn heard_before(&mut self, time: Duration) {
         if self.cooling_down || self.ticket {
             self.remaining = self.remaining.map(|it| it.saturating_sub(time));
@@ -190,7 +188,7 @@ impl Holder {
 }
 
 impl Waiter {
-    /// A waiter that a store writes down as it does a holder.
+    /// A waiter that a store writes in the form of a holder.
     pub(crate) fn new(who: Holder, kind: Kind, waited: Option<Duration>) -> Self {
         Self {
             id: who.id,
@@ -222,7 +220,7 @@ impl fmt::Debug for Holder {
     }
 }
 
-/// Where the holder runs, in words.
+/// The place of the holder, in words.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_whereabouts(
@@ -234,7 +232,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Where the waiter runs, in words.
+/// The place of the waiter, in words.
 impl fmt::Display for Waiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_whereabouts(

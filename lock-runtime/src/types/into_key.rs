@@ -1,14 +1,14 @@
-//! What names a lock: keys, and text that becomes one.
+//! Names of locks as arguments: keys, and text that becomes one.
 
 use std::str::FromStr;
 
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 
-/// What names a lock: a [`LockKey`], text, or what [`key!`](crate::key!) has made.
+/// The name of a lock as an argument: a [`LockKey`], text, or the result of [`key!`](crate::key!).
 ///
-/// Text that cannot be a name fails with [`LockError::InvalidKey`], which requests report when
-/// they [acquire](crate::LockRequest::acquire).
+/// Invalid text fails with [`LockError::InvalidKey`], which requests report when they
+/// [acquire](crate::LockRequest::acquire).
 ///
 /// ```
 /// use lock_runtime::{IntoKey, LockError, LockKey};
@@ -43,7 +43,7 @@ pub trait IntoKey {
 }
 
 impl LockKey {
-    /// The key that is named by `text`, which is escaped.
+    /// The key for `text`, which is escaped.
     ///
     /// # Errors
     ///
@@ -82,22 +82,22 @@ impl IntoKey for &LockKey {
     }
 }
 
-/// What [`key!`](crate::key!) has made.
+/// The result of [`key!`](crate::key!).
 impl IntoKey for Result<LockKey, LockError> {
     fn into_key(self) -> Result<LockKey, LockError> {
         self
     }
 }
 
-/// Text, as [`LockKey::new`] takes it. `LockKey` does not implement `AsRef<str>`, so that it
-/// cannot be escaped again by accident.
+/// Text, escaped by [`LockKey::new`]. `LockKey` does not implement `AsRef<str>`, so that it cannot
+/// be escaped again by accident.
 impl<T: AsRef<str> + ?Sized> IntoKey for &T {
     fn into_key(self) -> Result<LockKey, LockError> {
         LockKey::new(self)
     }
 }
 
-/// Text, as [`LockKey::new`] takes it.
+/// Text, escaped by [`LockKey::new`].
 impl IntoKey for String {
     fn into_key(self) -> Result<LockKey, LockError> {
         LockKey::new(self)

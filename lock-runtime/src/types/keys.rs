@@ -3,8 +3,8 @@
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 
-/// The names that one acquisition takes, all or none of them: in order, so that no two
-/// acquisitions wait for each other, and without duplicates.
+/// The keys of one acquisition, all or none: in order, so that two acquisitions never deadlock,
+/// and without duplicates.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     pub(crate) first: LockKey,
@@ -13,8 +13,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Fails with the first error among them, and where there are none. One key needs no
-    /// allocation.
+    /// Fails with the first error among them, and without any key. One key needs no allocation.
     pub(crate) fn new(
         keys: impl IntoIterator<Item = Result<LockKey, LockError>>,
     ) -> Result<Self, LockError> {

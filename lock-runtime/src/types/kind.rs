@@ -1,12 +1,12 @@
-//! Who may hold a lock beside whom.
+//! The kinds of locks: which holders may share one.
 
 use std::fmt;
 
-/// Who may hold a lock beside whom. Different kinds exclude each other.
+/// The kind of a lock decides which holders may share it. Different kinds exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// One holder; writers are of this kind too.
+    /// One holder; also the kind of writers.
     Exclusive,
     /// Any number of them.
     Read,
@@ -15,12 +15,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a holder of this kind may also do what `other` allows.
+    /// Whether a holder of this kind may also do the work of `other`.
     pub(crate) fn covers(self, other: Self) -> bool {
         self == Self::Exclusive || self == other
     }
 
-    /// Whether this many holders of this kind admit another one.
+    /// Whether another holder may enter beside this many of this kind.
     pub(crate) fn admits(self, holders: usize) -> bool {
         match self {
             Self::Exclusive => holders == 0,

@@ -1,4 +1,4 @@
-//! The values that all floors above share: names and kinds of locks, terms, errors.
+//! Values for all floors above: names and kinds of locks, terms, errors.
 
 pub(crate) mod answer;
 pub(crate) mod authority;
@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod finding;
 pub(crate) mod health;
+pub(crate) mod history;
 pub(crate) mod holder;
 pub(crate) mod into_key;
 pub(crate) mod key;

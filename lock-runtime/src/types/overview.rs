@@ -1,4 +1,4 @@
-//! What all locks of a store look like at one moment, and what has changed between two.
+//! The state of all locks of a store at one moment, and the changes between two moments.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::types::units;
 /// How many holders of one shared lock an overview names.
 pub(crate) const MOST_HOLDERS: usize = 100;
 
-/// All locks that match a pattern and are held or waited for; see
+/// All locks with holders or waiters that match a pattern; see
 /// [`LockManager::overview`](crate::LockManager::overview).
 #[derive(Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -34,17 +34,17 @@ pub struct Overview {
 pub struct Summary {
     /// The lock's name.
     pub key: LockKey,
-    /// How it is held; `None` while it is free or cools down, or where the store does not say.
+    /// Its kind; `None` while it is free or cools down, or if the store does not know.
     pub kind: Option<Kind>,
-    /// The holders, with [`since`](Holder::since) and [`fencing_token`](Holder::fencing_token) only where
-    /// the store itself knows them; of a lock that more than 100 share, some of them.
+    /// The holders, with [`since`](Holder::since) and [`fencing_token`](Holder::fencing_token)
+    /// only if the store itself knows them. Of more than 100 holders, some are named.
     pub holders: Vec<Holder>,
-    /// How many hold it, including those whose release left it cooling down.
+    /// The number of holders, including those in cooldown.
     pub held_by: usize,
-    /// How many wait for it. Unlike [`Status::waiting`](crate::inspect::Status::waiting) this may
-    /// count some whose process is gone.
+    /// The number of waiters. Unlike [`Status::waiting`](crate::inspect::Status::waiting), it may
+    /// include some whose process is gone.
     pub waiting: usize,
-    /// For how long the first waiter has waited, where the store knows.
+    /// How long the first waiter has waited, if the store knows it.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "longest_wait_ms", serialize_with = "units::millis")
@@ -56,20 +56,20 @@ pub struct Summary {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Count {
     pub(crate) fence: u64,
-    /// A counter below this number was only ever raised by acquisitions.
+    /// Below this number, only acquisitions raise the counter.
     pub(crate) raised_to: u64,
 }
 
-/// What happened to a lock between two overviews; see [`Overview::changes_since`].
+/// A change of a lock between two overviews; see [`Overview::changes_since`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
     /// The lock's name.
     pub key: LockKey,
-    /// What happened.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// Who got it or had it.
+    /// The new or the former holder.
     pub holder: Holder,
 }
 
@@ -77,11 +77,11 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The holder took a lock that was free, or joined those who share it.
+    /// The holder took a free lock, or entered a shared one.
     Granted,
-    /// The holder got the lock after another holder had left it to those who wait.
+    /// The holder got the lock by a hand-over.
     HandedOver,
-    /// The holder released it, or it was revoked.
+    /// The holder released the lock, or the lock was revoked.
     Released,
     /// The holder's lease ended without a release.
     Lost,
@@ -122,18 +122,18 @@ impl Overview {
         self.count
     }
 
-    /// How many acquisitions there were since an `earlier` overview, under the whole
-    /// prefix and with those that were too short to be seen in either. `None` where the
-    /// store does not count them, or has raised the counter for another reason.
+    /// The number of acquisitions since an `earlier` overview, under the whole prefix, including
+    /// those too short for either overview. `None` if the store does not count them, or has raised
+    /// the counter for another reason.
     pub fn grants_since(&self, earlier: &Self) -> Option<u64> {
         let (now, then) = (self.count?, earlier.count?);
         let grants = now.fence.checked_sub(then.fence)?;
         (now.fence < then.raised_to).then_some(grants)
     }
 
-    /// What has happened since an `earlier` overview of the same locks, in the order of
-    /// their names. A lock that was taken and released between the two is not seen:
-    /// [`grants_since`](Self::grants_since) tells how many these were.
+    /// The changes since an `earlier` overview of the same locks, in the order of their names.
+    /// Locks that were taken and released in between are missing;
+    /// [`grants_since`](Self::grants_since) counts them.
     pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
         let elapsed = self.taken.saturating_duration_since(earlier.taken);
         let mut before: HashMap<_, _> = earlier.locks.iter().map(|it| (&it.key, it)).collect();
@@ -164,7 +164,7 @@ fn changes_of(
         })
     }
     let (old, new) = (at_work(before), at_work(after));
-    // Of a lock that many share, only some are named: who is missing has not left.
+    // Only some holders of a widely shared lock are named, so a missing one may still hold it.
     let complete = |lock: Option<&Summary>| lock.is_none_or(|it| it.held_by == it.holders.len());
     if !complete(before) || !complete(after) {
         return;
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// What has changed in a second.
+    /// The changes within a second.
     fn changes(before: Vec<Summary>, after: Vec<Summary>) -> Vec<(String, ChangeKind, String)> {
         let before = Overview::new(before, None);
         let mut after = Overview::new(after, None);

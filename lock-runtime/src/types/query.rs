@@ -1,39 +1,43 @@
-//! Queries about locks: their status, which there are, and revoking them.
+//! Queries about locks: status, lists, revocations.
 
 use crate::types::answer::Reply;
 #[cfg(feature = "testing")]
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::Health;
+use crate::types::history::Grant;
 use crate::types::holder::Status;
 use crate::types::key::{LockKey, escaped};
 use crate::types::overview::Overview;
 
-/// A query, with the way back for its answer.
+/// A query, with the sender for its answer.
 #[derive(Debug)]
 pub(crate) enum Query {
     Status(LockKey, Reply<Status>),
-    /// The names of the held locks that match a pattern.
+    /// The names of the held and cooling locks that match a pattern.
     List(Pattern, Reply<Vec<LockKey>>),
-    /// The basic facts about the locks that match a pattern and are held or waited for.
+    /// The basic facts about the locks with holders or waiters that match a pattern.
     Overview(Pattern, Reply<Overview>),
-    /// Take the lock from its holders; how many held it.
+    /// Revokes the lock; the answer is the number of holders.
     ForceRelease(LockKey, Reply<usize>),
+    /// The last grants of a lock, the newest first.
+    History(LockKey, Reply<Vec<Grant>>),
     /// Whether the store answers.
     Health(Reply<Health>),
-    /// What the promises depend on in this store. One that has nothing to say finds nothing.
+    /// Checks the assumptions of the promises on this store. A store without checks finds nothing.
     Diagnose(Reply<Vec<Finding>>),
 }
 
 #[cfg(feature = "testing")]
 impl Query {
-    /// The store cannot be asked.
+    /// The store cannot be reached.
     pub(crate) fn fail(self, cause: Cause) {
         match self {
             Self::Status(_, reply) => drop(reply.send(Err(cause))),
             Self::List(_, reply) => drop(reply.send(Err(cause))),
             Self::Overview(_, reply) => drop(reply.send(Err(cause))),
             Self::ForceRelease(_, reply) => drop(reply.send(Err(cause))),
+            Self::History(_, reply) => drop(reply.send(Err(cause))),
             Self::Health(reply) => drop(reply.send(Err(cause))),
             Self::Diagnose(reply) => drop(reply.send(Err(cause))),
         }
@@ -58,7 +62,7 @@ impl Pattern {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = key.as_str().chars().collect();
         let (mut at, mut to) = (0, 0);
-        // The position of the last `*`, and how far it reaches.
+        // The position of the last `*`, and the end of its match.
         let mut star = None;
         while to < name.len() {
             match pattern.get(at) {

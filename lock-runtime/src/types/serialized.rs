@@ -4,6 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::types::finding::Severity;
+use crate::types::history::GrantEnd;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::overview::ChangeKind;
@@ -21,7 +22,7 @@ macro_rules! as_displayed {
     )*};
 }
 
-as_displayed!(ChangeKind, Kind, LockKey, Severity, Ticket);
+as_displayed!(ChangeKind, GrantEnd, Kind, LockKey, Severity, Ticket);
 
 /// Read from the text that `Display` writes.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]

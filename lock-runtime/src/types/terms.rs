@@ -1,4 +1,4 @@
-//! The terms of an acquisition: everything that is settled when it begins.
+//! The terms of an acquisition: its settings, fixed when it begins.
 
 use std::fmt;
 use std::panic::Location;
@@ -37,7 +37,7 @@ impl fmt::Debug for Wait {
     }
 }
 
-/// Everything that is settled when the acquisition of one key begins.
+/// The settings of an acquisition of one key, fixed when it begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) id: LeaseId,
@@ -52,19 +52,18 @@ pub(crate) struct Terms {
     pub(crate) max_hold: Option<Duration>,
     /// The function that takes the lock, with its module, if it is known.
     pub(crate) function: Option<&'static str>,
-    /// What the key was made from: the same for all values in it.
+    /// The key without its values.
     pub(crate) template: Option<&'static str>,
-    /// Where the program asks for the lock.
+    /// The place in the program that asks for the lock.
     pub(crate) asked_at: Option<&'static Location<'static>>,
-    /// Whether more keys are taken after this one; the fence of the last one counts for
-    /// all of them.
+    /// Whether later keys follow; the fence of the last one counts for all of them.
     pub(crate) more_keys: bool,
     /// The ticket that is adopted, instead of waiting in the queue.
     pub(crate) adopts: Option<TicketId>,
 }
 
 impl Terms {
-    /// An exclusive lock that is waited for and renewed.
+    /// An exclusive lock with a wait and renewals.
     #[cfg(test)]
     pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
         Self {
@@ -84,14 +83,14 @@ impl Terms {
         }
     }
 
-    /// Whether it must be granted outside a chain: the lock cools down after it, or a key
-    /// that is taken later decides its fencing token.
+    /// Whether it must be granted outside a chain: because of a cooldown after it, or because a
+    /// later key decides its fencing token.
     pub(crate) fn is_alone(&self) -> bool {
         self.min_hold.is_some() || self.more_keys
     }
 
-    /// The longest time for which the lease lasts. A fixed one lasts for its ttl, even
-    /// if it was granted in two parts.
+    /// The longest time for which the lease lasts. A fixed lease lasts for its ttl, even if it was
+    /// granted in two parts.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let fixed = (!self.renew).then_some(self.ttl);
         [self.max_hold, fixed].into_iter().flatten().min()
@@ -103,9 +102,8 @@ impl Terms {
         least.saturating_sub(now.since(granted))
     }
 
-    /// How long the server may leave a call unanswered before the connection counts
-    /// as broken: short enough to renew the lease over a new connection, long enough
-    /// for a busy machine.
+    /// The limit of the server's silence before the connection counts as broken: short enough to
+    /// renew the lease over a new connection, long enough for a busy machine.
     pub(crate) fn call_timeout(&self) -> Duration {
         (self.ttl / 4).clamp(Duration::from_millis(100), Duration::from_secs(1))
     }

@@ -1,13 +1,12 @@
-//! Whose certificates a connection trusts, and which one it shows.
+//! The trusted certificate authorities of a connection, and its client certificate.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// How connections are encrypted: whose certificates are accepted, and which one is
-/// shown. By default the public certificate authorities are trusted, and none is
-/// shown. Files are read and checked by `connect`, `init` and
-/// [`validate`](crate::LockConfig::validate), and read again whenever a connection is
-/// opened: certificates may be replaced while the program runs.
+/// The encryption of connections: the trusted certificate authorities, and a client certificate.
+/// By default, the public authorities are trusted, and no certificate is sent. `connect`, `init`
+/// and [`validate`](crate::LockConfig::validate) read and check the files, and each new connection
+/// reads them again: they may be replaced while the program runs.
 ///
 /// ```
 /// # fn example() -> Result<(), lock_runtime::LockError> {
@@ -52,8 +51,7 @@ impl Tls {
         Self::default()
     }
 
-    /// Trusts these certificates, in the format PEM, and no others. Several calls
-    /// add to each other.
+    /// Trusts only these certificates, in the format PEM. Several calls add to each other.
     pub fn ca_pem(self, certificates: impl Into<Vec<u8>>) -> Self {
         self.ca(Pem::Text(certificates.into()))
     }
@@ -70,8 +68,8 @@ impl Tls {
         self
     }
 
-    /// Shows the server a certificate, and proves with its key that it is ours; both
-    /// in the format PEM.
+    /// Sends the server a client certificate, and proves its possession with its key; both in the
+    /// format PEM.
     pub fn client_pem(self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.certificate(Pem::Text(certificate.into()))
             .key(Pem::Text(key.into()))
@@ -83,7 +81,7 @@ impl Tls {
             .key(Pem::File(key.into()))
     }
 
-    /// The name that the server's certificate must be for; the URL's host by default.
+    /// The name in the server's certificate; the URL's host by default.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
@@ -109,7 +107,7 @@ impl Tls {
     }
 }
 
-/// As its settings are named in a URL.
+/// The names of its settings in a URL.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls")
@@ -132,7 +130,7 @@ impl fmt::Debug for Roots {
     }
 }
 
-/// Names the file, and never shows a key.
+/// Names the file, never a key.
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The URL of a store, taken apart. What it says in an error never shows a password.
+//! The parts of a store's URL. Its errors never show a password.
 
 use percent_encoding::percent_decode_str;
 
@@ -7,15 +7,15 @@ use crate::types::error::LockError;
 const ENCODE: &str = "percent-encode what a user name or password contains beside letters, digits, `-`, `_`, `.` and \
      `~`: `%40` for `@`, `%2F` for `/`, `%3F` for `?`, `%23` for `#`, `%25` for `%`";
 
-/// A URL whose parameters are taken out of it one by one.
+/// A URL; its parameters are taken out one by one.
 pub(crate) struct Url {
     pub(crate) scheme: String,
-    /// What stands between the scheme and the parameters.
+    /// The part between the scheme and the parameters.
     pub(crate) place: String,
     parameters: Vec<(String, String)>,
-    /// Those that were looked for.
+    /// The requested ones.
     known: Vec<&'static str>,
-    /// Whether a password seems to have been taken for a path or a parameter.
+    /// Whether a part of a password seems to be in the path or a parameter.
     cut: bool,
 }
 
@@ -64,7 +64,7 @@ impl Url {
         Ok(value)
     }
 
-    /// Another name for a parameter, by which other libraries know it.
+    /// Another name for a parameter, as in other libraries.
     pub(crate) fn rename(&mut self, from: &str, to: &str) {
         for (name, _) in &mut self.parameters {
             if name == from {
@@ -73,12 +73,12 @@ impl Url {
         }
     }
 
-    /// Whether there are some that nobody has taken.
+    /// Whether parameters are left.
     pub(crate) fn has_parameters(&self) -> bool {
         !self.parameters.is_empty()
     }
 
-    /// Refuses the parameters that nobody has taken.
+    /// Refuses the remaining parameters.
     pub(crate) fn finish(self) -> Result<(), LockError> {
         let Some((name, _)) = self.parameters.first() else {
             return Ok(());
@@ -93,7 +93,7 @@ impl Url {
         )))
     }
 
-    /// What stands between `//` and the path, and the path without its `/`.
+    /// The part between `//` and the path, and the path without its `/`.
     pub(crate) fn authority_and_path(&self) -> Result<(&str, &str), LockError> {
         let rest = self.place.strip_prefix("//").ok_or_else(|| {
             invalid(format_args!(
@@ -121,7 +121,7 @@ fn authority(place: &str) -> &str {
     place.split('/').next().unwrap_or_default()
 }
 
-/// Reads what is percent-encoded.
+/// Decodes percent-encoding.
 pub(crate) fn decode(text: &str) -> Result<String, LockError> {
     let encoded = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

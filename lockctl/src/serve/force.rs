@@ -46,7 +46,7 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         Err(refused) => return refused.into_response(),
     };
     let name = key.as_str();
-    let before = site.locks.status(&key).await;
+    let before = site.status(&key).await;
     let (status, text) = match site.locks.force_release(&key).await {
         Ok(0) => (
             StatusCode::OK,

@@ -52,7 +52,7 @@ pub(super) async fn lock(
         async move {
             let mut events = history(&key, &seen, &before);
             events.extend(point(&seen, &before, |it| *it == key));
-            let status = site.locks.status(&key).await;
+            let status = site.status(&key).await;
             events.push(part(&page::details(&status, &site.store)));
             events
         }

@@ -21,8 +21,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
-use lock_runtime::inspect::Overview;
-use lock_runtime::{LockKey, LockManager};
+use lock_runtime::inspect::{Grant, Overview, Status};
+use lock_runtime::{LockError, LockKey, LockManager};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -30,6 +30,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::cli::{ServeArgs, StoreArgs};
 use crate::exit::{Done, Exit, Failure};
 use crate::key::key;
+use crate::log;
 use crate::output::{self, Output};
 use crate::record;
 use crate::since::{self, Watched};
@@ -64,6 +65,25 @@ struct Site {
     json: bool,
     /// How many tokens may be looked at together.
     guesses: Arc<Semaphore>,
+}
+
+impl Site {
+    /// Who holds a lock, also as far as only its history knows.
+    async fn status(&self, key: &LockKey) -> Result<Status, LockError> {
+        let mut status = self.locks.status(key).await?;
+        log::complete(&self.locks, &mut status).await;
+        Ok(status)
+    }
+
+    /// The grants that were before; none where the store cannot say.
+    async fn history(&self, key: &LockKey) -> Vec<Grant> {
+        if !self.locks.capabilities().history {
+            return Vec::new();
+        }
+        let mut history = self.locks.history(key).await.unwrap_or_default();
+        history.retain(|it| it.end.is_some());
+        history
+    }
 }
 
 /// What the last look that has succeeded has found, and why a later one has not.
@@ -236,10 +256,12 @@ async fn list(State(site): State<Site>, Query(search): Query<Search>) -> Html<St
 
 async fn lock(State(site): State<Site>, Query(one): Query<One>) -> Result<Html<String>, Refused> {
     let key = named(&one.key)?;
-    let status = site.locks.status(&key).await;
+    let status = site.status(&key).await;
+    let history = site.history(&key).await;
     Ok(Html(page::lock(
         &key,
         &status,
+        &history,
         &site.store,
         site.token.is_some(),
     )))

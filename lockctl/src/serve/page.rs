@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-use lock_runtime::inspect::Status;
+use lock_runtime::inspect::{Grant, Status};
 use lock_runtime::{LockError, LockKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::duration::{clock, short};
+use crate::log;
 use crate::ls;
 use crate::revoking::prospects;
 use crate::serve::Seen;
@@ -154,12 +155,20 @@ fn as_of(store: &str, at: SystemTime) -> String {
 pub(super) fn lock(
     key: &LockKey,
     status: &Result<Status, LockError>,
+    history: &[Grant],
     store: &str,
     force: bool,
 ) -> String {
     let (shown, link) = (escape(key.as_str()), query(key.as_str()));
     let head = format!(r#"<header class="one"><a href="/">← Locks</a><h1>{shown}</h1></header>"#);
-    let history = r#"<section><h2>Since this page was opened</h2><ol id="history"></ol></section>"#;
+    let mut changes =
+        r#"<section><h2>Since this page was opened</h2><ol id="history"></ol></section>"#
+            .to_owned();
+    if !history.is_empty() {
+        changes.push_str(r#"<section class="before"><h2>Before</h2>"#);
+        table(&mut changes, &log::HEADING, history.iter().map(log::row));
+        changes.push_str("</section>");
+    }
     let sent = exact(key.as_str());
     // The script shows it when somebody takes the lock.
     let is_free = status.as_ref().is_ok_and(|it| it.holders.is_empty());
@@ -182,7 +191,7 @@ pub(super) fn lock(
         &head,
         &source,
         &details(status, store),
-        &format!("{form}{CHART}{history}"),
+        &format!("{form}{CHART}{changes}"),
     )
 }
 
@@ -290,7 +299,7 @@ mod tests {
             trouble: Some(wild.into()),
         };
         for html in [
-            lock(&key, &Err(LockError::ShutDown), wild, true),
+            lock(&key, &Err(LockError::ShutDown), &[], wild, true),
             list(wild, &seen, wild),
             message(wild, wild),
         ] {

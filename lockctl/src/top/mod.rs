@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use crate::cli::{StoreArgs, TopArgs};
 use crate::exit::{Done, Exit, Failure};
+use crate::log;
 use crate::output::{self, Output};
 use crate::since;
 use crate::store::{self, connect};
@@ -137,7 +138,11 @@ async fn look(
         since::ask(&locks, overview.locks.iter_mut()).await;
     }
     let status = match wish.details {
-        Some(key) => Some(locks.status(key).await?),
+        Some(key) => {
+            let mut status = locks.status(key).await?;
+            log::complete(&locks, &mut status).await;
+            Some(status)
+        }
         None => None,
     };
     Ok(Look {

@@ -13,7 +13,7 @@ const TOKEN: &str = "s3cret-s3cret-s3cret";
 const WILD: &str = "order:<script>document.title='taken'</script>";
 
 /// A page of a server, and where it is.
-async fn serve(server: &RedisServer, args: &[&str]) -> (Running, String) {
+pub(crate) async fn serve(server: &RedisServer, args: &[&str]) -> (Running, String) {
     let mut args = [&["serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
     if !args.contains(&"--every") {
         args.extend(["--every", "100ms"]);

@@ -4,4 +4,5 @@ pub mod blocks;
 pub mod index;
 pub mod links;
 pub mod repository;
+pub mod shown;
 pub mod site;

@@ -67,11 +67,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// All of them: in the root, in `docs/`, and the READMEs of the packages.
+    /// All of them: in the root, below `docs/`, and the READMEs of the packages.
     pub fn all() -> Vec<Document> {
         let folders = [
             "",
             "docs",
+            "docs/development",
             "docs/guide",
             "examples",
             "lock-macros",

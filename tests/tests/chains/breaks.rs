@@ -1,4 +1,6 @@
 //! A chain ends in the middle: by force, with the lock, its connection or its process.
+//!
+//! Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 
 use std::{
     cell::Cell,

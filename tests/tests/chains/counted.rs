@@ -1,4 +1,6 @@
 //! The long runs print what becomes of those who follow, and they print what is so.
+//!
+//! Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 
 use tests::{ChainWatch, Chains, LONG};
 use tokio::sync::watch;

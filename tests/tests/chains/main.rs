@@ -1,4 +1,6 @@
 //! Promise: a lock passes through a process without the server, and nothing that is promised about locks changes.
+//!
+//! Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod breaks;

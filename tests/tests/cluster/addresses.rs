@@ -1,4 +1,6 @@
 //! Which URLs name a cluster, and what is said of those that do not.
+//!
+//! Section: cluster.md#cluster
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
@@ -75,6 +77,7 @@ async fn the_documented_rights_are_enough() {
     within(TIME_LIMIT, locks.list("*")).await.expect("a list");
 }
 
+// Section: guarantees.md#when-locks-move-in-a-cluster
 #[tokio::test]
 async fn nodes_that_do_not_tell_their_hosts_are_found() {
     let fleet = ClusterFleet::builder()

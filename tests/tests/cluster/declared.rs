@@ -3,6 +3,7 @@
 use tests::{LONG, RedisServer, TIME_LIMIT, connect, granted, queue, release, take, within};
 use tokio::task::JoinSet;
 
+// Section: operations.md#configuration
 #[tokio::test]
 async fn every_key_that_a_script_uses_is_named_in_its_call() {
     let server = RedisServer::start().await;
@@ -39,6 +40,7 @@ async fn every_key_that_a_script_uses_is_named_in_its_call() {
     assert!(common.is_empty(), "each lock has its own counter");
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 #[tokio::test]
 async fn a_counter_that_is_ahead_of_the_clock_goes_on() {
     let server = RedisServer::start().await;

@@ -1,4 +1,6 @@
 //! A cluster that encrypts.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use lock_runtime::{LockConfig, LockManager, Tls};
 use tests::{

@@ -1,4 +1,6 @@
 //! Masters that fail, and masters that hand over.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use lock_runtime::LockError;
 use tests::{

@@ -1,4 +1,6 @@
 //! What a readiness probe hears of a cluster of which a part is gone.
+//!
+//! Section: guarantees.md#watching-a-lock
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Locks on several nodes, and nodes that come and go.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! A grant that is pushed counts as one that the server knows to have been heard.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use redis::Value;
 use tests::{ClusterFleet, LONG, RedisServer, TIME_LIMIT, connect, granted, queue, release, take};

@@ -1,4 +1,6 @@
 //! `quarantine` on a cluster: what a node may have forgotten is granted on none of its slots.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use std::time::{Duration, Instant};
 

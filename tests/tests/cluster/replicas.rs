@@ -1,4 +1,6 @@
 //! `replicas`: what a node grants and renews counts once its own replicas have it.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ fn config(fleet: &ClusterFleet) -> LockConfig {
     config.unavailable_wait(Duration::from_secs(1))
 }
 
+// Section: guarantees.md#when-a-replica-takes-over, guarantees.md#when-locks-move-in-a-cluster
 #[tokio::test]
 async fn a_grant_is_on_the_replica_of_its_node() {
     let fleet = ClusterFleet::start().await;
@@ -26,6 +29,7 @@ async fn a_grant_is_on_the_replica_of_its_node() {
     }
 }
 
+// Section: guarantees.md#when-a-replica-takes-over, guarantees.md#when-locks-move-in-a-cluster
 #[tokio::test]
 async fn a_node_without_its_replica_grants_and_hands_over_nothing() {
     let fleet = ClusterFleet::start().await;
@@ -57,6 +61,7 @@ async fn a_node_without_its_replica_grants_and_hands_over_nothing() {
     release(guard).await;
 }
 
+// Section: guarantees.md#when-a-replica-takes-over, guarantees.md#when-locks-move-in-a-cluster
 #[tokio::test]
 async fn a_renewal_that_its_replica_does_not_have_is_none() {
     let fleet = ClusterFleet::start().await;

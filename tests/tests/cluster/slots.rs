@@ -1,4 +1,6 @@
 //! Slots that move while their locks are held and waited for.
+//!
+//! Section: guarantees.md#when-locks-move-in-a-cluster
 
 use std::time::Duration;
 

@@ -87,6 +87,7 @@ async fn a_url_chooses_the_database() {
     works_end_to_end(&server, config(format!("{}/3", server.url()))).await;
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_database_that_the_server_does_not_have_is_a_wrong_url() {
     let server = RedisServer::start().await;

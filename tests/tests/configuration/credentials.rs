@@ -66,6 +66,7 @@ impl Vault {
     }
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn a_password_that_changes_while_a_lock_is_held() {
     let vault = Vault::new(&["right"]).await;
@@ -98,6 +99,7 @@ async fn a_password_that_is_wrong_is_asked_for_once_more() {
     assert_eq!(vault.asked(), 2);
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn a_password_is_renewed_before_it_expires() {
     let vault = Vault::new(&["right"]).await;

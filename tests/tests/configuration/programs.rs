@@ -20,6 +20,7 @@ async fn with_environment(variables: &[impl AsRef<OsStr>], args: &[&str]) -> Wor
     Worker::spawn("env", words.chain(args.iter().map(OsStr::new))).await
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn without_init_nothing_runs() {
     let mut worker = Worker::spawn(WORKER, ["unconfigured"]).await;
@@ -117,6 +118,7 @@ async fn an_environment_that_is_no_text_says_so() {
     }
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_program_that_drops_its_last_handle_leaves_no_key() {
     let server = RedisServer::start().await;
@@ -128,6 +130,7 @@ async fn a_program_that_drops_its_last_handle_leaves_no_key() {
     }
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_program_that_ends_after_its_last_call_leaves_no_key() {
     let server = RedisServer::start().await;

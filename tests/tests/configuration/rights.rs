@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_runtime::inspect::GrantEnd;
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{RedisServer, within};
 use tokio::task::JoinSet;
@@ -61,11 +62,40 @@ fn without(command: &str) -> Vec<&'static str> {
     rights
 }
 
+// Section: operations.md#what-a-managed-service-forbids, protocol.md#rights
 #[tokio::test]
 async fn the_documented_commands_are_enough() {
     let (server, config) = server_with_user(&without("")).await;
     works_end_to_end(&server, config).await;
     assert_eq!(server.errors("WRONGPASS").await, 0);
+}
+
+#[tokio::test]
+async fn a_history_needs_rights_of_its_own() {
+    let (server, config) = server_with_user(&without("")).await;
+    let (keeping, others) = (config.clone().history(5), connect(config).await);
+    let refused = connect(keeping.clone()).await;
+    let refused = refused.lock("key").acquire().await.unwrap_err();
+    assert!(refused.to_string().contains("NOPERM"), "{refused}");
+    let rights = ["+lpush", "+ltrim", "+lpop", "+lrange"];
+    server
+        .cmd(&[&["ACL", "SETUSER", "shop"], &rights[..]].concat())
+        .await;
+    let locks = connect(keeping).await;
+    let released = locks.lock("key").acquire().await.unwrap();
+    assert!(released.release_confirmed().await.unwrap());
+    let ends = async || {
+        let known = locks.history("key").await.unwrap();
+        known.iter().map(|it| it.end).collect::<Vec<_>>()
+    };
+    // Nobody is kept from revoking a lock.
+    let _first = locks.lock("key").acquire().await.unwrap();
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    assert_eq!(ends().await[0], Some(GrantEnd::Expired));
+    server.cmd(&["ACL", "SETUSER", "shop", "+lpushx"]).await;
+    let _second = locks.lock("key").acquire().await.unwrap();
+    assert_eq!(others.force_release("key").await.unwrap(), 1);
+    assert_eq!(ends().await[0], Some(GrantEnd::Revoked));
 }
 
 #[tokio::test]
@@ -98,6 +128,7 @@ async fn a_prefix_of_its_own_needs_rights_of_its_own() {
     works_end_to_end(&server, config.prefix("shop")).await;
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock, protocol.md#rights
 #[tokio::test]
 async fn another_database_needs_the_right_to_select() {
     let (server, _) = server_with_user(&without("")).await;
@@ -112,6 +143,7 @@ async fn another_database_needs_the_right_to_select() {
     request.acquire().await.unwrap().release();
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_missing_right_to_the_channel_shows_at_connect() {
     let mut rights = without("");
@@ -122,6 +154,7 @@ async fn a_missing_right_to_the_channel_shows_at_connect() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_missing_right_to_a_command_fails_at_once() {
     for command in ["+eval", "+publish", "+subscribe"] {
@@ -150,6 +183,7 @@ async fn a_missing_right_to_a_command_fails_at_once() {
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 /// They go to the server together, which refuses them as one.
 #[tokio::test]
 async fn a_key_that_is_forbidden_fails_alone() {
@@ -180,6 +214,7 @@ async fn a_key_that_is_forbidden_fails_alone() {
     assert_eq!(server.keys("lock:{*").await, [""; 0]);
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_wrong_password_says_so_at_once_and_is_not_shown() {
     let server = RedisServer::builder().password("secret").start().await;

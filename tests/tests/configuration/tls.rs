@@ -54,6 +54,7 @@ async fn a_url_names_the_files() {
     works_end_to_end(&server, config(url)).await;
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_certificate_of_an_unknown_authority_is_refused_at_once() {
     let server = RedisServer::builder().tls(Authority::new().issue_for_loopback());
@@ -99,6 +100,7 @@ async fn the_authorities_of_the_system_are_trusted() {
     }
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused_at_once() {
     let authority = Authority::new();
@@ -237,6 +239,7 @@ async fn no_text_shows_a_key() {
     assert!(!text.contains(&secret), "{text}");
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn an_encrypted_connection_is_made_again() {
     let authority = Authority::new();

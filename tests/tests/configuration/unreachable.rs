@@ -1,4 +1,6 @@
 //! Servers that cannot be reached, at startup and later.
+//!
+//! Section: guarantees.md#the-body-does-not-begin-without-the-lock
 
 use std::time::Duration;
 

@@ -8,16 +8,17 @@ use crate::repository::{read, rows_of_table};
 fn no_word_is_explained_twice() {
     let words = words(&read("docs/guide/what-it-is.md"));
     let expected = [
-        "backend",
+        "chain",
         "cooldown",
+        "deadline",
         "fencing token",
+        "hand-over",
         "holder",
         "lease",
-        "queue",
-        "quorum",
+        "lock",
+        "quarantine",
         "renewal",
-        "ttl",
-        "watchdog",
+        "waiter",
     ];
     assert_eq!(words, expected.map(str::to_owned).into());
     let of_the_code = self::words(&read("ARCHITECTURE.md"));

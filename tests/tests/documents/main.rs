@@ -11,6 +11,7 @@ mod named_tests;
 mod planted;
 mod readme;
 mod references;
+mod shown;
 mod site;
 mod spans;
 

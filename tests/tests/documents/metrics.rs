@@ -80,8 +80,8 @@ fn what_is_not_exported_is_noticed() {
     assert_eq!(unknown(&expressions, &exported).len(), wrong.len());
 }
 
-/// The labels of the runtime, and that of buckets.
-const LABELS: &[&str] = &["template", "function", "kind", "le"];
+/// The labels of the runtime, that of buckets, and the one by which Prometheus tells processes apart.
+const LABELS: &[&str] = &["template", "function", "kind", "le", "instance"];
 
 fn source() -> String {
     read("lock-runtime/src/telemetry/metrics.rs")

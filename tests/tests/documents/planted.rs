@@ -1,8 +1,11 @@
 //! The bugs in `tests/mutations`, as CONTRIBUTING.md describes them: which promise each breaks, and which test notices.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::repository::{files_below, read, root};
+use crate::repository::{Document, files_below, read, root};
+use tests::documents::links::headings;
+use tests::documents::shown::shown;
 
 const PROMISES: &str = "docs/guarantees.md";
 
@@ -34,13 +37,13 @@ impl Planted {
         head.lines().find_map(value)
     }
 
-    fn mistake(&self, sections: &[Section]) -> Option<String> {
+    fn mistake(&self, sections: &[String]) -> Option<String> {
         let says = |what: &str| Some(format!("tests/mutations/{}.patch: {what}", self.name));
         let sentence = self.text.lines().next().unwrap_or_default();
         if !sentence.ends_with('.') {
             return says("it does not begin with a sentence");
         }
-        let unknown = |promise: &&str| !sections.iter().any(|it| it.anchor == *promise);
+        let unknown = |promise: &&str| !sections.iter().any(|it| it == promise);
         if let Some(promise) = self.line("promise").filter(unknown) {
             return says(&format!("{PROMISES} has no section #{promise}"));
         }
@@ -62,35 +65,9 @@ impl Planted {
     }
 }
 
-/// A section of the guarantees.
-struct Section {
-    anchor: String,
-    names_tests: bool,
-}
-
-impl Section {
-    fn all() -> Vec<Self> {
-        let text = read(PROMISES);
-        let parts = text.split("\n##").skip(1);
-        parts.map(Self::of).collect()
-    }
-
-    fn of(text: &str) -> Self {
-        let title = text.lines().next().unwrap_or_default();
-        let title = title.trim_start_matches('#').trim().to_lowercase();
-        let kept = title
-            .chars()
-            .filter(|c| c.is_alphanumeric() || " -".contains(*c));
-        Self {
-            anchor: kept.collect::<String>().replace(' ', "-"),
-            names_tests: text.contains(": a") || text.contains(": the_"),
-        }
-    }
-}
-
 #[test]
 fn every_planted_bug_says_what_it_breaks_and_which_test_notices() {
-    let sections = Section::all();
+    let sections = headings(&Document::of(PROMISES, &read(PROMISES)));
     let mistakes: Vec<_> = Planted::all()
         .iter()
         .filter_map(|planted| planted.mistake(&sections))
@@ -99,17 +76,15 @@ fn every_planted_bug_says_what_it_breaks_and_which_test_notices() {
 }
 
 #[test]
-fn every_section_of_promises_has_a_planted_bug() {
+fn every_promise_that_tests_show_has_a_planted_bug() {
     let planted = Planted::all();
-    let is_broken = |section: &Section| {
-        let anchor = Some(&*section.anchor);
-        planted.iter().any(|it| it.line("promise") == anchor)
-    };
-    let sections = Section::all();
-    let unbroken: Vec<_> = sections
-        .iter()
-        .filter(|it| it.names_tests && !is_broken(it))
-        .map(|it| &*it.anchor)
-        .collect();
+    let is_broken = |promise: &&str| planted.iter().any(|it| it.line("promise") == Some(promise));
+    let shown = shown();
+    let promises = shown.iter().map(|it| it.section.split_once('#'));
+    let promises = promises.filter_map(|section| match section {
+        Some(("guarantees.md", promise)) => Some(promise),
+        _ => None,
+    });
+    let unbroken: BTreeSet<_> = promises.filter(|promise| !is_broken(promise)).collect();
     assert!(unbroken.is_empty(), "nothing breaks {unbroken:?}");
 }

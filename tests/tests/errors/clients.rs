@@ -18,6 +18,7 @@ fn all() -> [LockError; 9] {
     ]
 }
 
+// Section: statuses.md#what-a-service-answers
 #[test]
 fn the_public_message_names_nothing_of_the_inside() {
     let contended = LockError::contended("order:7").to_string();

@@ -1,4 +1,6 @@
 //! When to try again.
+//!
+//! Section: statuses.md#what-a-service-answers
 
 use std::{
     sync::{

@@ -1,4 +1,6 @@
 //! What `Unavailable` says of the server and of the reason.
+//!
+//! Section: guarantees.md#the-body-does-not-begin-without-the-lock
 
 use std::time::Duration;
 

@@ -29,6 +29,7 @@ fn url(server: &EtcdServer, login: &str) -> String {
     format!("etcd://{login}@{}", server.addr())
 }
 
+// Section: etcd.md#running-it
 #[tokio::test]
 async fn a_user_needs_the_rights_to_its_prefix_alone() {
     let Some(server) = EtcdServer::start("users").await else {
@@ -72,6 +73,7 @@ async fn a_login_that_is_refused_says_so_at_once_and_shows_no_password() {
     assert!(text.contains("user name is empty"), "{text}");
 }
 
+// Section: etcd.md#what-it-promises
 #[tokio::test]
 async fn a_token_that_is_valid_no_more_is_renewed() {
     let Some(server) = EtcdServer::start("tokens").await else {

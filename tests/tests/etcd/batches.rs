@@ -1,4 +1,6 @@
 //! Calls that go to a member as one transaction, and what becomes of each of them.
+//!
+//! Section: etcd.md#what-it-promises
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! A leader that is cut off from the other members together with some of its clients.
+//!
+//! Section: etcd.md#what-it-promises
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! Members that are killed, stopped and cut off, and connections that are cut.
+//!
+//! Section: etcd.md#what-it-promises
 
 use std::time::Duration;
 

@@ -15,6 +15,7 @@ use crate::{TTL, is_renewed};
 /// Enough for whatever asks.
 const STREAMS: u32 = 1_000;
 
+// Section: etcd.md#what-it-promises
 #[tokio::test]
 async fn calls_wait_for_room_where_the_streams_of_a_connection_are_few() {
     const TASKS: usize = 300;
@@ -39,6 +40,7 @@ async fn calls_wait_for_room_where_the_streams_of_a_connection_are_few() {
     assert!(connections < 5, "{connections} connections");
 }
 
+// Section: etcd.md#running-it
 #[tokio::test]
 async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
     let Some(server) = EtcdServer::start("questions that are denied").await else {
@@ -82,6 +84,7 @@ async fn a_user_who_may_not_ask_about_the_cluster_takes_locks_all_the_same() {
     }
 }
 
+// Section: etcd.md#running-it
 #[tokio::test]
 async fn a_lock_is_released_although_the_quota_is_used_up() {
     let quota = [("quota-backend-bytes", "1000000")];
@@ -110,6 +113,7 @@ async fn a_lock_is_released_although_the_quota_is_used_up() {
     waiting.abort();
 }
 
+// Section: etcd.md#what-it-promises
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_not_read() {
     let Some(server) = EtcdServer::start("a huge answer").await else {
@@ -133,6 +137,7 @@ fn names_too_few(error: &LockError) {
     assert!(text.contains("name all of them"), "{text}");
 }
 
+// Section: etcd.md#configuration
 #[tokio::test]
 async fn members_that_are_too_few_are_noticed_whenever_they_become_so() {
     let Some(server) = EtcdServer::start("too few members").await else {

@@ -22,6 +22,7 @@ fn etcdctl_lock(server: &EtcdServer, name: &str) -> Option<Child> {
         .ok()
 }
 
+// Section: etcd.md#what-etcdctl-shows
 #[tokio::test]
 async fn the_locks_of_etcdctl_and_ours_do_not_interfere() {
     let Some(server) = EtcdServer::start("the locks of etcdctl").await else {

@@ -1,4 +1,6 @@
 //! Keys that are used again, and deletions that come late.
+//!
+//! Section: etcd.md#what-it-promises
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,6 @@
 //! Clients that are stopped past their leases, all threads at once.
+//!
+//! Section: etcd.md#what-it-promises
 
 use tests::{
     EtcdServer, LONG, Proxy, TIME_LIMIT, Worker, boottime, connect, eventually, release, take,

@@ -1,4 +1,6 @@
 //! What a waiter hears of, and what it cannot hear of.
+//!
+//! Section: etcd.md#what-it-promises
 
 use std::collections::VecDeque;
 

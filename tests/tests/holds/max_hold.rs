@@ -1,4 +1,6 @@
 //! `max_hold` and `renew = false`: the lease ends then, the body with it, and the lock goes on.
+//!
+//! Section: guarantees.md#how-long-it-is-held
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! `min_hold`: the lock stays closed until then, and the caller does not wait for it.
+//!
+//! Section: guarantees.md#how-long-it-is-held
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,6 @@
 //! `min_hold` where the process has ended, and where a renewal comes late.
+//!
+//! Section: guarantees.md#how-long-it-is-held
 
 use std::time::Duration;
 

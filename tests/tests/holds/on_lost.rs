@@ -1,4 +1,6 @@
 //! `on_lost = "notify"`: a body whose lock is lost runs to its end, and can know.
+//!
+//! Section: guarantees.md#how-long-it-is-held
 
 use std::time::Duration;
 

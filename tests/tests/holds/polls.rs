@@ -1,5 +1,7 @@
 //! The end of a lease beside a poll that runs: the next holder waits for its return, and the margin is kept for those
 //! who look for themselves.
+//!
+//! Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 
 use std::{
     future::{pending, poll_fn},

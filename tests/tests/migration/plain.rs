@@ -1,4 +1,6 @@
 //! Clients that take a lock with SET NX PX under its plain name, beside ours on the ordinary store.
+//!
+//! Section: guarantees.md#beside-clients-of-other-kinds
 
 use std::time::{Duration, Instant};
 
@@ -63,6 +65,7 @@ async fn take_turns(program: Program, what: &str) {
     assert!(entries.ours >= all / 10, "ours starve: {entries:?}");
 }
 
+// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#from-redis-py
 #[tokio::test]
 async fn the_lock_of_redis_py_takes_turns_with_ours() {
     if Worker::has_python("migration: the_lock_of_redis_py_takes_turns_with_ours") {
@@ -70,6 +73,7 @@ async fn the_lock_of_redis_py_takes_turns_with_ours() {
     }
 }
 
+// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#migrating-from-other-locks
 #[tokio::test]
 async fn set_nx_px_by_hand_takes_turns_with_ours() {
     if Worker::has_python("migration: set_nx_px_by_hand_takes_turns_with_ours") {
@@ -88,6 +92,7 @@ async fn one_that_looks_at_the_queue_takes_turns_with_ours() {
     }
 }
 
+// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#from-node-redlock-and-other-redlock-libraries
 #[tokio::test]
 async fn node_redlock_takes_turns_with_ours() {
     if Worker::has_node("migration: node_redlock_takes_turns_with_ours") {

@@ -65,6 +65,7 @@ async fn take_lamp(peer: &mut PostgresPeer, transaction: &str, fence: &str) {
     }
 }
 
+// Section: migrating.md#from-a-databases-advisory-locks
 #[tokio::test]
 async fn advisory_locks_and_ours_exclude_each_other() {
     let tables =
@@ -115,6 +116,7 @@ const SHEDLOCK: [&str; 2] = [
      WHERE name = 'invoices' AND locked_by = 'theirs'",
 ];
 
+// Section: migrating.md#from-shedlocks-table
 #[tokio::test]
 async fn rows_of_shedlock_and_ours_exclude_each_other() {
     let tables = "CREATE TABLE shedlock (name varchar(64) PRIMARY KEY, lock_until timestamp NOT NULL, \

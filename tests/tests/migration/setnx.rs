@@ -1,4 +1,6 @@
 //! The loop of SETNX, GET and GETSET, as a program in Python runs it, beside ours.
+//!
+//! Section: guarantees.md#beside-clients-of-other-kinds
 
 use tests::{RedisServer, Register, Worker};
 
@@ -29,6 +31,7 @@ fn url(server: &RedisServer, settings: &str) -> String {
     format!("{url}?{settings}")
 }
 
+// Section: guarantees.md#beside-clients-of-other-kinds, migrating.md#from-setnx-with-a-timestamp
 #[tokio::test]
 async fn both_take_turns_while_the_loop_crashes() {
     if !Worker::has_python("migration: both_take_turns_while_the_loop_crashes") {

@@ -1,4 +1,6 @@
 //! What is written for a lock of the setnx protocol, and what others write over it.
+//!
+//! Section: guarantees.md#beside-clients-of-other-kinds
 
 use std::time::{Duration, SystemTime};
 

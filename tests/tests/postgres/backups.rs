@@ -1,4 +1,6 @@
 //! Backups that take the place of newer data: what they have not heard of is forgotten.
+//!
+//! Section: postgres.md#backups
 
 use std::time::Duration;
 

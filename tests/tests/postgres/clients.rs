@@ -1,4 +1,6 @@
 //! Clients that are killed or stop while they wait: what they cost those behind them.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

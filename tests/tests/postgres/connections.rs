@@ -1,4 +1,6 @@
 //! Connections that administrators end, and statements that they cancel.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

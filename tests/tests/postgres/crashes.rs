@@ -1,5 +1,7 @@
 //! Servers that crash, and standbys that are promoted, again and again under load: no lock is granted twice, unless nothing
 //! protects it.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::{collections::HashMap, env, sync::Arc, time::Duration};
 

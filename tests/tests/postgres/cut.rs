@@ -1,4 +1,6 @@
 //! Connections that break right before and right after each message, and calls that arrive late.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,4 +1,6 @@
 //! Holders that stop past their leases in the middle of a transaction: with `assert_fence`, no balance loses a change.
+//!
+//! Section: postgres.md#fencing-your-transactions
 
 use std::{collections::HashMap, time::Duration};
 

@@ -1,5 +1,7 @@
 //! Servers whose disks are full: what is held ends at its deadline, nothing is granted twice, and all goes on once there is
 //! room.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

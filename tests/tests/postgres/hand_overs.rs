@@ -1,4 +1,6 @@
 //! Locks that are handed over: by a notification at once, and for a lease that the waiter has to confirm.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

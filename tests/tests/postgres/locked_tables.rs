@@ -1,4 +1,6 @@
 //! Tables that somebody locks for a while, as a change of the schema or `VACUUM FULL` does.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Locks behind PgBouncer in transaction mode: nobody is notified, and nothing else changes.
+//!
+//! Section: postgres.md#poolers
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Servers that end and start again, while locks are held and waited for: leases count on, and waiters keep their positions.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

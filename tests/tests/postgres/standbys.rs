@@ -1,4 +1,6 @@
 //! Standbys that take the place of their primaries, and what keeps a lock from being granted twice then.
+//!
+//! Section: postgres.md#failover
 
 use std::time::Duration;
 
@@ -158,6 +160,7 @@ async fn granted_by_both(mut pair: PostgresPair) -> [Result<bool, LockError>; 2]
     grants.map(|grant| grant.map(|guard| guard.is_held()))
 }
 
+// Section: postgres.md#what-it-promises
 #[tokio::test]
 async fn an_old_primary_that_waits_for_its_standby_grants_nothing() {
     let Some(pair) = PostgresPair::start_synchronous(TEST).await else {

@@ -1,4 +1,6 @@
 //! Servers that have no connection left.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! A transaction that has asserted its fence commits before the next holder begins, or not at all.
+//!
+//! Section: postgres.md#fencing-your-transactions
 
 use std::time::Duration;
 

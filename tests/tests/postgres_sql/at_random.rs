@@ -315,6 +315,7 @@ fn setting(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |it| it.parse().unwrap())
 }
 
+// Section: postgres.md#what-it-promises
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_holds_a_lock_beside_another_one() {
     let Some(home) = installed().await else {

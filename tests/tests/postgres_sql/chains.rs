@@ -1,4 +1,6 @@
 //! Chains: neighbours of one session that are granted a lock together.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! What waits for the disk: what grants or extends a lease, and nothing else.
+//!
+//! Section: postgres.md#what-it-promises
 
 use tests::PostgresServer;
 

@@ -1,4 +1,6 @@
 //! Installing: by several at once, again, into schemas of any name, and never an older version.
+//!
+//! Section: postgres.md#installation
 
 use tests::{PostgresHome, PostgresPeer, postgres_script, unique};
 use tokio::task::JoinSet;

@@ -1,4 +1,6 @@
 //! Exclusive leases: who has them, for how long, and under which fence.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

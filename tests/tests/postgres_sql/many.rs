@@ -1,4 +1,6 @@
 //! Many calls at once answer what the same calls answer one by one, and never wait for others in a circle.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,6 @@
 //! A server whose queue of notifications is full hands locks over without a notification: one would fail the commit.
+//!
+//! Section: postgres.md#what-it-promises
 
 use tests::{PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT};
 

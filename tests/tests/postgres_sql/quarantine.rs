@@ -1,4 +1,6 @@
 //! After a crash nothing is granted for as long as a forgotten lease may last.
+//!
+//! Section: postgres.md#failover
 
 use std::time::Duration;
 
@@ -80,6 +82,7 @@ async fn nothing_is_granted_after_a_crash_until_forgotten_leases_have_ended() {
     assert!(fences[0] > 0);
 }
 
+// Section: postgres.md#what-it-promises
 /// One backend that is killed makes the server start over, at a time that does not change.
 #[tokio::test]
 async fn a_process_of_the_server_that_is_killed_counts_as_a_crash() {

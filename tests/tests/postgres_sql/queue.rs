@@ -1,4 +1,6 @@
 //! Who is granted a lock next: in order, whoever calls, and nobody who is gone.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! Roles need the right to use the schema, and get no other by it.
+//!
+//! Section: postgres.md#rights
 
 use tests::{PostgresHome, PostgresPeer};
 

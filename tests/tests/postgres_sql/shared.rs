@@ -1,4 +1,6 @@
 //! Readers and permits, each with a lease of its own.
+//!
+//! Section: postgres.md#what-it-promises
 
 use std::time::Duration;
 

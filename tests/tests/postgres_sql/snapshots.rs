@@ -33,6 +33,7 @@ async fn pages(home: &PostgresHome, peer: &mut Peer, query: &str) -> u64 {
         .sum()
 }
 
+// Section: postgres.md#what-it-promises
 #[tokio::test]
 async fn rows_are_found_in_few_pages_however_many_versions_a_snapshot_keeps() {
     let Some(home) = installed().await else {

@@ -1,4 +1,6 @@
 //! Processes that are stopped or killed while many of their acquisitions wait.
+//!
+//! Section: guarantees.md#first-come-first-served
 
 use std::time::{Duration, Instant};
 

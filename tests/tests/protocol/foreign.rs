@@ -1,4 +1,6 @@
 //! A client that knows `SET NX PX` and nothing of queues.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 
 use std::time::Duration;
 

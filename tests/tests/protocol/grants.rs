@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::{FOUND, LONG, SECOND, SOON};
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 #[tokio::test]
 async fn a_grant_comes_after_its_end_and_that_of_another() {
     let server = RedisServer::start().await;
@@ -47,6 +48,7 @@ async fn a_grant_comes_after_its_end_and_that_of_another() {
     assert!(late > 0, "every connection broke, and the grant with it");
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_grant_and_the_leave_are_lost() {
     let server = RedisServer::start().await;
@@ -80,6 +82,7 @@ async fn a_grant_and_the_leave_are_lost() {
     }
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn a_grant_that_was_cut_off_is_found_and_whole() {
     let server = RedisServer::start().await;

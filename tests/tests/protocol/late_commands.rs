@@ -39,6 +39,7 @@ async fn again(server: &RedisServer, call: &[String]) {
     server.cmd(&words).await;
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn they_take_nothing_from_a_later_holder() {
     let server = RedisServer::start().await;
@@ -63,6 +64,7 @@ async fn they_take_nothing_from_a_later_holder() {
     leaves_nothing(&server, &key, FOUND).await;
 }
 
+// Section: guarantees.md#the-lock-goes-on
 #[tokio::test]
 async fn a_late_acquire_costs_one_ttl_at_the_most() {
     const TTL: Duration = Duration::from_secs(2);

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use crate::{FOUND, LONG, SECOND, SOON};
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn a_reply_is_cut_and_the_retry_is_slow() {
     let server = RedisServer::start().await;
@@ -57,6 +58,7 @@ async fn a_reply_is_cut_and_the_retry_is_slow() {
     }
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 #[tokio::test]
 async fn a_reply_comes_after_the_call_was_given_up() {
     let server = RedisServer::start().await;
@@ -82,6 +84,7 @@ async fn a_reply_comes_after_the_call_was_given_up() {
     }
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 #[tokio::test]
 async fn a_deadline_counts_from_before_the_command() {
     let server = RedisServer::start().await;

@@ -40,6 +40,7 @@ impl Section {
     }
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn hundreds_of_hand_overs_of_the_shortest_leases() {
     const TASKS: usize = 6;

@@ -1,4 +1,6 @@
 //! `current()`: the guard of the innermost lock under which the code runs.
+//!
+//! Section: guarantees.md#work-that-runs-under-the-lock
 
 use lock_runtime::current;
 use tests::{LONG, Store, TIME_LIMIT, on_every_store, settled, take_turn, within};

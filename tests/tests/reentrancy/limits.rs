@@ -1,4 +1,6 @@
 //! How long a call that joins is held: its own `max_hold` and fixed lease count, its `min_hold` does not.
+//!
+//! Section: guarantees.md#work-that-runs-under-the-lock
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Promise: work that asks for its own lock gets `AlreadyHeld`, or re-enters if the call is reentrant; it can find its guard.
+//!
+//! Section: guarantees.md#work-that-runs-under-the-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //! keys, and with everybody noted who waits; whatever has happened before.
 //!
 //! `LOCK_HISTORIES=FROM..TO` chooses the histories, each with fifty such calls.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 
 use fastrand::Rng;
 use tests::{RedisServer, member, token};

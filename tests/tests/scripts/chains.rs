@@ -1,4 +1,6 @@
 //! A lock is handed to several of one connection at once, where they wait beside each other.
+//!
+//! Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 
 use std::time::Duration;
 
@@ -178,6 +180,7 @@ async fn another_lease_or_another_kind_is_not_handed_it_with_them() {
     }
 }
 
+// Section: guarantees.md#first-come-first-served
 #[tokio::test]
 async fn nobody_is_overtaken_by_who_joined_more_than_a_millisecond_later() {
     let server = RedisServer::start().await;
@@ -347,6 +350,7 @@ async fn what_joins_together_waits_as_if_it_had_come_alone() {
     assert_eq!(last[4], token(6));
 }
 
+// Section: guarantees.md#a-lock-passes-through-a-process-without-the-server, protocol.md#chains
 #[tokio::test]
 async fn a_client_without_chains_takes_turns_with_one_that_has_them() {
     let server = RedisServer::start().await;

@@ -1,5 +1,7 @@
 //! The server's clock goes back, or that of a replica that takes over is behind: positions grow all the same, and nobody
 //! lives longer for it.
+//!
+//! Section: guarantees.md#first-come-first-served
 
 use std::time::Duration;
 

@@ -229,6 +229,7 @@ async fn a_renewal_never_makes_a_key() {
     assert_eq!(server.keys("*").await, Vec::<String>::new());
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn every_key_of_a_lock_has_a_ttl() {
     let server = RedisServer::start().await;

@@ -1,4 +1,6 @@
 //! Many calls that are sent as one are each done as if they had come alone.
+//!
+//! Section: guarantees.md#nothing-is-left-behind
 
 use redis::{FromRedisValue as _, Value};
 use tests::{
@@ -160,6 +162,7 @@ async fn who_joins_behind_a_hand_over_is_noted_and_the_queue_has_a_ttl() {
     assert_eq!(peer.holder().await, Some(token(4)), "it is passed over");
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 /// Who releases a lock that it does not know to hold, in the call that hands it the lock.
 #[tokio::test]
 async fn a_lock_that_is_free_again_after_a_hand_over_gets_a_larger_number() {

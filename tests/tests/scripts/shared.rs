@@ -1,4 +1,6 @@
 //! What the scripts keep of those who share a lock: it always ends, and only its own script makes it.
+//!
+//! Section: guarantees.md#every-kind-of-lock
 
 use tests::{Peer, RedisServer, connect, token};
 

@@ -1,4 +1,6 @@
 //! Those who share a lock when the server's memory is full: newcomers are refused, and nothing is half written.
+//!
+//! Section: guarantees.md#every-kind-of-lock
 
 use tests::{Peer, RedisServer, connect, token};
 

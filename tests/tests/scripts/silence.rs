@@ -1,4 +1,6 @@
 //! What the scripts know of connections that live, and of those that do not.
+//!
+//! Section: guarantees.md#first-come-first-served
 
 use redis::Value;
 use tests::{Peer, RedisServer, connect, token};
@@ -113,6 +115,7 @@ async fn a_connection_that_is_deaf_keeps_nobody_from_a_shared_lock() {
     }
 }
 
+// Section: guarantees.md#looking-at-a-lock
 #[tokio::test]
 async fn a_status_counts_those_who_live() {
     let server = RedisServer::start().await;

@@ -4,6 +4,7 @@ use lock_runtime::LockError;
 use redis::{FromRedisValue as _, Value};
 use tests::{Peer, RedisServer, connect, token};
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_cooldown_of_zero_releases_at_once() {
     let server = RedisServer::start().await;

@@ -47,6 +47,7 @@ async fn the_errors_of_a_body_come_back_untouched(store: Store) {
     );
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 async fn a_closure_does_not_run_without_the_lock(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let _guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
@@ -60,6 +61,7 @@ async fn a_closure_does_not_run_without_the_lock(store: Store) {
     }
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 async fn work_that_asks_for_its_own_lock_gets_already_held(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let own = async || {

@@ -1,4 +1,6 @@
 //! One holder at a time, and who counts as another lock.
+//!
+//! Section: guarantees.md#one-holder-at-a-time
 
 use std::{
     sync::{
@@ -96,6 +98,7 @@ async fn prefixes_are_independent(store: Store) {
     assert!(guard.is_held());
 }
 
+// Section: guarantees.md#fencing-tokens-grow
 async fn fences_grow(store: Store) {
     let managers = [store.manager().await, store.manager().await];
     let mut last = 0;

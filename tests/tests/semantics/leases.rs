@@ -47,6 +47,7 @@ async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
     assert!(!within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
 }
 
+// Section: guarantees.md#one-holder-at-a-time, guarantees.md#the-lock-goes-on
 async fn the_next_gets_a_lock_whose_lease_ended(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let request = locks.lock("key").ttl(TTL).renew(false);
@@ -64,6 +65,7 @@ async fn the_next_gets_a_lock_whose_lease_ended(store: Store) {
     assert!(next.is_held());
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 async fn a_body_is_dropped_when_its_lease_ends(store: Store) {
     let locks = store.manager().await;
     let request = locks.lock("key").ttl(TTL).renew(false);
@@ -124,6 +126,7 @@ async fn a_released_lease_is_over(store: Store) {
     assert_eq!(store.traces().await, [""; 0]);
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 /// Time that stands still shows what a machine's clock only shows now and then.
 #[tokio::test]
 async fn no_poll_of_a_body_starts_after_its_deadline() {

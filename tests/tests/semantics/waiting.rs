@@ -21,6 +21,7 @@ on_every_store! {
     a_dropped_acquire_leaves_no_trace,
 }
 
+// Section: guarantees.md#first-come-first-served
 async fn waits_are_served_in_order(store: Store) {
     const WAITERS: usize = 9;
     let managers = [
@@ -49,6 +50,7 @@ async fn waits_are_served_in_order(store: Store) {
     assert!(served.is_sorted() && served.len() == WAITERS, "{served:?}");
 }
 
+// Section: guarantees.md#first-come-first-served
 async fn a_release_hands_the_lock_to_the_first_waiter(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
@@ -80,6 +82,7 @@ async fn a_hand_over_takes_no_time(store: Store) {
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
+// Section: guarantees.md#the-body-does-not-begin-without-the-lock
 async fn a_wait_ends_with_contended(store: Store) {
     const WAIT: Duration = Duration::from_millis(400);
     let (locks, others) = (store.manager().await, store.manager().await);
@@ -145,6 +148,7 @@ async fn a_dropped_waiter_leaves_the_queue(store: Store) {
     assert!(took < Duration::from_secs(2), "held up for {took:?}");
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 async fn a_dropped_acquire_leaves_no_trace(store: Store) {
     let locks = store.manager().await;
     // Never polled.

@@ -1,4 +1,6 @@
 //! Who may ask the sentinels, and who the master.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::time::Duration;
 

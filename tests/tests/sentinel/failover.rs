@@ -1,4 +1,6 @@
 //! A failover: what becomes of those who hold a lock, wait for one, and release one.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::time::Duration;
 

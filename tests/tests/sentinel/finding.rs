@@ -1,5 +1,7 @@
 //! Finding the master: sentinels that are down, that know no such service, and that have
 //! not heard of the last failover.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Sentinels that contradict each other: what one of them knows better holds, however slow it is.
+//!
+//! Section: guarantees.md#when-a-replica-takes-over
 
 use std::time::Duration;
 

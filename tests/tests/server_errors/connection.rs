@@ -1,4 +1,6 @@
 //! Connections that the server closes and scripts that it forgets: nobody notices.
+//!
+//! Section: guarantees.md#the-lock-goes-on
 
 use std::time::Duration;
 
@@ -177,6 +179,7 @@ async fn an_old_connection_is_closed_where_it_is_known_to_be_ours() {
     assert_eq!(closed[1], closed[2], "{closed:?}");
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_a_server_that_is_gone() {
     let mut scene = Scene::new(RedisServer::start().await).await;

@@ -1,4 +1,6 @@
 //! Errors that waiting cannot change: reported at once, and over once somebody has changed what was wrong.
+//!
+//! Section: guarantees.md#the-body-does-not-begin-without-the-lock
 
 use std::time::{Duration, Instant};
 
@@ -82,6 +84,7 @@ async fn a_command_that_is_forbidden_and_allowed_again_in_time() {
     scene.works().await;
 }
 
+// Section: guarantees.md#no-poll-of-the-body-starts-after-its-deadline
 #[tokio::test]
 async fn a_command_that_is_forbidden_until_the_lease_ends() {
     let scene = with_user().await;
@@ -106,6 +109,7 @@ async fn a_command_that_is_forbidden_until_the_lease_ends() {
     scene.works().await;
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_release_that_is_forbidden_and_allowed_again() {
     let scene = with_user().await;
@@ -130,6 +134,7 @@ async fn a_release_that_is_forbidden_and_allowed_again() {
     scene.works().await;
 }
 
+// Section: guarantees.md#nothing-is-left-behind
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_what_is_forbidden() {
     let scene = with_user().await;

@@ -1,4 +1,6 @@
 //! Errors that pass: newcomers get them at the end of their wait, waiters wait on, holders keep their lock.
+//!
+//! Section: guarantees.md#the-body-does-not-begin-without-the-lock
 
 use std::time::{Duration, Instant};
 

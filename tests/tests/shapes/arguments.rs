@@ -203,6 +203,7 @@ async fn drops(
     Ok(copied.0)
 }
 
+// Section: expansion.md#when-arguments-are-dropped
 #[test]
 fn dropped_before_the_release() {
     let locks = manager();
@@ -227,6 +228,7 @@ async fn stays(locks: &LockManager, used: Noted, begun: &Notify) -> Result<()> {
     Ok(())
 }
 
+// Section: expansion.md#when-arguments-are-dropped
 #[test]
 fn dropped_before_the_release_of_a_call_that_is_dropped() {
     let (locks, begun, notes) = (manager(), Notify::new(), Arc::default());

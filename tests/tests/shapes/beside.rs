@@ -1,4 +1,6 @@
 //! Other attributes on the same function, above and below.
+//!
+//! Section: expansion.md#other-attributes
 
 use std::sync::{Arc, OnceLock};
 

@@ -87,6 +87,7 @@ impl Patient for Job {
     }
 }
 
+// Section: expansion.md#other-attributes
 #[test]
 fn expressions_of_what_async_trait_moves() {
     let job = Job {

@@ -1,4 +1,6 @@
 //! What the attribute adds to the size of a future.
+//!
+//! Section: expansion.md#what-it-costs
 
 use lock_runtime::{LockManager, distributed_lock};
 

@@ -1,4 +1,6 @@
 //! `force_release`: revokes a lock, and hands it to the next waiter.
+//!
+//! Section: guarantees.md#looking-at-a-lock
 
 use std::time::Duration;
 

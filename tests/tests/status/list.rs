@@ -1,4 +1,6 @@
 //! `list`: the names of the locks that are held, by pattern.
+//!
+//! Section: guarantees.md#looking-at-a-lock
 
 use tests::{LONG, RedisServer, Store, TIME_LIMIT, connect, on_every_store, queued, within};
 

@@ -1,4 +1,6 @@
 //! Promise: a program can ask who holds a lock and which locks are held, and can revoke one.
+//!
+//! Section: guarantees.md#looking-at-a-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::{Duration, SystemTime};
@@ -139,6 +141,7 @@ async fn a_function_that_is_no_word_is_refused(store: Store) {
     }
 }
 
+// Section: guarantees.md#one-holder-at-a-time
 async fn a_name_that_was_handed_out_asks_about_the_same_lock(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     for name in ["%{}:ü", "50%", "plain"] {

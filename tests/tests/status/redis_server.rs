@@ -1,4 +1,6 @@
 //! What is known of those who cannot be asked: stopped processes, foreign clients, a server that is gone.
+//!
+//! Section: guarantees.md#looking-at-a-lock
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The events of whole acquisitions, with their fields.
+//!
+//! Section: guarantees.md#watching-a-lock
 
 use std::time::Duration;
 
@@ -110,6 +112,7 @@ async fn who_goes_away_withdraws(store: Store) {
     release(held).await;
 }
 
+// Section: guarantees.md#looking-at-a-lock
 async fn a_revoked_lock_is_lost(store: Store) {
     record();
     let (locks, others) = (store.manager().await, store.manager().await);

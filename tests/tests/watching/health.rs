@@ -1,4 +1,6 @@
 //! Whether the server can be reached, as a readiness probe asks.
+//!
+//! Section: guarantees.md#watching-a-lock
 
 use std::time::{Duration, SystemTime};
 

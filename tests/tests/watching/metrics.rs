@@ -1,4 +1,6 @@
 //! The metrics of whole acquisitions, with their labels.
+//!
+//! Section: guarantees.md#watching-a-lock
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The spans of whole acquisitions: children of the caller's, with what came of them.
+//!
+//! Section: guarantees.md#watching-a-lock
 
 use std::future::pending;
 use std::time::Duration;

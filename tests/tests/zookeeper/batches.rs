@@ -1,4 +1,6 @@
 //! Locks that are taken and released together while connections break: each is taken once, and nothing stays.
+//!
+//! Section: zookeeper.md#what-failures-do
 
 use std::{
     sync::{

@@ -1,4 +1,6 @@
 //! Three servers: whichever fails, there are no two holders, and the lock goes on.
+//!
+//! Section: zookeeper.md#what-failures-do
 
 use std::{
     env,

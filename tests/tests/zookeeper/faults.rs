@@ -1,4 +1,6 @@
 //! Connections that break: no node is created twice or left behind, no position is lost.
+//!
+//! Section: zookeeper.md#what-failures-do
 
 use std::{
     sync::{

@@ -65,6 +65,7 @@ async fn a_cooling_lock_leaves_a_node_that_the_next_one_deletes() {
     release(guard.unwrap()).await;
 }
 
+// Section: zookeeper.md#what-it-creates
 #[tokio::test]
 async fn whoever_deletes_a_node_takes_the_lock_away() {
     let Some(server) = server().await else { return };

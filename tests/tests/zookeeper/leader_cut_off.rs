@@ -1,4 +1,6 @@
 //! A leader that is cut off together with its clients serves them on until it notices; nobody gets their locks meanwhile.
+//!
+//! Section: zookeeper.md#what-failures-do
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},

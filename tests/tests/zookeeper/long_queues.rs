@@ -11,6 +11,7 @@ const TURNS: u64 = 20;
 /// Many times less than the names of all who wait.
 const FEW_BYTES: u64 = 3_000;
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[tokio::test]
 async fn a_manager_does_not_read_its_queue_for_each_waiter_that_joins_or_enters() {
     let Some(server) = server().await else { return };

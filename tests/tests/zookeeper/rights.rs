@@ -16,6 +16,7 @@ use tests::{LONG, Proxy, TIME_LIMIT, connect, eventually, release, take_turn, wi
 
 use crate::{manager, server};
 
+// Section: zookeeper.md#running-it
 #[tokio::test]
 async fn the_nodes_of_a_user_are_closed_to_others() {
     let Some(server) = server().await else { return };
@@ -44,6 +45,7 @@ async fn is_refused(locks: &LockManager) {
     assert!(text.contains("has no right to the nodes"), "{text}");
 }
 
+// Section: zookeeper.md#what-failures-do
 #[tokio::test]
 async fn a_node_ahead_that_is_closed_fails_those_behind_it() {
     let Some(server) = server().await else { return };
@@ -63,6 +65,7 @@ async fn a_node_ahead_that_is_closed_fails_those_behind_it() {
     assert!(matches!(error, LockError::Contended { .. }), "{error}");
 }
 
+// Section: zookeeper.md#what-failures-do
 #[tokio::test]
 async fn a_lock_whose_node_cannot_be_created_fails() {
     let Some(server) = server().await else { return };
@@ -76,6 +79,7 @@ async fn a_lock_whose_node_cannot_be_created_fails() {
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
 }
 
+// Section: zookeeper.md#running-it
 #[tokio::test]
 async fn what_is_held_is_kept_where_a_provider_changes_the_password_or_falls_silent() {
     let Some(server) = server().await else { return };

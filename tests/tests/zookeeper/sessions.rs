@@ -1,4 +1,6 @@
 //! The session, on which all locks of a manager stand: how long it lasts, and what its end means.
+//!
+//! Section: zookeeper.md#what-failures-do
 
 use std::{
     sync::{

@@ -131,6 +131,7 @@ impl Scene {
     }
 }
 
+// Section: zookeeper.md#what-it-creates
 #[tokio::test]
 async fn a_short_cycle_is_three_requests_and_no_event() {
     const CYCLES: usize = 20;
@@ -161,6 +162,7 @@ async fn a_longer_one_watches_its_own_node() {
     assert_eq!(traffic.take(), Counts::of([(DELETE, 1)], 1));
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[tokio::test]
 async fn locks_that_are_taken_together_cost_few_writes() {
     const LOCKS: usize = 64;

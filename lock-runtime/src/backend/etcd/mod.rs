@@ -46,6 +46,8 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            // Nothing here makes entries.
+            history: false,
             tickets: false,
             ..Capabilities::all("etcd")
         }
@@ -126,6 +128,8 @@ impl Etcd {
             Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            // The store has no such capability.
+            Query::History(..) => {}
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),
             Query::Diagnose(reply) => {
                 let Inspector { keys, clock, .. } = inspector;

@@ -1,5 +1,6 @@
 //! The store in memory: locks within one process, with the same promises as a server.
 
+mod log;
 mod store;
 
 use std::collections::HashMap;
@@ -56,7 +57,8 @@ impl Target for Memories {
         // No prefix has a control character in it.
         let name = self.name.as_ref();
         let name = name.map(|name| format!("{}\0{name}", setup.prefix));
-        let memory = Memory::open(name.as_deref(), setup.clock.clone());
+        let mut memory = Memory::open(name.as_deref(), setup.clock.clone());
+        memory.history = setup.history;
         Box::pin(async { Ok(Box::new(memory) as Box<dyn Backend>) })
     }
 }
@@ -72,6 +74,8 @@ pub(crate) struct Memory {
     store: Arc<Mutex<Store>>,
     clock: Clock,
     client: Client,
+    /// How many grants of each lock to remember.
+    history: usize,
     inbox: mpsc::UnboundedReceiver<Outcome>,
     /// Everything that this client waits for or holds.
     interests: HashMap<LeaseId, Interest>,
@@ -105,6 +109,7 @@ impl Memory {
             store,
             clock,
             client,
+            history: 0,
             inbox,
             interests: HashMap::new(),
             waiting: HashMap::new(),
@@ -123,6 +128,7 @@ impl Memory {
             client: self.client.clone(),
             terms,
             since: now,
+            keep: self.history,
         };
         store.enqueue(now, waiter);
     }
@@ -158,6 +164,7 @@ impl Memory {
             Query::ForceRelease(key, reply) => {
                 self.answer(reply, |it| it.force_release(now, &key));
             }
+            Query::History(key, reply) => self.answer(reply, |it| it.history(now, &key)),
             Query::Health(reply) => self.answer(reply, |_| Health::reached(Duration::ZERO)),
             // Nothing can be wrong with it.
             Query::Diagnose(reply) => self.answer(reply, |_| Vec::new()),

@@ -7,11 +7,13 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
 use crate::backend::Outcome;
+
 use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::types;
 use crate::types::crowd::Crowd;
 use crate::types::fence::FencingToken;
+use crate::types::history::{Grant, GrantEnd};
 use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -19,6 +21,8 @@ use crate::types::overview::{Count, MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket::TicketId;
+
+use super::log::Logs;
 
 /// How many waiters of one lock a status names.
 const MOST_WAITERS: usize = 1_000;
@@ -31,6 +35,7 @@ pub(super) struct Store {
     fence: u64,
     /// When cooldowns and tickets end. Nobody else may ever touch these locks again.
     unowned: Agenda<LockKey>,
+    logs: Logs,
     pub(super) slots: HashMap<LockKey, Slot>,
 }
 
@@ -64,6 +69,8 @@ pub(super) struct Waiter {
     pub(super) client: Client,
     pub(super) terms: Arc<Terms>,
     pub(super) since: Moment,
+    /// How many grants of the lock to remember.
+    pub(super) keep: usize,
 }
 
 impl Store {
@@ -111,7 +118,13 @@ impl Store {
             .front()
             .is_some_and(|it| slot.admits(it.terms.kind))
         {
-            let Some(Waiter { client, terms, .. }) = slot.queue.pop_front() else {
+            let Some(Waiter {
+                client,
+                terms,
+                keep,
+                ..
+            }) = slot.queue.pop_front()
+            else {
                 break;
             };
             self.fence += 1;
@@ -123,6 +136,7 @@ impl Store {
                 ttl,
             };
             if client.send(granted).is_ok() {
+                self.logs.granted(now, &terms, self.fence, keep);
                 slot.holders.push(Owner {
                     client,
                     terms,
@@ -154,6 +168,7 @@ impl Store {
         slot.sweep(now);
         let index = slot.holders.iter().position(|it| it.is(client, id));
         if let Some(index) = index {
+            self.logs.ended(now, key, id, GrantEnd::Released);
             let owner = &mut slot.holders[index];
             let cooldown = owner.terms.cooldown(owner.since, now);
             if !cools_down || cooldown.is_zero() {
@@ -204,6 +219,7 @@ impl Store {
         let Some(owner) = slot.holders.iter_mut().find(|it| it.is(client, id)) else {
             return false;
         };
+        self.logs.ended(now, key, id, GrantEnd::Released);
         owner.state = State::Issued(ticket);
         owner.expires = now.after(time);
         self.unowned.insert(owner.expires, key.clone());
@@ -213,7 +229,12 @@ impl Store {
 
     /// Gives the lock of a ticket to this client.
     fn adopt(&mut self, now: Moment, ticket: TicketId, adopter: Waiter) {
-        let Waiter { client, terms, .. } = adopter;
+        let Waiter {
+            client,
+            terms,
+            keep,
+            ..
+        } = adopter;
         let slot = self.slots.get_mut(&terms.key);
         let holders = slot.into_iter().flat_map(|slot| {
             slot.sweep(now);
@@ -232,6 +253,7 @@ impl Store {
             ttl: terms.ttl,
         };
         if client.send(granted).is_ok() {
+            self.logs.granted(now, &terms, self.fence, keep);
             *owner = Owner {
                 client,
                 fence: self.fence,
@@ -274,6 +296,15 @@ impl Store {
         status
     }
 
+    pub(super) fn history(&mut self, now: Moment, key: &LockKey) -> Vec<Grant> {
+        let slot = self.slots.get_mut(key);
+        let holders = slot.map_or_else(Vec::new, |slot| {
+            slot.sweep(now);
+            slot.holders.iter().map(|it| it.terms.id).collect()
+        });
+        self.logs.history(key, &holders)
+    }
+
     pub(super) fn overview(&mut self, now: Moment, pattern: &Pattern) -> Overview {
         let slots = self.slots.iter_mut();
         let matching = slots.filter(|(key, _)| pattern.matches(key));
@@ -306,7 +337,11 @@ impl Store {
         slot.sweep(now);
         let holders = std::mem::take(&mut slot.holders);
         for owner in &holders {
-            let _ = owner.client.send(Outcome::NotHeld { id: owner.terms.id });
+            let id = owner.terms.id;
+            if owner.state == State::Held {
+                self.logs.ended(now, key, id, GrantEnd::Revoked);
+            }
+            let _ = owner.client.send(Outcome::NotHeld { id });
         }
         self.dispatch(now, key);
         holders.len()

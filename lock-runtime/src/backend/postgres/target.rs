@@ -22,7 +22,11 @@ fn target(url: &mut Url, _: bool) -> Result<Arc<dyn Target>, LockError> {
 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("PostgreSQL")
+        Capabilities {
+            // Nothing here makes entries.
+            history: false,
+            ..Capabilities::all("PostgreSQL")
+        }
     }
 
     fn encrypted_hosts(&self) -> Vec<&str> {

@@ -33,7 +33,7 @@ impl<S: Step> Queue<S> {
             Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
             Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
             Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
-            Call::Pass { ticket, .. } => self.pass_replied(now, &ticket, result),
+            Call::Pass { ticket, fence } => self.pass_replied(now, &ticket, fence, result),
             Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
             Call::Leave(ticket)
             | Call::Release { ticket, .. }
@@ -205,13 +205,23 @@ impl<S: Step> Queue<S> {
         }
     }
 
-    fn pass_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply<S>, Trouble>) {
+    fn pass_replied(
+        &mut self,
+        now: Moment,
+        ticket: &Ticket,
+        passed: u64,
+        result: Result<Reply<S>, Trouble>,
+    ) {
         let Some(claim) = self.claim(ticket) else {
             return;
         };
         let Stage::Passing { fence, since, ttl } = claim.stage else {
             return;
         };
+        // A chain has one token: the one before it, which gave up, may have asked.
+        if passed != fence {
+            return;
+        }
         let id = claim.ticket.terms.id;
         match result {
             Ok(Reply::Ours(true)) => {

@@ -122,6 +122,7 @@ impl Target for Address {
                 min_hold: false,
                 list: false,
                 force_release: true,
+                history: false,
                 fencing: false,
                 fair: false,
                 tickets: false,
@@ -219,6 +220,8 @@ impl Target for Servers {
             fair: false,
             // A majority could have two halves of a ticket.
             tickets: false,
+            // Each server would remember another part of it.
+            history: false,
             ..Capabilities::all("Redlock")
         }
     }

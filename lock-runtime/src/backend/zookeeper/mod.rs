@@ -49,6 +49,8 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            // Nothing here makes entries.
+            history: false,
             tickets: false,
             ..Capabilities::all("ZooKeeper")
         }

@@ -1,12 +1,10 @@
-//! What an error means for the caller: whether and when to try again, and what a
-//! service may show to its clients.
+//! The advice in an error: whether and when to retry, and the message for clients of a service.
 
 use std::time::Duration;
 
 use super::LockError;
 
-/// Waiters hear once a second who holds the lock: in more time it may have changed
-/// hands.
+/// Waiters learn once a second who holds the lock: older knowledge may be out of date.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -17,23 +15,22 @@ impl LockError {
         matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
     }
 
-    /// How long to wait before the next try; `None` where trying again is of no use.
+    /// How long to wait before the next attempt; `None` if a retry is useless.
     ///
-    /// Of a lock that others wait for, it is an estimate of the turn. The queue serves `n`
-    /// waiters in the time for which the first of `n` waiters has waited; with the holder
-    /// there are `n + 1` before a newcomer:
+    /// For a lock with waiters, it estimates the turn. The queue serves `n` waiters in the time
+    /// for which the first of them has waited; the holder adds one:
     ///
     /// ```text
     /// retry_after = (n + 1) · (how long the first has waited) / n
     /// ```
     ///
-    /// It is at least 10 ms and at most 1 s. If nobody else waits, it is the rest of
-    /// the holder's lease, within the same bounds: a lease is renewed while the work
-    /// goes on, and does not say when it ends. A lock that
-    /// [cools down](crate::inspect::Holder::cooling_down) opens at a known time, and this
-    /// is what is left of it.
+    /// At least 10 ms and at most 1 s. Without other waiters, it is the rest of the holder's
+    /// lease, within the same bounds: the lease is renewed while the work continues, so its end
+    /// says nothing about the end of the work. A lock in
+    /// [cooldown](crate::inspect::Holder::cooling_down) opens at a known time, and this is the
+    /// rest of that time.
     ///
-    /// For [`Unavailable`](Self::Unavailable) it is 1 s.
+    /// For [`Unavailable`](Self::Unavailable), it is 1 s.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Contended { holder, .. } => {
@@ -52,8 +49,8 @@ impl LockError {
         }
     }
 
-    /// A sentence for clients: it names no key, host, process, function or server,
-    /// all of which the error's own text may.
+    /// A sentence for clients of a service. It names no key, host, process, function or server,
+    /// unlike the error's own text.
     pub fn public_message(&self) -> &'static str {
         match self {
             Self::Contended {

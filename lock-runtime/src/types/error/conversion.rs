@@ -1,12 +1,11 @@
-//! How a locked function returns an error of its lock.
+//! Converts an error of a lock into the output of a locked function.
 
 use super::LockError;
 
-/// How a locked function returns that its lock failed.
+/// Converts an error of a lock into the output of a locked function.
 ///
-/// Implemented for `Result<T, E>` where `E: From<LockError>`. Other return
-/// types name a function with `on_error`, because "not found" and "not locked"
-/// must not merge silently.
+/// Implemented for `Result<T, E>` with `E: From<LockError>`. Other outputs need a function in
+/// `on_error`, because "not found" and "not locked" must not merge silently.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say that the lock failed",
     label = "this return type has no place for a `LockError`",
@@ -14,13 +13,13 @@ use super::LockError;
     note = "or say what to return instead with `on_error = |error| …`"
 )]
 pub trait FromLockError {
-    /// The value to return for `error`.
+    /// The output for `error`.
     fn from_lock_error(error: LockError) -> Self;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
-    // Apart from the functions that call it, each of which it would make larger.
+    // Not inlined, since it would make each caller larger.
     #[cold]
     #[inline(never)]
     fn from_lock_error(error: LockError) -> Self {

@@ -1,4 +1,4 @@
-//! The errors: what went wrong, and what to do about it.
+//! The errors: what happened, and what to do about it.
 
 mod advice;
 pub(crate) mod conversion;
@@ -15,8 +15,8 @@ use crate::types::fence::FencingToken;
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 
-/// What a store says about a failure; shared, since one broken connection fails
-/// many operations.
+/// The message of a store about a failure; shared, since one broken connection fails many
+/// operations.
 pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
 
 /// Why a lock was not taken, or why the work under it was stopped.
@@ -39,25 +39,25 @@ pub enum LockError {
     )]
     AlreadyInstalled,
 
-    /// The lock's name cannot be one.
+    /// The name of the lock is invalid.
     #[error("the lock's key cannot be used: {reason}")]
     #[non_exhaustive]
     InvalidKey {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
 
-    /// A setting is out of its range or contradicts another.
+    /// A setting is out of range, or contradicts another one.
     #[error("invalid {setting}: {reason}")]
     #[non_exhaustive]
     InvalidOptions {
         /// The setting's name.
         setting: &'static str,
-        /// What is wrong with it and what is valid.
+        /// What is wrong with it, and what is valid.
         reason: Box<str>,
     },
 
-    /// Somebody else held the lock until the wait ended, or its cooldown had not ended.
+    /// Another holder kept the lock until the wait ended, or its cooldown had not ended.
     #[error(
         "lock `{key}` {}{}: try again later, or wait longer with `wait`",
         closed(holder.as_deref()), within(*waited)
@@ -68,20 +68,20 @@ pub enum LockError {
         key: LockKey,
         /// How long the caller has waited, for all of several keys together.
         waited: Duration,
-        /// The holder, as far as the server knows it, or the one whose release left
-        /// the lock [cooling down](Holder::cooling_down).
+        /// The holder, as far as the server knows it, or the last holder of a lock in
+        /// [cooldown](Holder::cooling_down).
         holder: Option<Box<Holder>>,
     },
 
-    /// The server did not answer, or answered that it cannot serve.
+    /// The server did not answer, or refused to serve.
     #[error("{server} is unavailable: {cause}")]
     #[non_exhaustive]
     Unavailable {
-        /// Which server, without the password: `Redis at 127.0.0.1:6379`.
+        /// The server, without its password: `Redis at 127.0.0.1:6379`.
         server: Arc<str>,
-        /// What the server or the connection said. It is part of the sentence, and
-        /// therefore not the error's [`source`](Error::source): reports that print
-        /// both would say it twice.
+        /// The message of the server or the connection. It is part of the sentence, and therefore
+        /// not the [`source`](Error::source) of the error: reports that print both would repeat
+        /// it.
         cause: Box<dyn Error + Send + Sync>,
     },
 
@@ -94,13 +94,12 @@ pub enum LockError {
     Lost {
         /// The lock's name.
         key: LockKey,
-        /// The token of the acquisition that was lost.
+        /// The token of the lost acquisition.
         fencing_token: FencingToken,
     },
 
-    /// The work that asks for the lock already runs under it, and would wait for
-    /// itself. This is noticed across `join!` and `select!` too; a task that the work
-    /// has spawned is different work, and waits.
+    /// The caller already runs under this lock, and would wait for itself. This is noticed across
+    /// `join!` and `select!` too. Spawned tasks are different work, and wait.
     #[error(
         "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
          call the part that needs the lock without taking it again, or make the inner one `reentrant`"
@@ -129,7 +128,7 @@ pub enum LockError {
 }
 
 impl LockError {
-    /// The name of the lock, where the error is about one.
+    /// The name of the lock, if the error is about one.
     pub fn key(&self) -> Option<&LockKey> {
         match self {
             Self::Contended { key, .. }
@@ -140,8 +139,7 @@ impl LockError {
         }
     }
 
-    /// The kind of error in one word, as events and metrics have it: `contended`,
-    /// `unavailable`, …
+    /// The kind of the error in one word, as in events and metrics: `contended`, `unavailable`, …
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured => "not_configured",
@@ -175,7 +173,7 @@ impl LockError {
     }
 }
 
-/// Shows the message too, since a program prints this if its `main` returns the error.
+/// Includes the message, since a program prints this if its `main` returns the error.
 impl fmt::Debug for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -194,7 +192,7 @@ impl fmt::Debug for LockError {
     }
 }
 
-/// Why the lock cannot be taken.
+/// The reason why the lock cannot be taken.
 fn closed(holder: Option<&Holder>) -> String {
     match holder {
         None => "is held by somebody else".to_owned(),

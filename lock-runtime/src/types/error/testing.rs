@@ -1,4 +1,4 @@
-//! Errors made by hand, for tests of programs that handle them.
+//! Constructors of errors, for tests of programs that handle them.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl LockError {
         }
     }
 
-    /// The work that asks for `key` runs under it already.
+    /// The caller already runs under `key`.
     ///
     /// # Panics
     ///
@@ -66,12 +66,12 @@ impl LockError {
         Self::InvalidTicket { key: named(key) }
     }
 
-    /// The lock's name cannot be one.
+    /// The name of the lock is invalid.
     pub fn invalid_key(reason: &'static str) -> Self {
         Self::InvalidKey { reason }
     }
 
-    /// A setting is out of its range.
+    /// A setting is out of range.
     pub fn invalid_options(setting: &'static str, reason: impl Into<String>) -> Self {
         Self::invalid(setting, reason.into())
     }

@@ -1,5 +1,5 @@
-//! The names of locks: which are valid, and how values are escaped in them so that
-//! none can imitate the text around it.
+//! The names of locks: their rules, and the escaping of values, so that no value can imitate the
+//! text around it.
 
 pub(crate) mod writer;
 
@@ -19,8 +19,8 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// as `%` and two hexadecimal digits. [`key!`](crate::key!) escapes the `:` of its values too:
 /// distinct values never make the same name. A name has 1 to 1024 bytes.
 ///
-/// Methods that take an [`IntoKey`](crate::IntoKey) accept text in place of a `LockKey`. Pass an
-/// existing `LockKey` on as it is, by value or by reference:
+/// Methods that take an [`IntoKey`](crate::IntoKey) accept text too. Pass an existing `LockKey` on
+/// unchanged, by value or by reference:
 ///
 /// ```
 /// # async fn example() -> Result<(), lock_runtime::LockError> {
@@ -32,14 +32,14 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// A comparison with text uses the escaped form, that of [`as_str`](Self::as_str).
+/// A comparison with text uses the escaped form, as in [`as_str`](Self::as_str).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey(String);
 
 impl LockKey {
     /// The escaped name, for people, logs and a look at the server. [`new`](Self::new) would
-    /// escape it once more and name another lock: pass the `LockKey` itself on, or
-    /// make it again with [`from_escaped`](Self::from_escaped).
+    /// escape it once more and name another lock: pass on the `LockKey` itself, or read the name
+    /// with [`from_escaped`](Self::from_escaped).
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,7 +58,7 @@ impl LockKey {
 
     /// Reads an escaped name, or says what is wrong with it.
     pub(crate) fn read_escaped(name: &str) -> Result<Self, &'static str> {
-        // A `:` may stand for itself, or be that of a value.
+        // A `:` may be a separator or part of a value.
         let again = unescaped(name).map(|text| escaped(&text, true));
         if again != Some(name.replace(':', "%3A")) {
             return Err("it is not escaped as `LockKey::as_str` is; \
@@ -80,12 +80,12 @@ impl LockKey {
         Self::read(text).expect("a name")
     }
 
-    /// Takes a name from a store as it is: escaped, and checked when it was taken.
+    /// Takes a name from a store unchanged: it was escaped and checked when the lock was taken.
     pub(crate) fn unchecked(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// What the name was made from, without escapes; names that differ may be the same then.
+    /// The text of the name without escapes; different names may have the same.
     #[cfg(feature = "redis")]
     pub(crate) fn text(&self) -> Cow<'_, str> {
         if !self.0.contains('%') {
@@ -121,8 +121,8 @@ impl fmt::Debug for LockKey {
     }
 }
 
-/// Braces would move or empty the part of a Redis key that chooses its slot,
-/// and a `:` in a value would imitate a separator.
+/// Braces would move or empty the part of a Redis key that selects its slot, and a `:` in a value
+/// would imitate a separator.
 fn push_escaped(name: &mut String, c: char, in_value: bool) {
     if matches!(c, '%' | '{' | '}') || c.is_control() || (in_value && c == ':') {
         let mut bytes = [0; 4];
@@ -144,7 +144,7 @@ pub(crate) fn escaped(text: &str, in_value: bool) -> String {
     name
 }
 
-/// The text that a name was made from; `None` if it is not an escaped name.
+/// The original text of a name; `None` if it is not an escaped name.
 fn unescaped(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut text: Vec<u8> = parts.next()?.into();

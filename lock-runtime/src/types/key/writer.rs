@@ -6,66 +6,71 @@ use std::fmt::{self, Write as _};
 use super::{LockKey, push_escaped};
 use crate::types::error::LockError;
 
-/// Writes a key template: text as it is, values escaped.
+thread_local! {
+    /// Whether what is written now comes from a value, and is escaped. It is no field of what
+    /// writes the key, since the values do not know that: the caller's own formatter passes them
+    /// on, with whatever format spec.
+    static IN_VALUE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a value is written until this is dropped, also by a panic. Then it is as it was before:
+/// a value may write a key of its own.
+struct Writing {
+    before: bool,
+}
+
+impl Writing {
+    fn value(yes: bool) -> Self {
+        let before = IN_VALUE.replace(yes);
+        Self { before }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        IN_VALUE.set(self.before);
+    }
+}
+
+/// Writes a key template: text as it is, escaped where it comes from a [`value`] or is
+/// [`formatted`].
 ///
-/// Values are wrapped with [`value`](Self::value) or [`formatted`](Self::formatted),
-/// so that the caller's own formatter formats them, with whatever format spec; while
-/// it does, a flag tells the writer to escape.
-#[derive(Debug, Default)]
-pub struct KeyWriter {
-    in_value: Cell<bool>,
+/// # Errors
+///
+/// [`LockError::InvalidKey`] if it is empty or too long, or a value could not be formatted.
+#[inline(never)]
+pub fn key(text: fmt::Arguments<'_>) -> Result<LockKey, LockError> {
+    let _text = Writing::value(false);
+    let mut escaper = Escaper(String::with_capacity(64));
+    let written = escaper.write_fmt(text);
+    let unformatted = |fmt::Error| "a value in it could not be formatted";
+    let key = written.map_err(unformatted);
+    key.and_then(|()| LockKey::checked(escaper.0))
+        .map_err(|reason| LockError::InvalidKey { reason })
 }
 
-impl KeyWriter {
-    /// A writer for one key.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// `value` for `{}`, escaped as it is written.
-    pub fn value<'a, T: KeyValue + ?Sized>(&'a self, value: &'a T) -> Displayed<'a, T> {
-        Displayed {
-            value: self.formatted(value),
-            display: <T as fmt::Display>::fmt,
-        }
-    }
-
-    /// `value` for any format, such as `{:?}`, escaped as it is written.
-    pub fn formatted<'a, T: ?Sized>(&'a self, value: &'a T) -> Value<'a, T> {
-        Value {
-            in_value: &self.in_value,
-            value,
-        }
-    }
-
-    /// The finished key.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::InvalidKey`] if it is empty or too long, or a value could not be formatted.
-    pub fn write(&self, text: fmt::Arguments<'_>) -> Result<LockKey, LockError> {
-        let mut escaper = Escaper {
-            name: String::with_capacity(64),
-            in_value: &self.in_value,
-        };
-        let written = escaper.write_fmt(text);
-        let unformatted = |fmt::Error| "a value in it could not be formatted";
-        let key = written.map_err(unformatted);
-        key.and_then(|()| LockKey::checked(escaper.name))
-            .map_err(|reason| LockError::InvalidKey { reason })
+/// `value` for `{}`, escaped as it is written.
+#[inline]
+pub fn value<T: KeyValue + ?Sized>(value: &T) -> Displayed<'_, T> {
+    Displayed {
+        value,
+        display: <T as fmt::Display>::fmt,
     }
 }
 
-struct Escaper<'a> {
-    name: String,
-    in_value: &'a Cell<bool>,
+/// `value` for any format, such as `{:?}`, escaped as it is written.
+#[inline]
+pub fn formatted<T: ?Sized>(value: &T) -> Value<'_, T> {
+    Value(value)
 }
 
-impl fmt::Write for Escaper<'_> {
+struct Escaper(String);
+
+impl fmt::Write for Escaper {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let in_value = self.in_value.get();
+        let in_value = IN_VALUE.get();
         text.chars()
-            .for_each(|c| push_escaped(&mut self.name, c, in_value));
+            .for_each(|c| push_escaped(&mut self.0, c, in_value));
         Ok(())
     }
 }
@@ -82,44 +87,33 @@ pub trait KeyValue: fmt::Display {}
 #[diagnostic::do_not_recommend]
 impl<T: fmt::Display + ?Sized> KeyValue for T {}
 
-/// A value in a key template; see [`KeyWriter::value`]. It is displayed whatever its
-/// type, since `value` has seen to that: one mistake is one error of the compiler.
+/// A value in a key template; see [`value`]. It is displayed whatever its type, since `value` has
+/// seen to that: one mistake is one error of the compiler.
 #[expect(
     missing_debug_implementations,
     reason = "it is displayed and nothing else"
 )]
 pub struct Displayed<'a, T: ?Sized> {
-    value: Value<'a, T>,
+    value: &'a T,
     display: fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
 impl<T: ?Sized> fmt::Display for Displayed<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.value.escaped(|value| (self.display)(value, f))
+        let _value = Writing::value(true);
+        (self.display)(self.value, f)
     }
 }
 
-/// A value in a key template; see [`KeyWriter::formatted`].
-pub struct Value<'a, T: ?Sized> {
-    in_value: &'a Cell<bool>,
-    value: &'a T,
-}
-
-impl<T: ?Sized> Value<'_, T> {
-    /// Tells the writer to escape what `write` writes.
-    fn escaped(&self, write: impl FnOnce(&T) -> fmt::Result) -> fmt::Result {
-        self.in_value.set(true);
-        let result = write(self.value);
-        self.in_value.set(false);
-        result
-    }
-}
+/// A value in a key template; see [`formatted`].
+pub struct Value<'a, T: ?Sized>(&'a T);
 
 macro_rules! forward {
     ($($format:ident),*) => {$(
         impl<T: fmt::$format + ?Sized> fmt::$format for Value<'_, T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.escaped(|value| value.fmt(f))
+                let _value = Writing::value(true);
+                self.0.fmt(f)
             }
         }
     )*};

@@ -344,8 +344,11 @@ impl Queue {
         };
         match (seen, claim.stage) {
             (Seen::Deleted(_), Stage::Held { .. }) => self.lose(id),
-            // Nobody comes to be ahead of it, so that nobody is by now.
-            (Seen::Deleted(at), Stage::Waiting | Stage::Looking) if claim.follows_one => {
+            // Nobody comes to be ahead of it, so that nobody is by now. A member that is behind
+            // the others shows deletions of earlier entries under the same key, too.
+            (Seen::Deleted(at), Stage::Waiting | Stage::Looking)
+                if claim.follows_one && *at > claim.known =>
+            {
                 claim.known = *at;
                 claim.announces = true;
                 // It may be reading the queue.

@@ -31,6 +31,7 @@ fn setup() -> Setup {
         ttl: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
         lazy: false,
+        history: 0,
         pool_size: 1,
         replicas: 0,
         quarantine: None,

@@ -150,6 +150,7 @@ fn it_is_handed_over_in_order_and_released_once() {
     assert_eq!(crowd.outcomes().len(), 1, "the last one is released");
 }
 
+// Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 #[test]
 fn the_deadline_counts_from_when_the_last_one_joined_and_never_from_the_hand_over() {
     let mut crowd = Crowd::waiting(3);
@@ -167,6 +168,7 @@ fn the_deadline_counts_from_when_the_last_one_joined_and_never_from_the_hand_ove
     assert_eq!(count, 2);
 }
 
+// Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 #[test]
 fn nobody_enters_a_lease_that_has_ended() {
     for (left, renewed) in [(2_000, true), (60_000, false)] {

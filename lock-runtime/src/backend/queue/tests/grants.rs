@@ -118,6 +118,7 @@ fn a_grant_after_gone_is_given_back() {
     peer.silent();
 }
 
+// Section: guarantees.md#when-a-replica-takes-over
 #[test]
 fn a_push_in_quarantine_is_not_believed_whatever_the_key_looks_like() {
     for owner in ["lock:{k}", "k", "a\nb", "{"] {

@@ -38,7 +38,7 @@ impl Cluster {
         let (sender, pushes) = mpsc::unbounded_channel();
         let mut sharded = Vec::with_capacity(setup.pool_size);
         for _ in 0..setup.pool_size {
-            let names = KeyNames::new(&setup.prefix, Layout::Declared)
+            let names = KeyNames::of_setup(setup, Layout::Declared)
                 .map_err(|error| LockError::unavailable_at(&server, error))?;
             sharded.push(ShardedConnection::new(names, setup.replicas > 0));
         }

@@ -36,6 +36,10 @@ impl Cluster {
                 let server = self.over((self.sharded_of(&key), None));
                 self.queries.begin(reply, server.force_release(key));
             }
+            Query::History(key, reply) => {
+                let server = self.over((self.sharded_of(&key), None));
+                self.queries.begin(reply, server.history(key));
+            }
             Query::List(pattern, reply) => {
                 self.ask_masters(reply, |it| it.list(pattern.clone()), names);
             }

@@ -1,6 +1,7 @@
 //! Answers queries: asks one server, step by step, and reads what it says.
 
 mod diagnosis;
+mod history;
 mod overview;
 mod parts;
 mod scan;

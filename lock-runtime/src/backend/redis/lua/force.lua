@@ -10,6 +10,7 @@ if not owner then holders = {} end
 redis.call('DEL', OWNER, HOLDERS)
 for _, name in ipairs(holders) do
   redis.call('PUBLISH', ARGV[1] .. AT, 'revoked\n' .. name)
+  if not string.find(name, '^[-=]') then log('revoked', digits(time()), name) end
 end
 dispatch(nil)
 return #holders

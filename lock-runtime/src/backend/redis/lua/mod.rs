@@ -63,6 +63,26 @@ macro_rules! many {
     };
 }
 
+/// A script that also keeps the history of its lock: of as many grants, each with its end, as
+/// the last of ARGV says.
+macro_rules! logged {
+    ($script:expr) => {
+        concat!(
+            "local KEEP = 2 * table.remove(ARGV)\n",
+            include_str!("layout.lua"),
+            join!(
+                "limits.lua",
+                "marks.lua",
+                "enqueue.lua",
+                "chain.lua",
+                "functions.lua",
+                "history.lua"
+            ),
+            $script
+        )
+    };
+}
+
 /// A script that is called by itself.
 macro_rules! whole {
     ($script:expr) => {
@@ -90,11 +110,46 @@ pub(crate) const ADOPT: &str = whole!(general!("adopt.lua"));
 pub(crate) const STATUS: &str = whole!(general!("status.lua"));
 pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
 pub(crate) const RIGHTS: &str = join!("try.lua", "rights.lua");
-pub(crate) const FORCE: &str = whole!(general!("force.lua"));
+pub(crate) const FORCE: &str = concat!(
+    "local KEEP\n",
+    include_str!("layout.lua"),
+    join!(
+        "limits.lua",
+        "marks.lua",
+        "chain.lua",
+        "functions.lua",
+        "history.lua",
+        "force.lua"
+    )
+);
+pub(crate) const LOG: &str = whole!(general!("log.lua"));
 pub(crate) const OPEN: &str = include_str!("open.lua");
 pub(crate) const QUARANTINE: &str = include_str!("quarantine.lua");
 pub(crate) const MANY: &str = concat!("local AT, count = ''\n", many!());
 pub(crate) const MANY_DECLARED: &str = whole!(many!());
+
+pub(crate) const LOGGED_ACQUIRE: &str = logged!(include_str!("acquire.lua"));
+pub(crate) const LOGGED_ASK: &str = logged!(include_str!("ask.lua"));
+pub(crate) const LOGGED_RELEASE: &str = logged!(concat!(
+    "local function release(KEYS, ARGV)\n\
+     local owner, head, position, deaf = redis.call('GET', OWNER)\n",
+    include_str!("release.lua"),
+    "end\n",
+    include_str!("release_logged.lua")
+));
+pub(crate) const LOGGED_ISSUE: &str = logged!(concat!(
+    "local function issue(KEYS, ARGV)\n",
+    include_str!("issue.lua"),
+    "end\n",
+    include_str!("issue_logged.lua")
+));
+pub(crate) const LOGGED_ADOPT: &str = logged!(concat!(
+    "local function adopt(KEYS, ARGV)\n",
+    include_str!("adopt.lua"),
+    "end\n",
+    include_str!("adopt_logged.lua")
+));
+pub(crate) const LOGGED_RIGHTS: &str = join!("try.lua", "log_rights.lua", "rights.lua");
 
 pub(crate) const SETNX_ACQUIRE: &str = setnx!("setnx/acquire.lua");
 pub(crate) const SETNX_ASK: &str = setnx!("setnx/ask.lua");

@@ -39,8 +39,8 @@ pub(crate) fn next(calls: &[Sent], together: Together) -> &[Sent] {
 /// The script that they call, if they call one.
 pub(crate) fn script(calls: &[Sent], names: &KeyNames) -> Option<&'static Script> {
     match calls {
-        [one] => one.call.script().map(|it| names.layout.script(it)),
-        _ => Some(names.layout.script(&scripts::MANY)),
+        [one] => one.call.script().map(|it| names.script(it)),
+        _ => Some(names.script(&scripts::MANY)),
     }
 }
 

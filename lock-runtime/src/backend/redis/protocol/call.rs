@@ -31,6 +31,7 @@ impl Call {
             Self::Raise { .. } => &scripts::RAISE,
             Self::Step(Inspect::Status(_)) => &scripts::STATUS,
             Self::Step(Inspect::Overview(_)) => &scripts::OVERVIEW,
+            Self::Step(Inspect::Log(_)) => &scripts::LOG,
             Self::Step(Inspect::Fact(Fact::Rights)) => &scripts::RIGHTS,
             Self::Step(Inspect::ForceRelease(_)) => &scripts::FORCE,
             Self::Step(_) | Self::Report { .. } => return None,
@@ -61,9 +62,9 @@ impl Call {
     /// The command, with the script's text instead of its hash if `by_text`.
     pub(crate) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let mut cmd = self.encode_for(names, by_text);
-        if self.script().is_none() {
+        let Some(script) = self.script() else {
             return cmd;
-        }
+        };
         match names.layout {
             Layout::Declared if !self.needs_owner_alone() => {
                 cmd.arg(&*names.at);
@@ -73,6 +74,9 @@ impl Call {
                 cmd.arg(unit).arg(Text(offset));
             }
             Layout::Shared | Layout::Plain | Layout::Declared => {}
+        }
+        if names.script(script).keeps_log() {
+            cmd.arg(names.history);
         }
         cmd
     }

@@ -42,6 +42,8 @@ pub(crate) enum Inspect {
     /// Something that locks depend on.
     Fact(Fact),
     ForceRelease(LockKey),
+    /// The history of a lock, and who holds it.
+    Log(LockKey),
     /// Which nodes there are in a cluster.
     Topology,
     /// A message from this connection to itself.
@@ -83,9 +85,11 @@ impl Step for Inspect {
 
     fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Status(key) | Self::Owner(key) | Self::Counter(key) | Self::ForceRelease(key) => {
-                Some(key)
-            }
+            Self::Status(key)
+            | Self::Owner(key)
+            | Self::Counter(key)
+            | Self::ForceRelease(key)
+            | Self::Log(key) => Some(key),
             Self::Overview(keys) => keys.first(),
             _ => None,
         }
@@ -96,6 +100,7 @@ impl Inspect {
     pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         match self {
             Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
+            Self::Log(key) => names.call(&scripts::LOG, key, by_text),
             Self::ForceRelease(key) => {
                 let mut cmd = names.call(&scripts::FORCE, key, by_text);
                 cmd.arg(&*names.common);
@@ -155,7 +160,7 @@ impl Fact {
             Self::Config(pattern) => words(&["CONFIG", "GET", pattern]),
             Self::Clock => redis::cmd("TIME"),
             Self::Rights => {
-                let mut cmd = names.layout.script(&scripts::RIGHTS).call(by_text);
+                let mut cmd = names.script(&scripts::RIGHTS).call(by_text);
                 // In braces, so that what is made of it is in the same slot.
                 let scratch = format!("{}:{{{}}}:scratch", names.prefix, names.channel);
                 cmd.arg(1).arg(scratch).arg(&*names.channel);

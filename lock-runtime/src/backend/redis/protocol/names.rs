@@ -47,7 +47,7 @@ impl Layout {
     }
 
     /// What it calls where others call this script.
-    pub(crate) fn script(self, script: &'static Script) -> &'static Script {
+    fn script(self, script: &'static Script) -> &'static Script {
         match self {
             Self::Setnx(_) => script.in_setnx(),
             Self::Declared if std::ptr::eq(script, &raw const scripts::MANY) => {
@@ -58,14 +58,17 @@ impl Layout {
     }
 }
 
-/// The other keys of a lock, named after its owner: fence, queue, seen and holders.
-const PARTS: [&str; 4] = [":f", ":q", ":s", ":h"];
+/// The other keys of a lock, named after its owner: fence, queue, seen and holders; and its
+/// log, where it has a history.
+const PARTS: [&str; 5] = [":f", ":q", ":s", ":h", ":l"];
 
 /// The names of the keys and the channels, as the scripts expect them.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyNames {
     pub(crate) prefix: Box<str>,
     pub(crate) layout: Layout,
+    /// How many grants of each lock are remembered.
+    pub(crate) history: usize,
     /// The counter of all acquisitions, in the layout that has one.
     pub(crate) fence: Box<str>,
     /// The key that says which run of the server has the data.
@@ -87,6 +90,7 @@ impl KeyNames {
         Ok(Self {
             prefix: prefix.into(),
             layout,
+            history: 0,
             fence: format!("{prefix}:fence").into(),
             run: format!("{prefix}:run").into(),
             channel: format!("{prefix}:grant:{}", Token::new()?).into(),
@@ -95,12 +99,18 @@ impl KeyNames {
         })
     }
 
+    /// Those of a connection of a manager.
+    pub(crate) fn of_setup(setup: &Setup, layout: Layout) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            history: setup.history,
+            ..Self::new(&setup.prefix, layout)?
+        })
+    }
+
     /// Those of all connections of a pool.
     pub(crate) fn of_pool(setup: &Setup, layout: Layout) -> Result<Vec<Self>, getrandom::Error> {
         let connections = 0..setup.pool_size;
-        connections
-            .map(|_| Self::new(&setup.prefix, layout))
-            .collect()
+        connections.map(|_| Self::of_setup(setup, layout)).collect()
     }
 
     /// The same, for a connection to this node of a cluster.
@@ -133,9 +143,18 @@ impl KeyNames {
         self.layout == Layout::Declared
     }
 
+    /// What it calls where others call this script.
+    pub(crate) fn script(&self, script: &'static Script) -> &'static Script {
+        match self.history {
+            0 => self.layout.script(script),
+            _ => self.layout.script(script).logged(),
+        }
+    }
+
     /// Which calls can go together as one.
     pub(crate) fn together(&self) -> Together {
         match self.layout {
+            _ if self.history > 0 => Together::None,
             Layout::Shared | Layout::Plain => Together::All,
             Layout::Declared => Together::OfOneLock,
             Layout::Setnx(_) => Together::None,
@@ -178,7 +197,8 @@ impl KeyNames {
         owner: &impl Display,
         by_text: bool,
     ) -> Cmd {
-        let mut cmd = self.layout.script(script).call(by_text);
+        let script = self.script(script);
+        let mut cmd = script.call(by_text);
         match self.layout {
             Layout::Setnx(_) => {
                 let note = Text(format_args!("{}:{{{owner}}}:note", self.prefix));
@@ -188,8 +208,13 @@ impl KeyNames {
                 cmd.arg("2").arg(Text(owner)).arg(&*self.fence);
             }
             Layout::Declared => {
-                cmd.arg("5").arg(Text(owner));
-                for part in PARTS {
+                let parts = if script.has_log() {
+                    &PARTS[..]
+                } else {
+                    &PARTS[..4]
+                };
+                cmd.arg(parts.len() + 1).arg(Text(owner));
+                for part in parts {
                     cmd.arg(Text(format_args!("{owner}{part}")));
                 }
             }

@@ -37,6 +37,13 @@ scripts!(
     FORCE,
     OPEN,
     QUARANTINE,
+    LOG,
+    LOGGED_ACQUIRE,
+    LOGGED_ASK,
+    LOGGED_RELEASE,
+    LOGGED_ISSUE,
+    LOGGED_ADOPT,
+    LOGGED_RIGHTS,
     SETNX_ACQUIRE,
     SETNX_ASK,
     SETNX_RELEASE,
@@ -46,7 +53,7 @@ scripts!(
     SETNX_RIGHTS
 );
 
-static ALL: [&Script; 22] = [
+static ALL: [&Script; 29] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
@@ -62,6 +69,13 @@ static ALL: [&Script; 22] = [
     &FORCE,
     &OPEN,
     &QUARANTINE,
+    &LOG,
+    &LOGGED_ACQUIRE,
+    &LOGGED_ASK,
+    &LOGGED_RELEASE,
+    &LOGGED_ISSUE,
+    &LOGGED_ADOPT,
+    &LOGGED_RIGHTS,
     &SETNX_ACQUIRE,
     &SETNX_ASK,
     &SETNX_RELEASE,
@@ -82,13 +96,53 @@ static IN_SETNX: [(&Script, &Script); 7] = [
     (&RIGHTS, &SETNX_RIGHTS),
 ];
 
+/// Those that have another text where a history is kept, and that one.
+static LOGGED: [(&Script, &Script); 6] = [
+    (&ACQUIRE, &LOGGED_ACQUIRE),
+    (&ASK, &LOGGED_ASK),
+    (&RELEASE, &LOGGED_RELEASE),
+    (&ISSUE, &LOGGED_ISSUE),
+    (&ADOPT, &LOGGED_ADOPT),
+    (&RIGHTS, &LOGGED_RIGHTS),
+];
+
+/// Those that make entries in the log of a lock.
+static KEEPING_LOG: [&Script; 5] = [
+    &LOGGED_ACQUIRE,
+    &LOGGED_ASK,
+    &LOGGED_RELEASE,
+    &LOGGED_ISSUE,
+    &LOGGED_ADOPT,
+];
+
 /// Those that are loaded when a connection opens.
 pub(crate) static LOADED: [&Script; 5] = [&ACQUIRE, &ASK, &RELEASE, &RENEW, &MANY];
 
 impl Script {
     /// The script that does the same in the setnx protocol.
     pub(crate) fn in_setnx(&'static self) -> &'static Self {
-        let mut pairs = IN_SETNX.iter();
+        self.replaced_by(&IN_SETNX)
+    }
+
+    /// The script that does the same and keeps a history.
+    pub(crate) fn logged(&'static self) -> &'static Self {
+        self.replaced_by(&LOGGED)
+    }
+
+    /// Whether it is told for how many grants to keep the log of a lock.
+    pub(crate) fn keeps_log(&self) -> bool {
+        KEEPING_LOG.iter().any(|it| std::ptr::eq(*it, self))
+    }
+
+    /// Whether it names the log of a lock.
+    pub(crate) fn has_log(&self) -> bool {
+        self.keeps_log()
+            || std::ptr::eq(self, &raw const FORCE)
+            || std::ptr::eq(self, &raw const LOG)
+    }
+
+    fn replaced_by(&'static self, pairs: &[(&'static Self, &'static Self)]) -> &'static Self {
+        let mut pairs = pairs.iter();
         pairs
             .find(|(usual, _)| std::ptr::eq(*usual, self))
             .map_or(self, |(_, other)| other)

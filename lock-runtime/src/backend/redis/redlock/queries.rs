@@ -30,6 +30,8 @@ impl Redlock {
                 let part = |reply| Query::ForceRelease(key.clone(), reply);
                 self.ask_all(reply, part, |counts, _| counts.into_iter().max());
             }
+            // The store has no such capability.
+            Query::History(..) => {}
             Query::Health(reply) => self.ask_all(reply, Query::Health, merging::health),
             Query::Diagnose(reply) => {
                 self.ask_all(reply, Query::Diagnose, |all, _| Some(merging::worst(all)));

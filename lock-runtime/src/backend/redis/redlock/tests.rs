@@ -79,6 +79,7 @@ fn validity_counts_from_the_earliest_of_the_majority() {
     );
 }
 
+// Section: guarantees.md#when-a-majority-decides
 #[test]
 fn the_largest_fence_counts_once_a_majority_has_it() {
     let mut coordinator = asked();
@@ -149,6 +150,7 @@ fn what_is_too_little_is_yielded_with_the_same_position() {
     assert_eq!(yields.collect::<Vec<_>>(), [(0, first), (1, first)]);
 }
 
+// Section: guarantees.md#when-a-majority-decides
 #[test]
 fn servers_that_are_far_are_waited_for_as_long_as_they_need() {
     let mut coordinator = asked();
@@ -175,6 +177,7 @@ fn a_server_that_hangs_keeps_nobody_from_what_was_granted_for_long() {
     assert_eq!(yielded.collect::<Vec<_>>(), [0, 1]);
 }
 
+// Section: guarantees.md#when-a-majority-decides
 #[test]
 fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
     let mut coordinator = asked();
@@ -227,6 +230,7 @@ fn a_majority_renews_and_the_rest_of_all_lose() {
     );
 }
 
+// Section: guarantees.md#when-a-majority-decides
 #[test]
 fn a_server_has_the_fence_that_it_was_asked_to_have_and_no_later_one() {
     let mut coordinator = asked();

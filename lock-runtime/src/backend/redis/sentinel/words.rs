@@ -151,6 +151,7 @@ mod tests {
         assert_eq!(scene.master(), Some("new"));
     }
 
+    // Section: guarantees.md#when-a-replica-takes-over
     #[test]
     fn a_majority_that_watches_another_server_anew_is_followed_in_time() {
         let mut scene = Scene::new();

@@ -104,7 +104,7 @@ fn first_calls(names: &KeyNames, channel: &str) -> Pipeline {
     first.cmd("INFO").arg("server");
     first.cmd("CLIENT").arg("SETNAME").arg(client_name());
     for script in scripts::LOADED {
-        first.add_command(names.layout.script(script).load());
+        first.add_command(names.script(script).load());
     }
     first.cmd("PUBLISH").arg(channel).arg("");
     if names.layout.has_counter() {

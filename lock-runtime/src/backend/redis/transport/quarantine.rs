@@ -253,6 +253,7 @@ mod tests {
         Standing::read(&info(answer).expect("text"))
     }
 
+    // Section: guarantees.md#when-a-replica-takes-over
     #[test]
     fn a_master_that_has_taken_over_since_may_have_forgotten_something() {
         let first = master("a1", "0000");

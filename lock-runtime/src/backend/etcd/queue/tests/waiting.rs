@@ -121,6 +121,24 @@ fn an_entry_beside_keys_of_others_is_not_all_that_is_ahead() {
 }
 
 #[test]
+fn a_deletion_before_an_entry_was_seen_is_that_of_an_earlier_one_under_its_key() {
+    let mut story = Story::with_session(1);
+    let (watch, key) = waiter(&mut story, 1, &[kv(Kind::Exclusive, 9)]);
+    for earlier in [8, 10] {
+        story
+            .queue
+            .seen(story.now, watch.id, &Seen::Deleted(earlier));
+        let look = story.claim_call(Step::Look);
+        let queue = vec![kv(Kind::Exclusive, 9), entry_of(key.clone(), 10)];
+        assert!(story.outcome().is_none(), "the one ahead is there");
+        story.answer(&look, Ok(range(10, queue)));
+        story.waits(1);
+    }
+    story.queue.seen(story.now, watch.id, &Seen::Deleted(11));
+    assert_eq!(story.granted(1).0, 11);
+}
+
+#[test]
 fn whoever_followed_one_alone_enters_when_that_is_deleted_and_all_others_read() {
     let (one, two) = (kv(Kind::Exclusive, 2), kv(Kind::Exclusive, 3));
     for (mine, ahead, reads) in [

@@ -137,6 +137,7 @@ fn a_follower_without_an_answer_counts_as_waiting() {
     assert_eq!(crowd.granted(), [(2, FENCE + 1)]);
 }
 
+// Section: guarantees.md#a-lock-passes-through-a-process-without-the-server
 #[test]
 fn a_follower_that_heard_of_trouble_hears_that_it_waits() {
     for cuts in [true, false] {

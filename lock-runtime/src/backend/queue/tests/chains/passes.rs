@@ -102,16 +102,29 @@ fn a_fence_that_the_server_does_not_know_outlives_the_connection() {
 
 #[test]
 fn one_that_gives_up_before_the_server_knows_hands_the_lock_over() {
-    let mut crowd = Crowd::passing(3);
-    crowd.release(1);
-    let pass = crowd.pass(FENCE + 1);
-    crowd.submit(Request::Abandon, 2);
-    let renewal = crowd.peer.call();
-    assert!(matches!(renewal.call, Call::Renew(_)), "{renewal:?}");
-    crowd.peer.reply(pass, Reply::Ours(true));
-    assert!(crowd.granted().is_empty());
-    crowd.peer.reply(renewal, Reply::Ours(true));
-    let pass = crowd.pass(FENCE + 2);
-    crowd.peer.reply(pass, Reply::Ours(true));
-    assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
+    for answered_late in [false, true] {
+        let mut crowd = Crowd::passing(3);
+        crowd.release(1);
+        let given_up = crowd.pass(FENCE + 1);
+        crowd.submit(Request::Abandon, 2);
+        let renewal = crowd.peer.call();
+        assert!(matches!(renewal.call, Call::Renew(_)), "{renewal:?}");
+        let mut given_up = Some(given_up);
+        if !answered_late {
+            let given_up = given_up.take().expect("it is answered once");
+            crowd.peer.reply(given_up, Reply::Ours(true));
+        }
+        assert!(crowd.granted().is_empty());
+        crowd.peer.reply(renewal, Reply::Ours(true));
+        let pass = crowd.pass(FENCE + 2);
+        if let Some(given_up) = given_up {
+            crowd.peer.reply(given_up, Reply::Ours(true));
+            assert!(
+                crowd.granted().is_empty(),
+                "the server knows the one before"
+            );
+        }
+        crowd.peer.reply(pass, Reply::Ours(true));
+        assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
+    }
 }

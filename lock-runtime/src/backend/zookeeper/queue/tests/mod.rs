@@ -425,6 +425,7 @@ fn announcement(calls: Vec<Call>) -> Option<Call> {
     calls.find(|it| matches!(it.to, Recipient::Announcement(ID)))
 }
 
+// Section: zookeeper.md#what-failures-do
 #[test]
 fn a_permit_that_enters_announces_it_until_that_is_confirmed() {
     let mut scene = Scene::new();
@@ -494,6 +495,7 @@ fn a_node_that_is_made_after_its_caller_has_gone_is_deleted() {
     assert!(!scene.is_granted());
 }
 
+// Section: zookeeper.md#what-failures-do
 #[test]
 fn a_node_that_cannot_be_deleted_is_deleted_later() {
     let mut scene = Scene::new();

@@ -164,6 +164,7 @@ fn the_locks_of_a_turn_are_taken_and_released_by_one_transaction() {
     assert_eq!(server.nodes(), 0);
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[test]
 fn a_transaction_creates_one_node_in_a_queue() {
     let mut scene = Scene::new();
@@ -183,6 +184,7 @@ fn a_transaction_creates_one_node_in_a_queue() {
     }
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[test]
 fn a_node_is_created_by_itself_where_its_container_may_be_gone() {
     let mut scene = Scene::new();
@@ -204,6 +206,7 @@ fn a_node_is_created_by_itself_where_its_container_may_be_gone() {
     assert_eq!(sizes(&server.asked()), [2]);
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[test]
 fn creations_that_fail_together_are_asked_for_one_by_one() {
     let mut scene = Scene::new();
@@ -218,6 +221,7 @@ fn creations_that_fail_together_are_asked_for_one_by_one() {
     assert_eq!(server.nodes(), 3, "one for each");
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[test]
 fn deletions_that_fail_together_are_asked_for_one_by_one() {
     let mut scene = Scene::new();
@@ -261,6 +265,7 @@ fn writes_gather_while_two_transactions_are_in_flight() {
     assert_eq!(scene.holders().len(), 100);
 }
 
+// Section: zookeeper.md#how-a-lock-is-taken
 #[test]
 fn a_transaction_is_not_larger_than_servers_take() {
     let keys: Vec<_> = (0..200).map(|it| format!("{it:/>1000}")).collect();
