@@ -3,7 +3,12 @@
 //! Section: guarantees.md#one-holder-at-a-time
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{borrow::Cow, collections::HashMap, fmt::Debug, hash::Hash, iter};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Display, Formatter};
+use std::hash::Hash;
+use std::iter;
+use std::panic::{self, AssertUnwindSafe};
 
 use fastrand::Rng;
 use lock_runtime::{__private, IntoKey, LockConfig, LockError, LockKey, key};
@@ -102,6 +107,42 @@ fn a_key_without_special_characters_reads_as_it_was_written() {
     assert_eq!(key!("{tricky}").unwrap().as_str(), "50%25%3A%7Ba%7D%0A");
     assert_eq!(key!("50%:{{a}}").unwrap().as_str(), "50%25:%7Ba%7D");
     assert_eq!(LockKey::new("50%:{a}").unwrap().as_str(), "50%25:%7Ba%7D");
+}
+
+/// Writes a key of its own between two parts of its text; or fails to, and goes on.
+struct WritesAKey {
+    panics: bool,
+}
+
+impl Display for WritesAKey {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a:")?;
+        let inner = Inner {
+            panics: self.panics,
+        };
+        if let Ok(key) = panic::catch_unwind(AssertUnwindSafe(|| key!("x:{inner}").unwrap())) {
+            f.write_str(key.as_str())?;
+        }
+        f.write_str(":d")
+    }
+}
+
+struct Inner {
+    panics: bool,
+}
+
+impl Display for Inner {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        assert!(!self.panics, "a value that cannot be formatted");
+        f.write_str("b:c")
+    }
+}
+
+#[test]
+fn a_value_that_writes_a_key_is_escaped_to_its_end() {
+    let [whole, panicked] = [false, true].map(|panics| WritesAKey { panics });
+    assert_eq!(key!("k:{whole}:l").unwrap(), "k:a%3Ax%3Ab%253Ac%3Ad:l");
+    assert_eq!(key!("k:{panicked}:l").unwrap(), "k:a%3A%3Ad:l");
 }
 
 #[test]

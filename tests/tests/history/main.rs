@@ -9,6 +9,7 @@ use tests::{
     within,
 };
 
+mod in_memory;
 mod redis_server;
 
 on_every_store! {

@@ -98,25 +98,8 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::config::LockConfig;
-    use crate::api::manager::LockManager;
     use crate::base::clock::Clock;
     use crate::types::terms::LeaseId;
-
-    #[tokio::test]
-    async fn a_lease_that_ends_is_remembered_as_expired() {
-        let clock = Clock::manual();
-        let config = LockConfig::new("memory:").expect("a store").history(5);
-        let locks = LockManager::connect(config.clock(clock.clone())).await;
-        let locks = locks.expect("nothing to fail");
-        let _crashed = locks.lock("k").renew(false).acquire().await;
-        clock.advance(Duration::from_secs(11));
-        let _next = locks.lock("k").acquire().await;
-        let known = locks.history("k").await.expect("an answer");
-        assert_eq!(known[0].end, None);
-        assert_eq!(known[1].end, Some(GrantEnd::Expired));
-        assert_eq!(known[1].until, Some(known[0].since));
-    }
 
     #[test]
     fn locks_that_nobody_takes_are_forgotten() {
