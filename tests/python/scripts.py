@@ -50,7 +50,9 @@ TEXTS = {
     + joined("limits.lua", "marks.lua", "enqueue.lua", "many.lua"),
     "open": joined("open.lua"),
     "status": LAYOUT + general("status.lua"),
-    "force": LAYOUT + general("force.lua"),
+    "force": "local KEEP\n"
+    + LAYOUT
+    + joined("limits.lua", "marks.lua", "chain.lua", "functions.lua", "history.lua", "force.lua"),
 }
 
 HASHES = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}

@@ -24,11 +24,14 @@ async fn a_command_that_nobody_waits_for_still_runs() {
     let proxy = Proxy::start(server.addr());
     let locks = connect(proxy.url()).await;
     let key = unique("dropped");
-    proxy.requests().delay(Duration::from_millis(200));
+    proxy.requests().hold();
     let mut acquire = Box::pin(locks.lock(&key).ttl(TTL).acquire());
     begin(&mut acquire.as_mut()).await;
+    // One that is dropped before it is sent is never sent.
+    within(SOON, proxy.requests().held()).await;
     drop(acquire);
     assert_eq!(server.traces(&key).await, [""; 0], "not there yet");
+    proxy.requests().pass();
     // It runs, and so does what undoes it.
     let done = async || server.calls("evalsha").await >= 2;
     eventually(SOON, done).await;

@@ -1,5 +1,7 @@
 //! Promise: a store remembers the last grants of a lock, each with its end, for managers that want it to; for others it
 //! writes nothing.
+//!
+//! Section: guarantees.md#looking-at-a-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use lock_runtime::inspect::{Grant, GrantEnd, Kind};
