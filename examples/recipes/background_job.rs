@@ -94,14 +94,12 @@ async fn upload(State(service): State<Arc<Service>>, Path(video): Path<String>) 
     let Ok(ticket) = guard.into_ticket(LONGEST_WAIT).await else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
-    match service.queue.push(&video, &ticket) {
-        Ok(()) => StatusCode::ACCEPTED,
-        // Nobody has the ticket: whoever adopts it frees the lock.
-        Err(_) => {
-            drop(service.locks.adopt(&ticket).await);
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+    if service.queue.push(&video, &ticket).is_err() {
+        // Nobody else has the ticket: adopting it frees the lock.
+        drop(service.locks.adopt(&ticket).await);
+        return StatusCode::INTERNAL_SERVER_ERROR;
     }
+    StatusCode::ACCEPTED
 }
 
 #[distributed_lock(ticket = job.ticket, release = "confirmed", manager = locks, guard = lock)]

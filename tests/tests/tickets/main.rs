@@ -1,4 +1,7 @@
-//! Tickets: a lock outlives its holder's guard, and goes to exactly one adopter.
+//! Promise: a ticket keeps a lock closed after its guard is gone, and hands it to exactly one adopter.
+//!
+//! Section: guarantees.md#tickets
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod in_the_attribute;
 mod on_postgres_under_faults;
