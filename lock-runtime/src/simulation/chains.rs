@@ -66,9 +66,9 @@ pub(super) struct Counts {
 impl Counts {
     /// A client acquires, perhaps once more.
     pub(super) fn asks(&mut self, client: usize, call: &Call) {
-        if let Call::Acquire { ticket, .. } = call {
-            let id = ticket.terms.id;
-            self.joined.insert(ticket.token.to_string(), id);
+        if let Call::Acquire { bearer, .. } = call {
+            let id = bearer.terms.id;
+            self.joined.insert(bearer.token.to_string(), id);
             if let Some(expected) = self.members.remove(&(client, id)) {
                 self.expected.remove(&expected);
                 self.again.insert((client, id));

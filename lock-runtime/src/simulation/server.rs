@@ -8,7 +8,7 @@ use super::Store;
 use super::chains::WINDOW;
 use super::knowing::Known;
 use crate::backend::queue::protocol::ahead::Ahead;
-use crate::backend::queue::protocol::call::{Company, Ticket};
+use crate::backend::queue::protocol::call::{Bearer, Company};
 use crate::backend::queue::protocol::message::Grant;
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::redis::protocol::call::Call;
@@ -128,39 +128,39 @@ impl Server {
         let now = self.shows(now);
         match call {
             Call::Acquire {
-                ticket,
+                bearer,
                 position,
                 company,
-            } => self.acquire(now, client, ticket, *position, *company),
-            Call::Ask(tickets) => self.ask(now, client, tickets),
-            Call::Renew(ticket) => Reply::Ours(self.lock(now, ticket).extend(now, ticket)),
-            Call::Pass { ticket, fence } => Reply::Ours(self.pass(now, ticket, *fence)),
-            Call::Raise { ticket, fence } => {
-                let ours = self.lock(now, ticket).extend(now, ticket);
+            } => self.acquire(now, client, bearer, *position, *company),
+            Call::Ask(bearers) => self.ask(now, client, bearers),
+            Call::Renew(bearer) => Reply::Ours(self.lock(now, bearer).extend(now, bearer)),
+            Call::Pass { bearer, fence } => Reply::Ours(self.pass(now, bearer, *fence)),
+            Call::Raise { bearer, fence } => {
+                let ours = self.lock(now, bearer).extend(now, bearer);
                 if ours {
                     self.fence = self.fence.max(*fence);
                 }
                 Reply::Ours(ours)
             }
-            Call::Shorten { ticket, left } => {
-                Reply::Ours(self.lock(now, ticket).ends_after(now, ticket, *left))
+            Call::Shorten { bearer, left } => {
+                Reply::Ours(self.lock(now, bearer).ends_after(now, bearer, *left))
             }
             Call::Release {
-                ticket, cooldown, ..
+                bearer, cooldown, ..
             } => {
-                let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token, *cooldown))
+                let key = &bearer.terms.key;
+                Reply::Ours(self.release(now, key, bearer.token, *cooldown))
             }
             Call::Issue {
-                ticket,
+                bearer,
                 issued,
                 time,
-            } => Reply::Ours(self.lock(now, ticket).issue(now, ticket, *issued, *time)),
-            Call::Leave(ticket) => {
-                let lock = self.lock(now, ticket);
-                lock.queue.retain(|_, it| it.token != ticket.token);
-                let key = &ticket.terms.key;
-                Reply::Ours(self.release(now, key, ticket.token, Duration::ZERO))
+            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *issued, *time)),
+            Call::Leave(bearer) => {
+                let lock = self.lock(now, bearer);
+                lock.queue.retain(|_, it| it.token != bearer.token);
+                let key = &bearer.terms.key;
+                Reply::Ours(self.release(now, key, bearer.token, Duration::ZERO))
             }
             Call::Disown(grant) => {
                 let key = grant.key().expect("it is one of ours");
@@ -182,18 +182,18 @@ impl Server {
         &mut self,
         now: Moment,
         client: usize,
-        ticket: &Ticket,
+        bearer: &Bearer,
         position: Option<u64>,
         company: Company,
     ) -> Reply {
-        let terms = &ticket.terms;
-        let lock = self.lock(now, ticket);
-        if lock.extend(now, ticket) {
+        let terms = &bearer.terms;
+        let lock = self.lock(now, bearer);
+        if lock.extend(now, bearer) {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
         if let Some(issued) = terms.adopts {
-            return self.adopt(now, client, ticket, issued);
+            return self.adopt(now, client, bearer, issued);
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
@@ -202,24 +202,24 @@ impl Server {
             }
             if !terms.wait.is_try() {
                 let position = position.unwrap_or_else(|| lock.next_position(now));
-                lock.enqueue(now, client, ticket, position, company);
+                lock.enqueue(now, client, bearer, position, company);
                 stands = Some(position);
             }
             self.dispatch(now, &terms.key);
         }
-        let lock = self.lock(now, ticket);
-        if lock.extend(now, ticket) {
-            let fence = self.granted(ticket.token).unwrap_or(self.fence);
+        let lock = self.lock(now, bearer);
+        if lock.extend(now, bearer) {
+            let fence = self.granted(bearer.token).unwrap_or(self.fence);
             return Reply::Granted { fence };
         }
-        let lock = self.lock(now, ticket);
+        let lock = self.lock(now, bearer);
         let ahead = lock.ahead(now);
         match stands {
             Some(_) if lock.holders.is_empty() => Reply::Gone,
             Some(position) => Reply::Waiting { position, ahead },
             None if !lock.queue.is_empty() || !lock.admits(terms.kind) => Reply::Busy { ahead },
             None => {
-                lock.hold(now, client, ticket.token, terms.kind, terms.ttl);
+                lock.hold(now, client, bearer.token, terms.kind, terms.ttl);
                 let fence = self.next();
                 if let Some(known) = &mut self.known {
                     known.granted(&terms.key, fence, 0);
@@ -229,14 +229,14 @@ impl Server {
         }
     }
 
-    fn adopt(&mut self, now: Moment, client: usize, ticket: &Ticket, issued: TicketId) -> Reply {
-        let terms = &ticket.terms;
-        let lock = self.lock(now, ticket);
+    fn adopt(&mut self, now: Moment, client: usize, bearer: &Bearer, issued: TicketId) -> Reply {
+        let terms = &bearer.terms;
+        let lock = self.lock(now, bearer);
         let mut holders = lock.holders.iter_mut();
         let Some(holder) = holders.find(|it| it.issued == Some(issued)) else {
             return Reply::NoTicket;
         };
-        holder.token = Some(ticket.token);
+        holder.token = Some(bearer.token);
         holder.issued = None;
         holder.client = client;
         holder.until = now.after(terms.ttl);
@@ -247,25 +247,25 @@ impl Server {
         Reply::Granted { fence }
     }
 
-    fn ask(&mut self, now: Moment, client: usize, tickets: &[Ticket]) -> Reply {
-        self.lock(now, &tickets[0]).note(now, client);
-        self.dispatch(now, &tickets[0].terms.key);
+    fn ask(&mut self, now: Moment, client: usize, bearers: &[Bearer]) -> Reply {
+        self.lock(now, &bearers[0]).note(now, client);
+        self.dispatch(now, &bearers[0].terms.key);
         let mut standings = Vec::new();
-        for ticket in tickets {
-            let lock = self.lock(now, ticket);
-            let waits = |it: &Member| it.token == ticket.token;
-            standings.push(if lock.extend(now, ticket) {
-                let fence = self.granted(ticket.token);
+        for bearer in bearers {
+            let lock = self.lock(now, bearer);
+            let waits = |it: &Member| it.token == bearer.token;
+            standings.push(if lock.extend(now, bearer) {
+                let fence = self.granted(bearer.token);
                 Standing::Granted {
-                    fence: fence.unwrap_or_else(|| self.fence_of(&ticket.terms.key)),
+                    fence: fence.unwrap_or_else(|| self.fence_of(&bearer.terms.key)),
                 }
-            } else if lock.queue.values().any(waits) || self.follows(ticket.token) {
+            } else if lock.queue.values().any(waits) || self.follows(bearer.token) {
                 Standing::Waiting
             } else {
                 Standing::Gone
             });
         }
-        let ahead = self.lock(now, &tickets[0]).ahead(now);
+        let ahead = self.lock(now, &bearers[0]).ahead(now);
         Reply::Asked { ahead, standings }
     }
 
@@ -286,10 +286,10 @@ impl Server {
     }
 
     /// Whether the lock is held under this fence now: a follower has it from the one before.
-    fn pass(&mut self, now: Moment, ticket: &Ticket, fence: u64) -> bool {
-        let ours = self.lock(now, ticket).is_held_by(ticket.token);
+    fn pass(&mut self, now: Moment, bearer: &Bearer, fence: u64) -> bool {
+        let ours = self.lock(now, bearer).is_held_by(bearer.token);
         let known = self.known.as_mut();
-        ours && known.is_some_and(|it| it.pass(&ticket.terms.key, fence))
+        ours && known.is_some_and(|it| it.pass(&bearer.terms.key, fence))
     }
 
     /// Whether it knows of an acquisition as late as that one, if it has to.
@@ -388,8 +388,8 @@ impl Server {
         }
     }
 
-    fn lock(&mut self, now: Moment, ticket: &Ticket) -> &mut Lock {
-        let lock = self.locks.entry(ticket.terms.key.clone()).or_default();
+    fn lock(&mut self, now: Moment, bearer: &Bearer) -> &mut Lock {
+        let lock = self.locks.entry(bearer.terms.key.clone()).or_default();
         lock.sweep(now);
         lock
     }
@@ -431,13 +431,13 @@ impl Lock {
         self.holders.iter().any(|it| it.token == Some(token))
     }
 
-    fn extend(&mut self, now: Moment, ticket: &Ticket) -> bool {
-        self.ends_after(now, ticket, ticket.terms.ttl)
+    fn extend(&mut self, now: Moment, bearer: &Bearer) -> bool {
+        self.ends_after(now, bearer, bearer.terms.ttl)
     }
 
-    fn issue(&mut self, now: Moment, ticket: &Ticket, issued: TicketId, time: Duration) -> bool {
+    fn issue(&mut self, now: Moment, bearer: &Bearer, issued: TicketId, time: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
-        if let Some(holder) = holders.find(|it| it.token == Some(ticket.token)) {
+        if let Some(holder) = holders.find(|it| it.token == Some(bearer.token)) {
             holder.token = None;
             holder.issued = Some(issued);
             holder.until = now.after(time);
@@ -446,9 +446,9 @@ impl Lock {
         self.holders.iter().any(|it| it.issued == Some(issued))
     }
 
-    fn ends_after(&mut self, now: Moment, ticket: &Ticket, left: Duration) -> bool {
+    fn ends_after(&mut self, now: Moment, bearer: &Bearer, left: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
-        let holder = holders.find(|it| it.token == Some(ticket.token));
+        let holder = holders.find(|it| it.token == Some(bearer.token));
         holder.is_some_and(|it| {
             it.until = now.after(left);
             true
@@ -471,7 +471,7 @@ impl Lock {
         &mut self,
         now: Moment,
         client: usize,
-        ticket: &Ticket,
+        bearer: &Bearer,
         position: u64,
         company: Company,
     ) {
@@ -480,17 +480,17 @@ impl Lock {
         } else {
             self.crowded.remove(&client);
         }
-        let known = self.queue.values().any(|it| it.token == ticket.token);
+        let known = self.queue.values().any(|it| it.token == bearer.token);
         if !known {
             let member = Member {
-                token: ticket.token,
+                token: bearer.token,
                 client,
-                kind: ticket.terms.kind,
-                ttl: ticket.terms.ttl,
+                kind: bearer.terms.kind,
+                ttl: bearer.terms.ttl,
                 company,
             };
             self.queue
-                .insert((position, ticket.token.to_string()), member);
+                .insert((position, bearer.token.to_string()), member);
         }
         self.note(now, client);
     }

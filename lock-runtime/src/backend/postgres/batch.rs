@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::steps::{Call, Sent};
-use crate::backend::queue::protocol::call::{Company, Ticket};
+use crate::backend::queue::protocol::call::{Bearer, Company};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
@@ -115,20 +115,20 @@ fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches
     }
 }
 
-/// The ticket of a call that may be in a batch with others.
-pub(super) fn common(call: &Call) -> Option<&Ticket> {
-    let ticket = match call {
+/// The bearer of a call that may be in a batch with others.
+pub(super) fn common(call: &Call) -> Option<&Bearer> {
+    let bearer = match call {
         Call::Acquire {
-            ticket,
+            bearer,
             position: None,
             ..
-        } if !ticket.terms.wait.is_try() && ticket.terms.adopts.is_none() => ticket,
+        } if !bearer.terms.wait.is_try() && bearer.terms.adopts.is_none() => bearer,
         Call::Release {
-            ticket, cooldown, ..
-        } if cooldown.is_zero() => ticket,
+            bearer, cooldown, ..
+        } if cooldown.is_zero() => bearer,
         _ => return None,
     };
-    (ticket.terms.kind == Kind::Exclusive).then_some(ticket)
+    (bearer.terms.kind == Kind::Exclusive).then_some(bearer)
 }
 
 #[cfg(test)]
@@ -140,9 +140,9 @@ mod tests {
     use crate::base::clock::Moment;
     use crate::types::terms::{LeaseId, Terms};
 
-    fn ticket(key: &str) -> Ticket {
+    fn bearer(key: &str) -> Bearer {
         let terms = Terms::of(LeaseId(1), key, Duration::from_secs(10));
-        Ticket::new(Token::new().expect("random numbers"), terms.into())
+        Bearer::new(Token::new().expect("random numbers"), terms.into())
     }
 
     fn sent(call: Call) -> Sent {
@@ -151,7 +151,7 @@ mod tests {
 
     fn acquire(key: &str, company: Company) -> Sent {
         sent(Call::Acquire {
-            ticket: ticket(key),
+            bearer: bearer(key),
             position: None,
             company,
         })
@@ -159,7 +159,7 @@ mod tests {
 
     fn release(key: &str) -> Sent {
         sent(Call::Release {
-            ticket: ticket(key),
+            bearer: bearer(key),
             cooldown: Duration::ZERO,
             crowded: false,
         })
@@ -185,13 +185,13 @@ mod tests {
     fn turn() -> Vec<Sent> {
         vec![
             acquire("a", Company::Unsaid),
-            sent(Call::Renew(ticket("r"))),
+            sent(Call::Renew(bearer("r"))),
             acquire("hot", Company::More),
-            sent(Call::Leave(ticket("left"))),
+            sent(Call::Leave(bearer("left"))),
             release("hot"),
             release("left"),
             release("b"),
-            sent(Call::Renew(ticket("s"))),
+            sent(Call::Renew(bearer("s"))),
         ]
     }
 
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn no_batch_is_larger_than_a_function_takes() {
-        let renewals = (0..150).map(|_| sent(Call::Renew(ticket("r"))));
+        let renewals = (0..150).map(|_| sent(Call::Renew(bearer("r"))));
         let acquires = (0..65).map(|it| acquire(&it.to_string(), Company::Unsaid));
         let all = batches(renewals.chain(acquires).collect(), false);
         let sizes: Vec<_> = all.iter().map(|it| it.calls().len()).collect();

@@ -9,7 +9,7 @@ use super::protocol::statement::{Statement, Type};
 use super::steps::{Call, Inspect, Page};
 use super::transport::server::Server;
 use crate::backend::name::{self, TICKET};
-use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
+use crate::backend::queue::protocol::call::{Bearer, Company, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
@@ -123,9 +123,9 @@ impl Functions {
     }
 
     /// Whether these locks are still held.
-    pub(super) fn held(&self, tickets: &[Ticket]) -> (Arc<Statement>, Vec<Arg>) {
-        let names: Vec<_> = tickets.iter().map(|it| self.name(&it.terms.key)).collect();
-        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
+    pub(super) fn held(&self, bearers: &[Bearer]) -> (Arc<Statement>, Vec<Arg>) {
+        let names: Vec<_> = bearers.iter().map(|it| self.name(&it.terms.key)).collect();
+        let tokens: Vec<_> = bearers.iter().map(|it| it.token).collect();
         (Arc::clone(&self.held), vec![names.into(), tokens.into()])
     }
 
@@ -141,11 +141,11 @@ impl Functions {
         let (statement, args) = match batch {
             Batch::One(sent) => self.one(&sent.call, server)?,
             Batch::Renewals(all) => {
-                let tickets = all.iter().filter_map(|it| match &it.call {
-                    Call::Renew(ticket) => Some((ticket, ttl(ticket))),
+                let bearers = all.iter().filter_map(|it| match &it.call {
+                    Call::Renew(bearer) => Some((bearer, ttl(bearer))),
                     _ => None,
                 });
-                self.renewal(tickets)
+                self.renewal(bearers)
             }
             Batch::Many(all) => self.many(all.iter().map(|it| &it.call), server),
         };
@@ -162,32 +162,32 @@ impl Functions {
         server: &Server,
     ) -> Option<(&'a Arc<Statement>, Vec<Arg>)> {
         Some(match call {
-            Call::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => {
-                (&self.adopt, self.adopt_args(ticket))
+            Call::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => {
+                (&self.adopt, self.adopt_args(bearer))
             }
             Call::Acquire {
-                ticket,
+                bearer,
                 position,
                 company,
             } => (
                 &self.acquire,
-                self.acquire_args(ticket, *position, *company, server),
+                self.acquire_args(bearer, *position, *company, server),
             ),
-            Call::Ask(tickets) => (&self.ask, self.ask_args(tickets, server)),
-            Call::Leave(ticket) => {
-                let name = self.name(&ticket.terms.key);
+            Call::Ask(bearers) => (&self.ask, self.ask_args(bearers, server)),
+            Call::Leave(bearer) => {
+                let name = self.name(&bearer.terms.key);
                 (
                     &self.release,
-                    self.release_args(name, ticket.token, 0, true, server),
+                    self.release_args(name, bearer.token, 0, true, server),
                 )
             }
             Call::Release {
-                ticket, cooldown, ..
+                bearer, cooldown, ..
             } => {
-                let (name, rest) = (self.name(&ticket.terms.key), signed(millis(*cooldown)));
+                let (name, rest) = (self.name(&bearer.terms.key), signed(millis(*cooldown)));
                 (
                     &self.release,
-                    self.release_args(name, ticket.token, rest, false, server),
+                    self.release_args(name, bearer.token, rest, false, server),
                 )
             }
             Call::Disown(grant) => {
@@ -197,29 +197,29 @@ impl Functions {
                     self.release_args(name, token, 0, false, server),
                 )
             }
-            Call::Renew(ticket) | Call::Raise { ticket, .. } => {
-                self.renewal(std::iter::once((ticket, ttl(ticket))))
+            Call::Renew(bearer) | Call::Raise { bearer, .. } => {
+                self.renewal(std::iter::once((bearer, ttl(bearer))))
             }
-            Call::Shorten { ticket, left } => {
-                self.renewal(std::iter::once((ticket, signed(millis(*left)).max(1))))
+            Call::Shorten { bearer, left } => {
+                self.renewal(std::iter::once((bearer, signed(millis(*left)).max(1))))
             }
             Call::Issue {
-                ticket,
+                bearer,
                 issued,
                 time,
             } => {
                 let args = vec![
-                    self.name(&ticket.terms.key).into(),
-                    ticket.token.into(),
-                    Box::<str>::from(name::of_ticket(*issued, &ticket.name)).into(),
+                    self.name(&bearer.terms.key).into(),
+                    bearer.token.into(),
+                    Box::<str>::from(name::of_ticket(*issued, &bearer.name)).into(),
                     signed(millis(*time)).max(1).into(),
                     self.durable.into(),
                 ];
                 (&self.issue, args)
             }
-            Call::Pass { ticket, fence } => {
-                let name = self.name(&ticket.terms.key);
-                let args = vec![name.into(), ticket.token.into(), signed(*fence).into()];
+            Call::Pass { bearer, fence } => {
+                let name = self.name(&bearer.terms.key);
+                let args = vec![name.into(), bearer.token.into(), signed(*fence).into()];
                 (&self.pass, args)
             }
             Call::Step(step) => self.step(step, server),
@@ -230,18 +230,18 @@ impl Functions {
 
     fn acquire_args(
         &self,
-        ticket: &Ticket,
+        bearer: &Bearer,
         position: Option<u64>,
         company: Company,
         server: &Server,
     ) -> Vec<Arg> {
-        let terms = &ticket.terms;
+        let terms = &bearer.terms;
         vec![
             self.name(&terms.key).into(),
-            ticket.token.into(),
-            who(ticket).into(),
+            bearer.token.into(),
+            who(bearer).into(),
             format!("{}{}", KindCode(terms.kind), mark(company)).into(),
-            ttl(ticket).into(),
+            ttl(bearer).into(),
             server.session.token().into(),
             server.listens.into(),
             (!terms.wait.is_try()).into(),
@@ -251,26 +251,26 @@ impl Functions {
         ]
     }
 
-    fn adopt_args(&self, ticket: &Ticket) -> Vec<Arg> {
-        let terms = &ticket.terms;
+    fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {
+        let terms = &bearer.terms;
         let issued = terms.adopts.map(|it| format!("{TICKET}{it} "));
         vec![
             self.name(&terms.key).into(),
-            ticket.token.into(),
-            who(ticket).into(),
+            bearer.token.into(),
+            who(bearer).into(),
             KindCode(terms.kind).to_string().into(),
-            ttl(ticket).into(),
+            ttl(bearer).into(),
             issued.unwrap_or_default().into(),
             self.longest.into(),
             self.durable.into(),
         ]
     }
 
-    fn ask_args(&self, tickets: &[Ticket], server: &Server) -> Vec<Arg> {
-        let tokens: Vec<_> = tickets.iter().map(|it| it.token).collect();
-        let ttls: Vec<_> = tickets.iter().map(ttl).collect();
+    fn ask_args(&self, bearers: &[Bearer], server: &Server) -> Vec<Arg> {
+        let tokens: Vec<_> = bearers.iter().map(|it| it.token).collect();
+        let ttls: Vec<_> = bearers.iter().map(ttl).collect();
         vec![
-            self.name(&tickets[0].terms.key).into(),
+            self.name(&bearers[0].terms.key).into(),
             tokens.into(),
             ttls.into(),
             server.session.token().into(),
@@ -299,7 +299,7 @@ impl Functions {
 
     fn renewal<'a>(
         &self,
-        leases: impl Iterator<Item = (&'a Ticket, i64)> + Clone,
+        leases: impl Iterator<Item = (&'a Bearer, i64)> + Clone,
     ) -> (&Arc<Statement>, Vec<Arg>) {
         let names: Vec<_> = leases
             .clone()
@@ -324,7 +324,7 @@ impl Functions {
         let (mut actions, mut names, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
         let (mut whos, mut ttls) = (Vec::new(), Vec::new());
         for call in calls {
-            let Some(ticket) = common(call) else {
+            let Some(bearer) = common(call) else {
                 continue;
             };
             let company = match call {
@@ -334,10 +334,10 @@ impl Functions {
             let acquires = company.is_some();
             let action = company.map_or("-".to_owned(), |it| format!("x{}", mark(it)));
             actions.push(Box::from(action));
-            names.push(self.name(&ticket.terms.key));
-            tokens.push(ticket.token);
-            whos.push(Box::from(if acquires { who(ticket) } else { "" }));
-            ttls.push(ttl(ticket));
+            names.push(self.name(&bearer.terms.key));
+            tokens.push(bearer.token);
+            whos.push(Box::from(if acquires { who(bearer) } else { "" }));
+            ttls.push(ttl(bearer));
         }
         let args = vec![
             actions.into(),
@@ -379,8 +379,8 @@ impl Functions {
     }
 }
 
-fn ttl(ticket: &Ticket) -> i64 {
-    signed(millis(ticket.terms.ttl))
+fn ttl(bearer: &Bearer) -> i64 {
+    signed(millis(bearer.terms.ttl))
 }
 
 fn signed(number: u64) -> i64 {
@@ -388,6 +388,6 @@ fn signed(number: u64) -> i64 {
 }
 
 /// The name of an acquisition without its token.
-fn who(ticket: &Ticket) -> &str {
-    ticket.name.split_once(' ').map_or("", |(_, who)| who)
+fn who(bearer: &Bearer) -> &str {
+    bearer.name.split_once(' ').map_or("", |(_, who)| who)
 }

@@ -65,7 +65,7 @@ impl Replies {
         let row = rows.pop().ok_or_else(mismatch)?;
         match call {
             Call::Acquire { .. } => self.acquired(&row),
-            Call::Ask(tickets) => self.asked(&row, tickets.len()),
+            Call::Ask(bearers) => self.asked(&row, bearers.len()),
             Call::Renew(_) | Call::Raise { .. } | Call::Shorten { .. } => {
                 let ours = truths(&[row]).into_iter().next();
                 ours.map(Reply::Ours).ok_or_else(mismatch)

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::protocol::call::Ticket;
+use super::protocol::call::Bearer;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::ticket::TicketId;
 
 #[derive(Debug)]
 pub(super) struct Claim {
-    pub(super) ticket: Ticket,
+    pub(super) bearer: Bearer,
     pub(super) stage: Stage,
     /// Before the sending of the last command that may have found the token waiting:
     /// the server cannot have granted it earlier.
@@ -87,9 +87,9 @@ pub(super) enum Stage {
 
 impl Claim {
     /// Before its first call is sent.
-    pub(super) fn new(ticket: Ticket, now: Moment) -> Self {
+    pub(super) fn new(bearer: Bearer, now: Moment) -> Self {
         Self {
-            ticket,
+            bearer,
             stage: Stage::Unsent,
             since: now,
             position: None,
@@ -118,7 +118,7 @@ impl Claim {
     pub(super) fn is_unsent(&self) -> bool {
         match self.stage {
             Stage::Unsent => true,
-            Stage::Unsure => self.ticket.terms.adopts.is_some(),
+            Stage::Unsure => self.bearer.terms.adopts.is_some(),
             _ => false,
         }
     }
@@ -139,18 +139,18 @@ impl Claim {
 
     /// Gives it up.
     pub(super) fn leave(&mut self, now: Moment) {
-        let until = now.after(self.ticket.terms.ttl);
+        let until = now.after(self.bearer.terms.ttl);
         self.stage = Stage::Leaving { until };
     }
 
     /// The stage of a release that begins now.
     pub(super) fn releasing(&self, now: Moment) -> Stage {
         let cooldown = match self.stage {
-            Stage::Held { granted, .. } => self.ticket.terms.cooldown(granted, now),
+            Stage::Held { granted, .. } => self.bearer.terms.cooldown(granted, now),
             _ => Duration::ZERO,
         };
         Stage::Releasing {
-            until: now.after(self.ticket.terms.ttl),
+            until: now.after(self.bearer.terms.ttl),
             cools_until: now.after(cooldown),
         }
     }

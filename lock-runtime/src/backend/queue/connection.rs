@@ -22,7 +22,7 @@ impl<S: Step> Queue<S> {
     /// The server of these locks can be reached again, or another one has them now.
     pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
         self.waiters.ask_all(now, &concerns);
-        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
+        for id in self.claims.ids(|claim| concerns(&claim.bearer.terms.key)) {
             self.retry(now, id);
         }
     }
@@ -46,7 +46,7 @@ impl<S: Step> Queue<S> {
                 self.break_up(at, chain);
             }
         }
-        for id in self.claims.ids(|claim| concerns(&claim.ticket.terms.key)) {
+        for id in self.claims.ids(|claim| concerns(&claim.bearer.terms.key)) {
             let Some(claim) = self.claims.get_mut(&id) else {
                 continue;
             };
@@ -92,7 +92,7 @@ impl<S: Step> Queue<S> {
         let wants = |claim: &Claim| matches!(claim.stage, Stage::Unsent | Stage::Unsure);
         for id in self.claims.ids(wants) {
             let claim = self.claims.get(&id);
-            let quarantine = claim.and_then(|it| self.quarantines.of(&it.ticket.terms.key));
+            let quarantine = claim.and_then(|it| self.quarantines.of(&it.bearer.terms.key));
             if let Some(trouble) = quarantine.map(|it| it.trouble.clone()) {
                 self.trouble(id, &trouble);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claim::Stage;
-use super::protocol::call::{Call, Company, Ticket};
+use super::protocol::call::{Bearer, Call, Company};
 use super::protocol::step::Step;
 use super::{CLAIM_TTL, Queue};
 use crate::backend::Outcome;
@@ -29,8 +29,8 @@ impl<S: Step> Queue<S> {
     ) -> Option<Moment> {
         let claim = self.claims.get_mut(&first)?;
         claim.fence = Some(fence);
-        let (chain, name) = (claim.ticket.token, Arc::clone(&claim.ticket.name));
-        let key = claim.ticket.terms.key.clone();
+        let (chain, name) = (claim.bearer.token, Arc::clone(&claim.bearer.name));
+        let key = claim.bearer.terms.key.clone();
         let mut ids = VecDeque::with_capacity(followers.len());
         let mut latest = None;
         for (token, fence) in followers.iter().zip(fence + 1..) {
@@ -80,7 +80,7 @@ impl<S: Step> Queue<S> {
         };
         let (held, renewals) = (claim.is_held(), claim.renewals);
         let (since, ttl) = claim.lease;
-        let Ticket { token, name, .. } = claim.ticket.clone();
+        let Bearer { token, name, .. } = claim.bearer.clone();
         let claims = &self.claims;
         let follows = |id| claims.get(&id).is_some_and(|it| it.follows(token));
         let Some(next) = self.chains.next(token, follows) else {
@@ -91,11 +91,11 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get_mut(&next) else {
             return false;
         };
-        self.ids.remove(&claim.ticket.token);
+        self.ids.remove(&claim.bearer.token);
         self.ids.insert(token, next);
-        let terms = Arc::clone(&claim.ticket.terms);
+        let terms = Arc::clone(&claim.bearer.terms);
         let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
-        claim.ticket = Ticket { terms, token, name };
+        claim.bearer = Bearer { terms, token, name };
         claim.renewals = renewals;
         claim.unknown = self.passes;
         let fence = claim.fence.unwrap_or_default();
@@ -142,8 +142,8 @@ impl<S: Step> Queue<S> {
     ) {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.stage = Stage::Passing { fence, since, ttl };
-            let ticket = claim.ticket.clone();
-            self.send(now, Call::Pass { ticket, fence });
+            let bearer = claim.bearer.clone();
+            self.send(now, Call::Pass { bearer, fence });
         }
     }
 
@@ -154,14 +154,14 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let token = claim.ticket.token;
+        let token = claim.bearer.token;
         let renewed = self.is_being_renewed(claim.renewals, token);
-        let ticket = if !renewed && self.chains.goes_on(token) {
-            claim.ticket.at_most(CLAIM_TTL)
+        let bearer = if !renewed && self.chains.goes_on(token) {
+            claim.bearer.at_most(CLAIM_TTL)
         } else {
-            claim.ticket.clone()
+            claim.bearer.clone()
         };
-        self.send_renewal(now, ticket);
+        self.send_renewal(now, bearer);
     }
 
     /// Whether a renewal under this token is on its way, or has yet to be confirmed: it may
@@ -204,7 +204,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = claim.filter(|it| it.stage == Stage::Unsent) else {
             return Company::Unsaid;
         };
-        let terms = &claim.ticket.terms;
+        let terms = &claim.bearer.terms;
         let never = terms.wait.is_try() || claim.is_part || self.waiters.polled;
         if terms.kind != Kind::Exclusive || never {
             return Company::Unsaid;
@@ -215,7 +215,7 @@ impl<S: Step> Queue<S> {
         let key = &terms.key;
         let joins = |id| {
             let other = self.claims.get(id);
-            other.is_some_and(|it| it.stage == Stage::Acquiring && it.ticket.terms.key == *key)
+            other.is_some_and(|it| it.stage == Stage::Acquiring && it.bearer.terms.key == *key)
         };
         if self.waiters.has(key) || self.last_joined.iter().any(joins) || self.chains.has(key) {
             Company::More
@@ -233,7 +233,7 @@ impl<S: Step> Queue<S> {
     /// sent together with more of it.
     pub(crate) fn can_wait(&self) -> bool {
         let behind = |call: &Call<S>| match call {
-            Call::Acquire { ticket, .. } => self.chains.has(&ticket.terms.key),
+            Call::Acquire { bearer, .. } => self.chains.has(&bearer.terms.key),
             _ => false,
         };
         !self.chains.is_empty() && self.calls.iter().all(|sent| behind(&sent.call))

@@ -52,7 +52,7 @@ impl<S: Step> Queue<S> {
         claim.crowded = true;
         match claim.stage {
             Stage::Acquiring | Stage::Waiting | Stage::Unsure => {
-                let ttl = claim.ticket.terms.ttl.min(CLAIM_TTL);
+                let ttl = claim.bearer.terms.ttl.min(CLAIM_TTL);
                 let since = claim.since;
                 let joined = self.form_chain(id, grant.fence, &followers);
                 if self.pushes_are_hints {

@@ -33,7 +33,7 @@ use crate::types::terms::LeaseId;
 
 use chains::Chains;
 use claim::{Claim, Stage};
-use protocol::call::{Call, Sent, Ticket};
+use protocol::call::{Bearer, Call, Sent};
 use protocol::step::Step;
 use protocol::trouble::Trouble;
 use quarantine::Quarantines;
@@ -121,12 +121,12 @@ impl<S: Step> Queue<S> {
     }
 
     /// The locks that were granted before this moment and are still held.
-    pub(crate) fn held_since(&self, before: Moment) -> Vec<Ticket> {
+    pub(crate) fn held_since(&self, before: Moment) -> Vec<Bearer> {
         let held =
             |claim: &Claim| matches!(claim.stage, Stage::Held { granted, .. } if granted <= before);
         let ids = self.claims.ids(held).into_iter();
         let claims = ids.filter_map(|id| self.claims.get(&id));
-        claims.map(|claim| claim.ticket.clone()).collect()
+        claims.map(|claim| claim.bearer.clone()).collect()
     }
 
     /// Whether there is anything to do or to keep.
@@ -168,45 +168,45 @@ impl<S: Step> Queue<S> {
             self.retry(now, id);
         }
         if self.down.is_none() {
-            while let Some(tickets) = self.waiters.due(now) {
-                self.ask(now, tickets);
+            while let Some(bearers) = self.waiters.due(now) {
+                self.ask(now, bearers);
             }
         }
     }
 
     /// Asks for their positions, unless nothing may come of that yet.
-    fn ask(&mut self, now: Moment, tickets: Vec<Ticket>) {
-        match self.quarantines.of(&tickets[0].terms.key) {
-            Some(quarantine) => self.waiters.answered(&tickets, quarantine.ends),
-            None => self.send(now, Call::Ask(tickets)),
+    fn ask(&mut self, now: Moment, bearers: Vec<Bearer>) {
+        match self.quarantines.of(&bearers[0].terms.key) {
+            Some(quarantine) => self.waiters.answered(&bearers, quarantine.ends),
+            None => self.send(now, Call::Ask(bearers)),
         }
     }
 
-    fn send_renewal(&mut self, at: Moment, ticket: Ticket) {
-        if let Some(claim) = self.claim(&ticket) {
+    fn send_renewal(&mut self, at: Moment, bearer: Bearer) {
+        if let Some(claim) = self.claim(&bearer) {
             claim.renewals += 1;
         }
-        self.send(at, Call::Renew(ticket));
+        self.send(at, Call::Renew(bearer));
     }
 
     fn send(&mut self, at: Moment, call: Call<S>) {
         self.calls.push(Sent::new(call, at));
     }
 
-    /// The claim that has the token of a ticket.
-    fn claim(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
-        let id = self.ids.get(&ticket.token)?;
+    /// The claim that has the token of a bearer.
+    fn claim(&mut self, bearer: &Bearer) -> Option<&mut Claim> {
+        let id = self.ids.get(&bearer.token)?;
         self.claims.get_mut(id)
     }
 
     /// The claim, if it still wants to know its position.
-    fn asks(&mut self, ticket: &Ticket) -> Option<&mut Claim> {
-        let claim = self.claim(ticket);
+    fn asks(&mut self, bearer: &Bearer) -> Option<&mut Claim> {
+        let claim = self.claim(bearer);
         claim.filter(|claim| matches!(claim.stage, Stage::Waiting | Stage::Unsure))
     }
 
-    fn forget_token(&mut self, ticket: &Ticket) {
-        self.waiters.leave(&ticket.terms.key, ticket.terms.id);
-        self.ids.remove(&ticket.token);
+    fn forget_token(&mut self, bearer: &Bearer) {
+        self.waiters.leave(&bearer.terms.key, bearer.terms.id);
+        self.ids.remove(&bearer.token);
     }
 }

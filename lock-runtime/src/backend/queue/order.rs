@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::protocol::call::{Call, Ticket};
+use super::protocol::call::{Bearer, Call};
 use super::protocol::step::Step;
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
@@ -44,7 +44,7 @@ impl<S: Step> Queue<S> {
                 token,
                 position,
             } => {
-                let mut claim = Claim::new(Ticket::new(token, terms), now);
+                let mut claim = Claim::new(Bearer::new(token, terms), now);
                 claim.is_part = true;
                 claim.position = Some(position);
                 self.begin(now, claim);
@@ -60,7 +60,7 @@ impl<S: Step> Queue<S> {
             }
             Order::Release { id, cools_until } => {
                 if let Some(claim) = self.claims.get_mut(&id) {
-                    let until = now.after(claim.ticket.terms.ttl);
+                    let until = now.after(claim.bearer.terms.ttl);
                     claim.stage = Stage::Releasing { until, cools_until };
                 }
                 self.retry(now, id);
@@ -75,10 +75,10 @@ impl<S: Step> Queue<S> {
             return;
         };
         claim.position = Some(position);
-        let ticket = claim.ticket.clone();
-        if let Some(trouble) = self.obstacle(&ticket.terms.key).cloned() {
+        let bearer = claim.bearer.clone();
+        if let Some(trouble) = self.obstacle(&bearer.terms.key).cloned() {
             // The lock may be held under this token still, which the server says later.
-            self.unsure(&ticket, now);
+            self.unsure(&bearer, now);
             return self.trouble(id, &trouble);
         }
         self.start_over(now, id);
@@ -87,7 +87,7 @@ impl<S: Step> Queue<S> {
         self.send(
             now,
             Call::Release {
-                ticket,
+                bearer,
                 cooldown,
                 crowded: false,
             },
@@ -96,18 +96,18 @@ impl<S: Step> Queue<S> {
 
     /// Whether a call that was sent then lets go of what a part had before it gave way, and may
     /// have still.
-    pub(super) fn has_yet_to_give_way(&self, now: Moment, sent: Moment, ticket: &Ticket) -> bool {
-        let part = self.claims.get(&ticket.terms.id).filter(|it| it.is_part);
-        part.is_some_and(|it| it.ticket.token != ticket.token) && now < sent.after(ticket.terms.ttl)
+    pub(super) fn has_yet_to_give_way(&self, now: Moment, sent: Moment, bearer: &Bearer) -> bool {
+        let part = self.claims.get(&bearer.terms.id).filter(|it| it.is_part);
+        part.is_some_and(|it| it.bearer.token != bearer.token) && now < sent.after(bearer.terms.ttl)
     }
 
     fn raise(&mut self, now: Moment, id: LeaseId, fence: u64) {
         let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
-        let ticket = claim.ticket.clone();
+        let bearer = claim.bearer.clone();
         match &self.down {
-            None => self.send(now, Call::Raise { ticket, fence }),
+            None => self.send(now, Call::Raise { bearer, fence }),
             Some(trouble) => {
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });

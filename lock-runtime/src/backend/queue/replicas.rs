@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::protocol::call::Ticket;
+use super::protocol::call::Bearer;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
@@ -20,21 +20,21 @@ pub(super) struct Replicas {
 /// The lock is ours for `ttl` from `since`.
 #[derive(Debug)]
 pub(super) struct Unconfirmed {
-    pub(super) ticket: Ticket,
+    pub(super) bearer: Bearer,
     pub(super) since: Moment,
     pub(super) ttl: Duration,
 }
 
 impl Replicas {
     /// They are to confirm a grant or a renewal.
-    pub(super) fn add(&mut self, ticket: Ticket, since: Moment, ttl: Duration) {
-        self.said.push(Unconfirmed { ticket, since, ttl });
+    pub(super) fn add(&mut self, bearer: Bearer, since: Moment, ttl: Duration) {
+        self.said.push(Unconfirmed { bearer, since, ttl });
     }
 
     /// Whether something said under this token has yet to be confirmed.
     pub(super) fn has(&self, token: Token) -> bool {
         let mut all = self.said.iter().chain(&self.asked);
-        all.any(|it| it.ticket.token == token)
+        all.any(|it| it.bearer.token == token)
     }
 
     /// How long they have to confirm everything that has been said so far, if they are to be
@@ -44,8 +44,8 @@ impl Replicas {
             return None;
         }
         self.asked = std::mem::take(&mut self.said);
-        let first = self.asked.first()?.ticket.terms.key.clone();
-        let timeouts = self.asked.iter().map(|it| it.ticket.terms.call_timeout());
+        let first = self.asked.first()?.bearer.terms.key.clone();
+        let timeouts = self.asked.iter().map(|it| it.bearer.terms.call_timeout());
         // The caller is to hear why before its call times out.
         timeouts.min().map(|timeout| (timeout / 2, first))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::Stage;
-use super::protocol::call::{Call, Sent, Ticket};
+use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::reply::{Reply, Standing};
 use super::protocol::step::{AskedBy, Step};
 use super::protocol::trouble::Trouble;
@@ -23,23 +23,23 @@ impl<S: Step> Queue<S> {
         result: Result<Reply<S>, Trouble>,
     ) {
         let Sent { call, at, by, .. } = sent;
-        if let Call::Release { ticket, .. } = &call
+        if let Call::Release { bearer, .. } = &call
             && let Err(Trouble::Unknown(_) | Trouble::NotRun) = result
-            && self.has_yet_to_give_way(now, at, ticket)
+            && self.has_yet_to_give_way(now, at, bearer)
         {
             return self.send(at, call);
         }
         match call {
-            Call::Acquire { ticket, .. } => self.acquire_replied(now, at, &ticket, result),
-            Call::Ask(tickets) => self.ask_replied(now, at, tickets, result),
-            Call::Renew(ticket) => self.renew_replied(now, at, &ticket, result),
-            Call::Pass { ticket, fence } => self.pass_replied(now, &ticket, fence, result),
-            Call::Raise { ticket, fence } => self.raise_replied(now, at, ticket, fence, result),
-            Call::Leave(ticket)
-            | Call::Release { ticket, .. }
-            | Call::Issue { ticket, .. }
-            | Call::Shorten { ticket, .. } => {
-                self.release_replied(now, &ticket, result);
+            Call::Acquire { bearer, .. } => self.acquire_replied(now, at, &bearer, result),
+            Call::Ask(bearers) => self.ask_replied(now, at, bearers, result),
+            Call::Renew(bearer) => self.renew_replied(now, at, &bearer, result),
+            Call::Pass { bearer, fence } => self.pass_replied(now, &bearer, fence, result),
+            Call::Raise { bearer, fence } => self.raise_replied(now, at, bearer, fence, result),
+            Call::Leave(bearer)
+            | Call::Release { bearer, .. }
+            | Call::Issue { bearer, .. }
+            | Call::Shorten { bearer, .. } => {
+                self.release_replied(now, &bearer, result);
             }
             Call::Step(_) => step_replied(by, result),
             // A grant that stays on the server ends with its ttl, and whoever asked
@@ -52,32 +52,32 @@ impl<S: Step> Queue<S> {
         &mut self,
         now: Moment,
         at: Moment,
-        ticket: &Ticket,
+        bearer: &Bearer,
         result: Result<Reply<S>, Trouble>,
     ) {
         // It may have another token by now, and its token may be another one's.
         if let Ok(Reply::Waiting { position, .. }) = &result
-            && let Some(claim) = self.claims.get_mut(&ticket.terms.id)
+            && let Some(claim) = self.claims.get_mut(&bearer.terms.id)
         {
             claim.position.get_or_insert(*position);
         }
-        let Some(claim) = self.claim(ticket) else {
+        let Some(claim) = self.claim(bearer) else {
             return;
         };
         if claim.stage != Stage::Acquiring {
             return;
         }
-        let id = ticket.terms.id;
+        let id = bearer.terms.id;
         match result {
-            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, ticket.terms.ttl),
+            Ok(Reply::Granted { fence }) => self.enter(now, id, fence, at, bearer.terms.ttl),
             Ok(Reply::Waiting { ahead, .. }) => {
                 claim.stage = Stage::Waiting;
-                self.waiters.join(ticket, now, &ahead);
+                self.waiters.join(bearer, now, &ahead);
                 self.waits(id, &ahead);
             }
             // Somebody relies on the fence of the former holder.
-            Ok(Reply::Busy { ahead }) if ticket.terms.adopts.is_some() => {
-                self.unsure(ticket, now.after(PAUSE));
+            Ok(Reply::Busy { ahead }) if bearer.terms.adopts.is_some() => {
+                self.unsure(bearer, now.after(PAUSE));
                 self.waits(id, &ahead);
             }
             Ok(Reply::Busy { ahead }) => {
@@ -86,7 +86,7 @@ impl<S: Step> Queue<S> {
             }
             Ok(Reply::NoTicket) => self.retire(Outcome::NoTicket { id }),
             Ok(Reply::Differs { permits }) => {
-                self.retire(Outcome::other_permits(id, ticket.terms.kind, permits));
+                self.retire(Outcome::other_permits(id, bearer.terms.kind, permits));
             }
             Ok(_) => {
                 self.start_over(now, id);
@@ -97,7 +97,7 @@ impl<S: Step> Queue<S> {
                 self.retry(now, id);
             }
             Err(trouble) => {
-                self.unsure(ticket, now.after(PAUSE));
+                self.unsure(bearer, now.after(PAUSE));
                 self.trouble(id, &trouble);
             }
         }
@@ -107,40 +107,40 @@ impl<S: Step> Queue<S> {
         &mut self,
         now: Moment,
         at: Moment,
-        tickets: Vec<Ticket>,
+        bearers: Vec<Bearer>,
         result: Result<Reply<S>, Trouble>,
     ) {
         let (ahead, standings) = match result {
             Ok(Reply::Asked { ahead, standings }) => (ahead, standings),
             Ok(_) | Err(Trouble::NotRun) => {
-                self.waiters.answered(&tickets, now);
+                self.waiters.answered(&bearers, now);
                 return;
             }
             Err(trouble) => {
-                self.waiters.answered(&tickets, now.after(PAUSE));
-                for ticket in tickets {
-                    if let Some(claim) = self.asks(&ticket) {
+                self.waiters.answered(&bearers, now.after(PAUSE));
+                for bearer in bearers {
+                    if let Some(claim) = self.asks(&bearer) {
                         claim.stage = Stage::Unsure;
-                        let id = claim.ticket.terms.id;
+                        let id = claim.bearer.terms.id;
                         self.trouble(id, &trouble);
                     }
                 }
                 return;
             }
         };
-        if let Some(first) = tickets.first() {
+        if let Some(first) = bearers.first() {
             let at = self.waiters.next(&first.terms.key, now, &ahead);
-            self.waiters.answered(&tickets, at);
+            self.waiters.answered(&bearers, at);
         }
-        for (ticket, standing) in tickets.into_iter().zip(standings) {
-            let Some(claim) = self.asks(&ticket) else {
+        for (bearer, standing) in bearers.into_iter().zip(standings) {
+            let Some(claim) = self.asks(&bearer) else {
                 continue;
             };
-            let id = claim.ticket.terms.id;
+            let id = claim.bearer.terms.id;
             match standing {
                 Standing::Granted { fence } => {
                     let fence = claim.fence.unwrap_or(fence);
-                    self.enter(now, id, fence, at, ticket.terms.ttl);
+                    self.enter(now, id, fence, at, bearer.terms.ttl);
                 }
                 Standing::Waiting => {
                     claim.stage = Stage::Waiting;
@@ -159,24 +159,24 @@ impl<S: Step> Queue<S> {
         &mut self,
         now: Moment,
         at: Moment,
-        ticket: &Ticket,
+        bearer: &Bearer,
         result: Result<Reply<S>, Trouble>,
     ) {
-        let Some(claim) = self.claim(ticket) else {
+        let Some(claim) = self.claim(bearer) else {
             return;
         };
         claim.renewals = claim.renewals.saturating_sub(1);
-        let id = claim.ticket.terms.id;
-        let ttl = ticket.terms.ttl;
+        let id = claim.bearer.terms.id;
+        let ttl = bearer.terms.ttl;
         match (claim.stage, result) {
             (
                 Stage::Held { .. } | Stage::Confirming { .. } | Stage::Passing { .. },
                 Err(Trouble::NotRun),
             ) => {
-                self.send_renewal(now, ticket.clone());
+                self.send_renewal(now, bearer.clone());
             }
             (Stage::Held { .. }, Ok(Reply::Ours(true))) => match &mut self.replicas {
-                Some(replicas) => replicas.add(ticket.clone(), at, ttl),
+                Some(replicas) => replicas.add(bearer.clone(), at, ttl),
                 None => self.renewed(id, at, ttl),
             },
             (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
@@ -196,7 +196,7 @@ impl<S: Step> Queue<S> {
                 self.retry(now, id);
             }
             (Stage::Confirming { .. }, result) => {
-                self.unsure(ticket, now);
+                self.unsure(bearer, now);
                 if let Err(trouble) = result {
                     self.trouble(id, &trouble);
                 }
@@ -208,11 +208,11 @@ impl<S: Step> Queue<S> {
     fn pass_replied(
         &mut self,
         now: Moment,
-        ticket: &Ticket,
+        bearer: &Bearer,
         passed: u64,
         result: Result<Reply<S>, Trouble>,
     ) {
-        let Some(claim) = self.claim(ticket) else {
+        let Some(claim) = self.claim(bearer) else {
             return;
         };
         let Stage::Passing { fence, since, ttl } = claim.stage else {
@@ -222,7 +222,7 @@ impl<S: Step> Queue<S> {
         if passed != fence {
             return;
         }
-        let id = claim.ticket.terms.id;
+        let id = claim.bearer.terms.id;
         match result {
             Ok(Reply::Ours(true)) => {
                 claim.unknown = false;
@@ -239,7 +239,7 @@ impl<S: Step> Queue<S> {
             }
             Err(Trouble::NotRun) => self.pass(now, id, fence, since, ttl),
             Err(trouble) => {
-                self.unsure(ticket, now.after(PAUSE));
+                self.unsure(bearer, now.after(PAUSE));
                 self.trouble(id, &trouble);
             }
         }
@@ -249,24 +249,24 @@ impl<S: Step> Queue<S> {
         &mut self,
         now: Moment,
         at: Moment,
-        ticket: Ticket,
+        bearer: Bearer,
         fence: u64,
         result: Result<Reply<S>, Trouble>,
     ) {
         if let Err(Trouble::NotRun) = result {
-            return self.send(now, Call::Raise { ticket, fence });
+            return self.send(now, Call::Raise { bearer, fence });
         }
-        self.renew_replied(now, at, &ticket, result);
+        self.renew_replied(now, at, &bearer, result);
     }
 
-    fn release_replied(&mut self, now: Moment, ticket: &Ticket, result: Result<Reply<S>, Trouble>) {
-        let Some(claim) = self.claim(ticket) else {
+    fn release_replied(&mut self, now: Moment, bearer: &Bearer, result: Result<Reply<S>, Trouble>) {
+        let Some(claim) = self.claim(bearer) else {
             return;
         };
         if !claim.ends() {
             return;
         }
-        let (id, ttl) = (ticket.terms.id, ticket.terms.ttl);
+        let (id, ttl) = (bearer.terms.id, bearer.terms.ttl);
         match result {
             Ok(reply) => self.released(id, Ok(matches!(reply, Reply::Ours(true)))),
             Err(Trouble::Never(cause)) if matches!(claim.stage, Stage::Issuing { .. }) => {
@@ -316,33 +316,33 @@ impl<S: Step> Queue<S> {
     }
 
     fn confirmed(&mut self, now: Moment, said: Unconfirmed) {
-        let Unconfirmed { ticket, since, ttl } = said;
-        let Some(claim) = self.claim(&ticket) else {
+        let Unconfirmed { bearer, since, ttl } = said;
+        let Some(claim) = self.claim(&bearer) else {
             return;
         };
-        let id = claim.ticket.terms.id;
+        let id = claim.bearer.terms.id;
         match claim.stage {
             Stage::Held { .. } => self.renewed(id, since, ttl),
             Stage::Replicating { fence } if now < deadline(since, ttl) => {
                 self.hold(now, id, fence, since, ttl);
             }
-            Stage::Replicating { .. } => self.unsure(&ticket, now),
+            Stage::Replicating { .. } => self.unsure(&bearer, now),
             _ => {}
         }
     }
 
     fn unconfirmed(&mut self, now: Moment, said: &Unconfirmed, trouble: &Trouble) {
-        let Some(claim) = self.claim(&said.ticket) else {
+        let Some(claim) = self.claim(&said.bearer) else {
             return;
         };
-        let id = claim.ticket.terms.id;
+        let id = claim.bearer.terms.id;
         match claim.stage {
             Stage::Held { .. } => {
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }
             Stage::Replicating { .. } => {
-                self.unsure(&said.ticket, now.after(PAUSE));
+                self.unsure(&said.bearer, now.after(PAUSE));
                 self.trouble(id, trouble);
             }
             _ => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
-use super::protocol::call::{Sent, Ticket};
+use super::protocol::call::{Bearer, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
 use crate::backend::{Outcome, Request};
@@ -29,14 +29,14 @@ impl<S: Step> Queue<S> {
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
         if let Some(token) = self.claims.fresh_token(id) {
-            self.begin(now, Claim::new(Ticket::new(token, terms), now));
+            self.begin(now, Claim::new(Bearer::new(token, terms), now));
         }
     }
 
     pub(super) fn begin(&mut self, now: Moment, claim: Claim) {
-        let id = claim.ticket.terms.id;
-        self.ids.insert(claim.ticket.token, id);
-        let obstacle = self.obstacle(&claim.ticket.terms.key).cloned();
+        let id = claim.bearer.terms.id;
+        self.ids.insert(claim.bearer.token, id);
+        let obstacle = self.obstacle(&claim.bearer.terms.key).cloned();
         self.claims.insert(id, claim);
         match obstacle {
             None => self.retry(now, id),
@@ -54,7 +54,7 @@ impl<S: Step> Queue<S> {
             }
             Some(claim) if claim.stage != Stage::Unsent => {
                 claim.leave(now);
-                self.waiters.leave(&claim.ticket.terms.key, id);
+                self.waiters.leave(&claim.bearer.terms.key, id);
                 self.retry(now, id);
             }
             _ => self.released(id, Ok(false)),
@@ -65,9 +65,9 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
-        let ticket = claim.ticket.clone();
+        let bearer = claim.bearer.clone();
         match &self.down {
-            None => self.send_renewal(now, ticket),
+            None => self.send_renewal(now, bearer),
             Some(trouble) => {
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
@@ -96,9 +96,9 @@ impl<S: Step> Queue<S> {
         claim.stage = Stage::Issuing {
             ticket,
             ends: now.after(time),
-            until: now.after(claim.ticket.terms.ttl),
+            until: now.after(claim.bearer.terms.ttl),
         };
-        let chain = claim.ticket.token;
+        let chain = claim.bearer.token;
         self.retry(now, id);
         self.lose_chain(now, chain);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::claim::Stage;
 use super::protocol::ahead::Ahead;
-use super::protocol::call::{Call, Sent, Ticket};
+use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::Step;
 use super::protocol::trouble::Trouble;
 use super::{PAUSE, Queue};
@@ -27,18 +27,18 @@ impl<S: Step> Queue<S> {
         if forbidden.is_some_and(|until| now >= until) {
             return self.forget(id);
         }
-        let quarantine = self.quarantines.of(&claim.ticket.terms.key);
+        let quarantine = self.quarantines.of(&claim.bearer.terms.key);
         let (call, until) = match claim.stage {
             Stage::Unsent | Stage::Unsure
                 if claim.is_unsent() && self.down.is_none() && quarantine.is_none() =>
             {
                 claim.stage = Stage::Acquiring;
                 claim.since = now;
-                if claim.ticket.terms.adopts.is_none() {
+                if claim.bearer.terms.adopts.is_none() {
                     self.last_joined = Some(id);
                 }
                 let call = Call::Acquire {
-                    ticket: claim.ticket.clone(),
+                    bearer: claim.bearer.clone(),
                     position: claim.position,
                     company,
                 };
@@ -50,7 +50,7 @@ impl<S: Step> Queue<S> {
                     let result = Ok(false);
                     return self.claims.report(Outcome::Released { id, result });
                 }
-                let call = Call::Leave(claim.ticket.clone());
+                let call = Call::Leave(claim.bearer.clone());
                 if now >= until {
                     let result = Err(self.no_answer());
                     self.claims.report(Outcome::Released { id, result });
@@ -67,7 +67,7 @@ impl<S: Step> Queue<S> {
                 until,
             } => {
                 let call = Call::Issue {
-                    ticket: claim.ticket.clone(),
+                    bearer: claim.bearer.clone(),
                     issued,
                     time: ends.since(now),
                 };
@@ -78,14 +78,14 @@ impl<S: Step> Queue<S> {
                 return self.released(id, Err(cause));
             }
             Stage::Releasing { until, cools_until } => {
-                let (ticket, cooldown) = (claim.ticket.clone(), cools_until.since(now));
+                let (bearer, cooldown) = (claim.bearer.clone(), cools_until.since(now));
                 let call = match quarantine {
                     Some(_) => Call::Shorten {
-                        ticket,
+                        bearer,
                         left: cooldown,
                     },
                     None => Call::Release {
-                        ticket,
+                        bearer,
                         cooldown,
                         crowded: claim.crowded,
                     },
@@ -121,7 +121,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        self.waiters.leave(&claim.ticket.terms.key, id);
+        self.waiters.leave(&claim.bearer.terms.key, id);
         if deadline(since, ttl).since(now) >= ttl / 2 {
             self.granted(now, id, fence, since, ttl);
         } else {
@@ -132,7 +132,7 @@ impl<S: Step> Queue<S> {
     /// A renewal is to show that the lock is ours.
     pub(super) fn confirm(&mut self, now: Moment, id: LeaseId, fence: u64) {
         if let Some(claim) = self.claims.get_mut(&id) {
-            self.waiters.leave(&claim.ticket.terms.key, id);
+            self.waiters.leave(&claim.bearer.terms.key, id);
             claim.stage = Stage::Confirming { fence };
             self.renew_for_now(now, id);
         }
@@ -152,7 +152,7 @@ impl<S: Step> Queue<S> {
             (Some(claim), _) if claim.unknown => self.pass(now, id, fence, since, ttl),
             (Some(claim), Some(replicas)) => {
                 claim.stage = Stage::Replicating { fence };
-                replicas.add(claim.ticket.clone(), since, ttl);
+                replicas.add(claim.bearer.clone(), since, ttl);
             }
             _ => self.hold(now, id, fence, since, ttl),
         }
@@ -192,7 +192,7 @@ impl<S: Step> Queue<S> {
     pub(super) fn lost(&mut self, now: Moment, id: LeaseId) {
         self.claims.report(Outcome::NotHeld { id });
         if let Some(claim) = self.claims.get(&id) {
-            self.lose_chain(now, claim.ticket.token);
+            self.lose_chain(now, claim.bearer.token);
         }
     }
 
@@ -201,7 +201,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let (old, is_part) = (claim.ticket.token, claim.is_part);
+        let (old, is_part) = (claim.bearer.token, claim.is_part);
         let token = if is_part {
             Ok(old.sibling())
         } else {
@@ -213,16 +213,16 @@ impl<S: Step> Queue<S> {
         let Ok(token) = token else {
             if matches!(claim.stage, Stage::Chained { .. }) {
                 // It learns that it is gone when it asks.
-                let ticket = claim.ticket.clone();
-                self.unsure(&ticket, now.after(PAUSE));
+                let bearer = claim.bearer.clone();
+                self.unsure(&bearer, now.after(PAUSE));
             }
             self.claims.schedule(now.after(PAUSE), id);
             return;
         };
-        self.waiters.leave(&claim.ticket.terms.key, id);
+        self.waiters.leave(&claim.bearer.terms.key, id);
         self.ids.remove(&old);
         self.ids.insert(token, id);
-        claim.ticket = Ticket::new(token, Arc::clone(&claim.ticket.terms));
+        claim.bearer = Bearer::new(token, Arc::clone(&claim.bearer.terms));
         claim.stage = Stage::Unsent;
         claim.fence = None;
         claim.unknown = false;
@@ -247,10 +247,10 @@ impl<S: Step> Queue<S> {
             return self.retire(failed);
         }
         // It may be in the queue all the same.
-        self.waiters.leave(&claim.ticket.terms.key, id);
-        let (chain, at) = (claim.ticket.token, claim.since);
+        self.waiters.leave(&claim.bearer.terms.key, id);
+        let (chain, at) = (claim.bearer.token, claim.since);
         claim.leave(at);
-        let call = Call::Leave(claim.ticket.clone());
+        let call = Call::Leave(claim.bearer.clone());
         if self.down.is_none() {
             self.calls.push(Sent::new(call, at));
         }
@@ -277,25 +277,25 @@ impl<S: Step> Queue<S> {
     /// Forgets a claim that ends with this outcome.
     pub(super) fn retire(&mut self, outcome: Outcome) {
         if let Some(claim) = self.claims.retire(outcome) {
-            self.forget_token(&claim.ticket);
+            self.forget_token(&claim.bearer);
         }
     }
 
     pub(super) fn forget(&mut self, id: LeaseId) {
         if let Some(claim) = self.claims.remove(&id) {
-            self.forget_token(&claim.ticket);
+            self.forget_token(&claim.bearer);
         }
     }
 
     /// Only the server knows its position; it is asked `at` that moment.
-    pub(super) fn unsure(&mut self, ticket: &Ticket, at: Moment) {
-        if let Some(claim) = self.claim(ticket) {
+    pub(super) fn unsure(&mut self, bearer: &Bearer, at: Moment) {
+        if let Some(claim) = self.claim(bearer) {
             claim.stage = Stage::Unsure;
-            let ticket = claim.ticket.clone();
-            if ticket.terms.adopts.is_some() {
-                self.claims.schedule(at, ticket.terms.id);
+            let bearer = claim.bearer.clone();
+            if bearer.terms.adopts.is_some() {
+                self.claims.schedule(at, bearer.terms.id);
             } else {
-                self.waiters.join_later(&ticket, at);
+                self.waiters.join_later(&bearer, at);
             }
         }
     }

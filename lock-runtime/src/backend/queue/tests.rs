@@ -177,15 +177,15 @@ fn holding() -> (Peer, Token) {
 
 fn token(sent: &Sent) -> Token {
     match &sent.call {
-        Call::Acquire { ticket, .. }
-        | Call::Renew(ticket)
-        | Call::Pass { ticket, .. }
-        | Call::Raise { ticket, .. }
-        | Call::Release { ticket, .. }
-        | Call::Issue { ticket, .. }
-        | Call::Shorten { ticket, .. }
-        | Call::Leave(ticket) => ticket.token,
-        Call::Ask(tickets) => tickets[0].token,
+        Call::Acquire { bearer, .. }
+        | Call::Renew(bearer)
+        | Call::Pass { bearer, .. }
+        | Call::Raise { bearer, .. }
+        | Call::Release { bearer, .. }
+        | Call::Issue { bearer, .. }
+        | Call::Shorten { bearer, .. }
+        | Call::Leave(bearer) => bearer.token,
+        Call::Ask(bearers) => bearers[0].token,
         Call::Disown(grant) => grant.token,
         Call::Step(()) | Call::Report { .. } => {
             panic!("{sent:?} is about no acquisition")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::pace::Pace;
 use super::protocol::ahead::Ahead;
-use super::protocol::call::Ticket;
+use super::protocol::call::Bearer;
 use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
@@ -27,12 +27,12 @@ pub(crate) struct Waiters {
     by_key: BTreeMap<LockKey, KeyWaiters>,
     agenda: Agenda<LockKey>,
     /// The waiters for the last due key that have not been asked about yet.
-    unasked: Vec<Ticket>,
+    unasked: Vec<Bearer>,
 }
 
 #[derive(Debug)]
 struct KeyWaiters {
-    waiters: BTreeMap<LeaseId, Ticket>,
+    waiters: BTreeMap<LeaseId, Bearer>,
     /// Its position in the agenda; `None` while a question is in flight.
     ask_at: Option<Moment>,
     pace: Pace,
@@ -65,22 +65,22 @@ impl Waiters {
     }
 
     /// A waiter knows that it is in the queue.
-    pub(crate) fn join(&mut self, ticket: &Ticket, now: Moment, ahead: &Ahead) {
-        let at = self.next(&ticket.terms.key, now, ahead);
-        self.join_later(ticket, at);
+    pub(crate) fn join(&mut self, bearer: &Bearer, now: Moment, ahead: &Ahead) {
+        let at = self.next(&bearer.terms.key, now, ahead);
+        self.join_later(bearer, at);
     }
 
     /// A waiter wants to know its position, at `at` or before.
-    pub(crate) fn join_later(&mut self, ticket: &Ticket, at: Moment) {
-        let key = &ticket.terms.key;
+    pub(crate) fn join_later(&mut self, bearer: &Bearer, at: Moment) {
+        let key = &bearer.terms.key;
         if let Some(waiting) = self.by_key.get_mut(key) {
-            waiting.waiters.insert(ticket.terms.id, ticket.clone());
+            waiting.waiters.insert(bearer.terms.id, bearer.clone());
             if waiting.ask_at.is_some_and(|known| at < known) {
                 self.schedule(key, at);
             }
         } else {
             let waiting = KeyWaiters {
-                waiters: BTreeMap::from([(ticket.terms.id, ticket.clone())]),
+                waiters: BTreeMap::from([(bearer.terms.id, bearer.clone())]),
                 ask_at: None,
                 pace: Pace::default(),
             };
@@ -104,7 +104,7 @@ impl Waiters {
     }
 
     /// The next question that is due, all of it about one key.
-    pub(crate) fn due(&mut self, now: Moment) -> Option<Vec<Ticket>> {
+    pub(crate) fn due(&mut self, now: Moment) -> Option<Vec<Bearer>> {
         if self.unasked.is_empty() {
             let key = self.agenda.due(now)?;
             let waiting = self.by_key.get_mut(&key)?;
@@ -116,9 +116,9 @@ impl Waiters {
     }
 
     /// A question was answered, or failed: the next one about it is due `at`.
-    pub(crate) fn answered(&mut self, tickets: &[Ticket], at: Moment) {
-        if let Some(ticket) = tickets.first() {
-            let key = &ticket.terms.key;
+    pub(crate) fn answered(&mut self, bearers: &[Bearer], at: Moment) {
+        if let Some(bearer) = bearers.first() {
+            let key = &bearer.terms.key;
             let waiting = self.by_key.get(key);
             if waiting.is_some_and(|waiting| waiting.ask_at.is_none()) {
                 self.schedule(key, at);

@@ -14,14 +14,14 @@ use crate::types::ticket::TicketId;
 
 /// An acquisition with its current token, which changes if it has to start over.
 #[derive(Clone, Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct Bearer {
     pub(crate) terms: Arc<Terms>,
     pub(crate) token: Token,
     /// The name on the server, which begins with the token.
     pub(crate) name: Arc<str>,
 }
 
-impl Ticket {
+impl Bearer {
     pub(crate) fn new(token: Token, terms: Arc<Terms>) -> Self {
         let name = name::name(token, &terms).into();
         Self { terms, token, name }
@@ -29,11 +29,11 @@ impl Ticket {
 
     /// The same, for a lease that is no longer than this.
     pub(crate) fn at_most(&self, longest: Duration) -> Self {
-        let mut ticket = self.clone();
+        let mut bearer = self.clone();
         if self.terms.ttl > longest {
-            Arc::make_mut(&mut ticket.terms).ttl = longest;
+            Arc::make_mut(&mut bearer.terms).ttl = longest;
         }
-        ticket
+        bearer
     }
 }
 
@@ -53,27 +53,27 @@ pub(crate) enum Company {
 pub(crate) enum Call<S> {
     /// Joins the queue, or adopts the ticket of its terms.
     Acquire {
-        ticket: Ticket,
+        bearer: Bearer,
         /// The position in the queue that an earlier token of the same waiter had.
         position: Option<u64>,
         company: Company,
     },
-    /// All tickets are of one key.
-    Ask(Vec<Ticket>),
-    Leave(Ticket),
-    Renew(Ticket),
+    /// All bearers are of one key.
+    Ask(Vec<Bearer>),
+    Leave(Bearer),
+    Renew(Bearer),
     /// In a chain, it holds the lock under this fence from now on.
     Pass {
-        ticket: Ticket,
+        bearer: Bearer,
         fence: u64,
     },
     /// Renews, and lets the counter of acquisitions be no smaller than this.
     Raise {
-        ticket: Ticket,
+        bearer: Bearer,
         fence: u64,
     },
     Release {
-        ticket: Ticket,
+        bearer: Bearer,
         /// For how long nobody gets the lock.
         cooldown: Duration,
         /// Whether others are likely to wait for it.
@@ -81,13 +81,13 @@ pub(crate) enum Call<S> {
     },
     /// Lets a ticket keep the lock closed for this time.
     Issue {
-        ticket: Ticket,
+        bearer: Bearer,
         issued: TicketId,
         time: Duration,
     },
     /// Ends a lease after this time, and hands nothing over.
     Shorten {
-        ticket: Ticket,
+        bearer: Bearer,
         left: Duration,
     },
     /// Releases a grant that nobody here knows.
@@ -144,16 +144,16 @@ impl<S: Step> Call<S> {
     pub(crate) fn timeout(&self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(1);
         match self {
-            Self::Acquire { ticket, .. }
-            | Self::Leave(ticket)
-            | Self::Renew(ticket)
-            | Self::Pass { ticket, .. }
-            | Self::Raise { ticket, .. }
-            | Self::Shorten { ticket, .. }
-            | Self::Issue { ticket, .. }
-            | Self::Release { ticket, .. } => ticket.terms.call_timeout(),
-            Self::Ask(tickets) => {
-                let timeouts = tickets.iter().map(|ticket| ticket.terms.call_timeout());
+            Self::Acquire { bearer, .. }
+            | Self::Leave(bearer)
+            | Self::Renew(bearer)
+            | Self::Pass { bearer, .. }
+            | Self::Raise { bearer, .. }
+            | Self::Shorten { bearer, .. }
+            | Self::Issue { bearer, .. }
+            | Self::Release { bearer, .. } => bearer.terms.call_timeout(),
+            Self::Ask(bearers) => {
+                let timeouts = bearers.iter().map(|bearer| bearer.terms.call_timeout());
                 timeouts.min().unwrap_or(LONGEST)
             }
             Self::Disown(_) | Self::Step(_) | Self::Report { .. } => LONGEST,
@@ -163,15 +163,15 @@ impl<S: Step> Call<S> {
     /// The lock that it is about.
     pub(crate) fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Acquire { ticket, .. }
-            | Self::Leave(ticket)
-            | Self::Renew(ticket)
-            | Self::Pass { ticket, .. }
-            | Self::Raise { ticket, .. }
-            | Self::Shorten { ticket, .. }
-            | Self::Issue { ticket, .. }
-            | Self::Release { ticket, .. } => Some(&ticket.terms.key),
-            Self::Ask(tickets) => tickets.first().map(|ticket| &ticket.terms.key),
+            Self::Acquire { bearer, .. }
+            | Self::Leave(bearer)
+            | Self::Renew(bearer)
+            | Self::Pass { bearer, .. }
+            | Self::Raise { bearer, .. }
+            | Self::Shorten { bearer, .. }
+            | Self::Issue { bearer, .. }
+            | Self::Release { bearer, .. } => Some(&bearer.terms.key),
+            Self::Ask(bearers) => bearers.first().map(|bearer| &bearer.terms.key),
             Self::Step(step) => step.key(),
             Self::Disown(_) | Self::Report { .. } => None,
         }

@@ -119,11 +119,11 @@ impl Crowd {
         let calls = self.calls();
         let again = calls.iter().map(|sent| match &sent.call {
             Call::Acquire {
-                ticket, position, ..
+                bearer, position, ..
             } => {
-                let id = ticket.terms.id.0;
+                let id = bearer.terms.id.0;
                 assert_eq!(*position, Some(id), "in its old position");
-                assert_ne!(ticket.token, self.tokens[&id], "with a fresh token");
+                assert_ne!(bearer.token, self.tokens[&id], "with a fresh token");
                 id
             }
             call => panic!("{call:?}"),

@@ -13,10 +13,10 @@ fn giving_up_leaves_whatever_was_reached() {
     let mut unsent = Queue::new(Rules::default());
     let now = Moment::from_nanos(1);
     let terms = Peer::acquiring(Wait::Forever).1;
-    let Call::Acquire { ticket, .. } = terms.call else {
+    let Call::Acquire { bearer, .. } = terms.call else {
         unreachable!()
     };
-    unsent.submit(now, Request::Acquire(ticket.terms));
+    unsent.submit(now, Request::Acquire(bearer.terms));
     unsent.submit(now, Request::Abandon(ID));
     unsent.connected(now);
     assert!(unsent.calls().is_empty());

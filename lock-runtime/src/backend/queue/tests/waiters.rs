@@ -43,10 +43,10 @@ fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
     );
     peer.after(250);
     let ask = peer.call();
-    let Call::Ask(tickets) = &ask.call else {
+    let Call::Ask(bearers) = &ask.call else {
         panic!("{ask:?}")
     };
-    assert_eq!(tickets.len(), 2, "one question for both");
+    assert_eq!(bearers.len(), 2, "one question for both");
     peer.reply(
         ask,
         Reply::Asked {

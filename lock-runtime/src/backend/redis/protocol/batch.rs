@@ -7,7 +7,7 @@ use super::call::{Call, Sent};
 use super::names::{KeyNames, Text, Together};
 use super::reply::{Reply, text};
 use super::scripts::{self, Script};
-use crate::backend::queue::protocol::call::{Company, Ticket, mark, millis};
+use crate::backend::queue::protocol::call::{Bearer, Company, mark, millis};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::kind::Kind;
 
@@ -44,23 +44,23 @@ pub(crate) fn script(calls: &[Sent], names: &KeyNames) -> Option<&'static Script
     }
 }
 
-fn common_form(call: &Call) -> Option<(What, &Ticket)> {
-    let (what, ticket) = match call {
+fn common_form(call: &Call) -> Option<(What, &Bearer)> {
+    let (what, bearer) = match call {
         Call::Acquire {
-            ticket,
+            bearer,
             position,
             company,
-        } if !ticket.terms.wait.is_try() && ticket.terms.adopts.is_none() => {
-            (What::Acquire(*company, *position), ticket)
+        } if !bearer.terms.wait.is_try() && bearer.terms.adopts.is_none() => {
+            (What::Acquire(*company, *position), bearer)
         }
-        Call::Renew(ticket) => (What::Renew, ticket),
+        Call::Renew(bearer) => (What::Renew, bearer),
         Call::Release {
-            ticket, cooldown, ..
-        } if cooldown.is_zero() => (What::Release, ticket),
-        Call::Leave(ticket) => (What::Leave, ticket),
+            bearer, cooldown, ..
+        } if cooldown.is_zero() => (What::Release, bearer),
+        Call::Leave(bearer) => (What::Leave, bearer),
         _ => return None,
     };
-    (ticket.terms.kind == Kind::Exclusive).then_some((what, ticket))
+    (bearer.terms.kind == Kind::Exclusive).then_some((what, bearer))
 }
 
 /// The pipeline for these calls, and how many commands at its start are for none of
@@ -115,17 +115,17 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
         _ => {
             let mut cmd = scripts::MANY.call(by_text);
             cmd.arg(calls.len() + 1).arg(&*names.fence);
-            for (_, ticket) in all(calls) {
-                names.owner(&mut cmd, &ticket.terms.key);
+            for (_, bearer) in all(calls) {
+                names.owner(&mut cmd, &bearer.terms.key);
             }
             cmd
         }
     };
     let acquires = all(calls).filter(|(what, _)| matches!(what, What::Acquire(..)));
     cmd.arg(&*names.channel).arg(acquires.count());
-    for (what, ticket) in all(calls) {
-        let ttl = millis(ticket.terms.ttl);
-        cmd.arg(&*ticket.name);
+    for (what, bearer) in all(calls) {
+        let ttl = millis(bearer.terms.ttl);
+        cmd.arg(&*bearer.name);
         match what {
             What::Acquire(company, None) => cmd.arg(Text(format_args!("{}{ttl}", mark(company)))),
             What::Acquire(company, Some(position)) => {
@@ -142,7 +142,7 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
     cmd
 }
 
-fn all(calls: &[Sent]) -> impl Iterator<Item = (What, &Ticket)> {
+fn all(calls: &[Sent]) -> impl Iterator<Item = (What, &Bearer)> {
     calls.iter().filter_map(|it| common_form(&it.call))
 }
 
@@ -192,27 +192,27 @@ mod tests {
     use crate::types::key::LockKey;
     use crate::types::terms::{LeaseId, Terms, Wait};
 
-    fn ticket(number: u64, change: impl FnOnce(&mut Terms)) -> Ticket {
+    fn bearer(number: u64, change: impl FnOnce(&mut Terms)) -> Bearer {
         let mut terms = Terms::of(LeaseId(number), "k", Duration::from_secs(10));
         change(&mut terms);
-        Ticket::new(Token::new().expect("random numbers"), terms.into())
+        Bearer::new(Token::new().expect("random numbers"), terms.into())
     }
 
-    fn acquire(ticket: Ticket, position: Option<u64>) -> Sent {
+    fn acquire(bearer: Bearer, position: Option<u64>) -> Sent {
         let call = Call::Acquire {
-            ticket,
+            bearer,
             position,
             company: Company::Unsaid,
         };
         Sent::new(call, Moment::from_nanos(1))
     }
 
-    fn leave(ticket: Ticket) -> Sent {
-        Sent::new(Call::Leave(ticket), Moment::from_nanos(1))
+    fn leave(bearer: Bearer) -> Sent {
+        Sent::new(Call::Leave(bearer), Moment::from_nanos(1))
     }
 
     fn common() -> Sent {
-        acquire(ticket(1, |_| {}), None)
+        acquire(bearer(1, |_| {}), None)
     }
 
     #[test]
@@ -220,11 +220,11 @@ mod tests {
         let calls = [
             common(),
             common(),
-            acquire(ticket(1, |it| it.kind = Kind::Read), None),
-            acquire(ticket(1, |it| it.wait = Wait::AtMost(Duration::ZERO)), None),
-            acquire(ticket(1, |_| {}), Some(7)),
-            leave(ticket(1, |_| {})),
-            leave(ticket(1, |it| it.kind = Kind::Read)),
+            acquire(bearer(1, |it| it.kind = Kind::Read), None),
+            acquire(bearer(1, |it| it.wait = Wait::AtMost(Duration::ZERO)), None),
+            acquire(bearer(1, |_| {}), Some(7)),
+            leave(bearer(1, |_| {})),
+            leave(bearer(1, |it| it.kind = Kind::Read)),
             common(),
         ];
         let mut rest = &calls[..];
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn where_keys_are_declared_those_of_one_lock_go_together_and_renewals_alone() {
         let renewal =
-            |number| Sent::new(Call::Renew(ticket(number, |_| {})), Moment::from_nanos(1));
+            |number| Sent::new(Call::Renew(bearer(number, |_| {})), Moment::from_nanos(1));
         let asking = Sent {
             route: Route {
                 asking: true,
@@ -254,7 +254,7 @@ mod tests {
         let calls = [
             common(),
             common(),
-            acquire(ticket(1, |it| it.key = LockKey::of("other")), None),
+            acquire(bearer(1, |it| it.key = LockKey::of("other")), None),
             common(),
             renewal(1),
             common(),
@@ -274,7 +274,7 @@ mod tests {
     fn answers_to_other_calls_are_not_taken_for_ours() {
         let calls = [common(), common()];
         let name = |sent: &Sent| match &sent.call {
-            Call::Acquire { ticket, .. } => Value::BulkString(ticket.name.as_bytes().into()),
+            Call::Acquire { bearer, .. } => Value::BulkString(bearer.name.as_bytes().into()),
             _ => unreachable!("they acquire"),
         };
         let array = |first, rest: &[Value]| {
@@ -298,14 +298,14 @@ mod tests {
     #[test]
     fn answers_may_end_with_less_and_with_more_than_we_know() {
         let calls = [common()];
-        let Call::Acquire { ticket, .. } = &calls[0].call else {
+        let Call::Acquire { bearer, .. } = &calls[0].call else {
             unreachable!("it acquires");
         };
         let text = |text: &str| Value::BulkString(text.as_bytes().into());
-        let name = text(&ticket.name);
+        let name = text(&bearer.name);
         let asks = [Sent {
-            call: Call::Ask(vec![ticket.clone()]),
-            ..acquire(ticket.clone(), None)
+            call: Call::Ask(vec![bearer.clone()]),
+            ..acquire(bearer.clone(), None)
         }];
         let crowd = [Value::Int(4), Value::Int(80), text("more")];
         for (end, waiters) in [(0, 0), (1, 4), (2, 4), (3, 4)] {

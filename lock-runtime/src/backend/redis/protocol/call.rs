@@ -7,7 +7,7 @@ use super::names::{KeyNames, Layout, Text};
 use super::scripts::{self, Script};
 use crate::backend::name::{self, TICKET};
 use crate::backend::queue;
-use crate::backend::queue::protocol::call::{self, Company, Ticket, mark, millis};
+use crate::backend::queue::protocol::call::{self, Bearer, Company, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
 use crate::backend::queue::protocol::message::Message;
 use crate::types::kind::Kind;
@@ -21,7 +21,7 @@ impl Call {
     /// The script that it calls, if it calls one.
     pub(crate) fn script(&self) -> Option<&'static Script> {
         Some(match self {
-            Self::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => &scripts::ADOPT,
+            Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => &scripts::ADOPT,
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Issue { .. } => &scripts::ISSUE,
             Self::Ask(_) => &scripts::ASK,
@@ -84,16 +84,16 @@ impl Call {
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
     pub(crate) fn needs_owner_alone(&self) -> bool {
-        let (Self::Renew(ticket) | Self::Shorten { ticket, .. }) = self else {
+        let (Self::Renew(bearer) | Self::Shorten { bearer, .. }) = self else {
             return false;
         };
-        ticket.terms.kind == Kind::Exclusive
+        bearer.terms.kind == Kind::Exclusive
     }
 
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script: &'static Script, key| names.call(script, key, by_text);
-        let renew = |ticket: &Ticket, ttl| {
-            let key = &ticket.terms.key;
+        let renew = |bearer: &Bearer, ttl| {
+            let key = &bearer.terms.key;
             let mut cmd = if names.is_declared() && self.needs_owner_alone() {
                 let mut cmd = scripts::RENEW.call(by_text);
                 cmd.arg("1");
@@ -102,59 +102,59 @@ impl Call {
             } else {
                 names.call(&scripts::RENEW, key, by_text)
             };
-            cmd.arg(&*ticket.name)
+            cmd.arg(&*bearer.name)
                 // None at all would be refused.
                 .arg(millis(ttl).max(1))
-                .arg(Text(KindCode(ticket.terms.kind)));
+                .arg(Text(KindCode(bearer.terms.kind)));
             cmd
         };
         match self {
-            Self::Acquire { ticket, .. } if ticket.terms.adopts.is_some() => {
-                let mut cmd = script(&scripts::ADOPT, &ticket.terms.key);
-                add_adoption(&mut cmd, ticket);
+            Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => {
+                let mut cmd = script(&scripts::ADOPT, &bearer.terms.key);
+                add_adoption(&mut cmd, bearer);
                 cmd
             }
             Self::Acquire {
-                ticket,
+                bearer,
                 position,
                 company,
             } => {
-                let mut cmd = script(&scripts::ACQUIRE, &ticket.terms.key);
-                add_acquisition(&mut cmd, names, ticket, *position, *company);
+                let mut cmd = script(&scripts::ACQUIRE, &bearer.terms.key);
+                add_acquisition(&mut cmd, names, bearer, *position, *company);
                 cmd
             }
-            Self::Ask(tickets) => {
-                let mut cmd = script(&scripts::ASK, &tickets[0].terms.key);
+            Self::Ask(bearers) => {
+                let mut cmd = script(&scripts::ASK, &bearers[0].terms.key);
                 cmd.arg(&*names.channel);
-                for ticket in tickets {
-                    add_member(&mut cmd, names, ticket);
+                for bearer in bearers {
+                    add_member(&mut cmd, names, bearer);
                 }
                 cmd
             }
-            Self::Leave(ticket) => {
-                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
-                cmd.arg(&*ticket.name);
-                add_member(&mut cmd, names, ticket);
+            Self::Leave(bearer) => {
+                let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
+                cmd.arg(&*bearer.name);
+                add_member(&mut cmd, names, bearer);
                 cmd
             }
             Self::Release {
-                ticket, cooldown, ..
+                bearer, cooldown, ..
             } => {
-                let mut cmd = script(&scripts::RELEASE, &ticket.terms.key);
-                cmd.arg(&*ticket.name);
+                let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
+                cmd.arg(&*bearer.name);
                 if !cooldown.is_zero() {
                     cmd.arg("").arg(millis(*cooldown));
                 }
                 cmd
             }
             Self::Issue {
-                ticket,
+                bearer,
                 issued,
                 time,
             } => {
-                let mut cmd = script(&scripts::ISSUE, &ticket.terms.key);
-                cmd.arg(&*ticket.name)
-                    .arg(name::of_ticket(*issued, &ticket.name))
+                let mut cmd = script(&scripts::ISSUE, &bearer.terms.key);
+                cmd.arg(&*bearer.name)
+                    .arg(name::of_ticket(*issued, &bearer.name))
                     .arg(millis(*time).max(1));
                 cmd
             }
@@ -163,12 +163,12 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(ticket) | Self::Pass { ticket, .. } => renew(ticket, ticket.terms.ttl),
-            Self::Shorten { ticket, left } => renew(ticket, *left),
-            Self::Raise { ticket, fence } => {
-                let terms = &ticket.terms;
+            Self::Renew(bearer) | Self::Pass { bearer, .. } => renew(bearer, bearer.terms.ttl),
+            Self::Shorten { bearer, left } => renew(bearer, *left),
+            Self::Raise { bearer, fence } => {
+                let terms = &bearer.terms;
                 let mut cmd = script(&scripts::RAISE, &terms.key);
-                cmd.arg(&*ticket.name)
+                cmd.arg(&*bearer.name)
                     .arg(millis(terms.ttl))
                     .arg(Text(KindCode(terms.kind)))
                     .arg(fence);
@@ -198,17 +198,17 @@ impl Call {
 fn add_acquisition(
     cmd: &mut Cmd,
     names: &KeyNames,
-    ticket: &Ticket,
+    bearer: &Bearer,
     position: Option<u64>,
     company: Company,
 ) {
-    let terms = &ticket.terms;
+    let terms = &bearer.terms;
     let channel = if terms.wait.is_try() {
         ""
     } else {
         &*names.channel
     };
-    cmd.arg(&*ticket.name).arg(millis(terms.ttl)).arg(channel);
+    cmd.arg(&*bearer.name).arg(millis(terms.ttl)).arg(channel);
     if terms.kind != Kind::Exclusive || company != Company::Unsaid || position.is_some() {
         let (kind, mark) = (KindCode(terms.kind), mark(company));
         cmd.arg(Text(format_args!("{kind}{mark}")));
@@ -219,9 +219,9 @@ fn add_acquisition(
 }
 
 /// What `adopt` takes.
-fn add_adoption(cmd: &mut Cmd, ticket: &Ticket) {
-    let terms = &ticket.terms;
-    cmd.arg(&*ticket.name)
+fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
+    let terms = &bearer.terms;
+    cmd.arg(&*bearer.name)
         .arg(millis(terms.ttl))
         .arg(Text(KindCode(terms.kind)));
     if let Some(issued) = terms.adopts {
@@ -229,9 +229,9 @@ fn add_adoption(cmd: &mut Cmd, ticket: &Ticket) {
     }
 }
 
-/// The member that stands for a ticket in the queue.
-fn add_member(cmd: &mut Cmd, names: &KeyNames, ticket: &Ticket) {
-    let (terms, channel) = (&*ticket.terms, &names.channel);
-    let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);
+/// The member that stands for a bearer in the queue.
+fn add_member(cmd: &mut Cmd, names: &KeyNames, bearer: &Bearer) {
+    let (terms, channel) = (&*bearer.terms, &names.channel);
+    let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &bearer.name);
     cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
 }

@@ -8,7 +8,7 @@ use redis::{FromRedisValue as _, Value};
 use super::call::Call;
 use super::inspection::Inspect;
 use crate::backend::queue::protocol::ahead::Ahead;
-use crate::backend::queue::protocol::call::Ticket;
+use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::kind;
 use crate::backend::queue::protocol::reply::{self, Standing};
 use crate::backend::queue::protocol::trouble::Trouble;
@@ -30,19 +30,19 @@ impl Call {
             return Some(Ok(Reply::Step(value)));
         }
         match (self, &value) {
-            (Self::Acquire { ticket, .. }, Value::Array(items)) => not_granted(items, ticket.token),
-            (Self::Acquire { ticket, .. }, value) => granted(value, &ticket.name),
-            (Self::Ask(tickets), Value::Array(items)) => asked(items, tickets),
+            (Self::Acquire { bearer, .. }, Value::Array(items)) => not_granted(items, bearer.token),
+            (Self::Acquire { bearer, .. }, value) => granted(value, &bearer.name),
+            (Self::Ask(bearers), Value::Array(items)) => asked(items, bearers),
             (
-                Self::Leave(ticket)
-                | Self::Renew(ticket)
-                | Self::Pass { ticket, .. }
-                | Self::Raise { ticket, .. }
-                | Self::Release { ticket, .. }
-                | Self::Issue { ticket, .. }
-                | Self::Shorten { ticket, .. },
+                Self::Leave(bearer)
+                | Self::Renew(bearer)
+                | Self::Pass { bearer, .. }
+                | Self::Raise { bearer, .. }
+                | Self::Release { bearer, .. }
+                | Self::Issue { bearer, .. }
+                | Self::Shorten { bearer, .. },
                 value,
-            ) => ours(value, &ticket.name),
+            ) => ours(value, &bearer.name),
             (Self::Disown(grant), value) => ours(value, &grant.name),
             _ => None,
         }
@@ -83,18 +83,18 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
     }
 }
 
-fn asked(items: &[Value], tickets: &[Ticket]) -> Option<Reply> {
+fn asked(items: &[Value], bearers: &[Bearer]) -> Option<Reply> {
     let [left, owner, rest @ ..] = items else {
         return None;
     };
-    let (answers, crowd) = rest.split_at_checked(tickets.len())?;
+    let (answers, crowd) = rest.split_at_checked(bearers.len())?;
     let mut standings = Vec::with_capacity(answers.len());
-    for (answer, ticket) in answers.iter().zip(tickets) {
+    for (answer, bearer) in answers.iter().zip(bearers) {
         let Value::Array(answer) = answer else {
             return None;
         };
         let (token, status, rest) = standing(answer)?;
-        if token != ticket.token {
+        if token != bearer.token {
             return None;
         }
         standings.push(match (&*status, rest) {

@@ -16,10 +16,10 @@ fn an_answer_that_it_is_gone_means_nothing_to_one_that_follows() {
     crowd.peer.after(1_000);
     let ask = crowd.peer.call();
     crowd.hand_over(FENCE, 1..=2);
-    let Call::Ask(tickets) = &ask.call else {
+    let Call::Ask(bearers) = &ask.call else {
         panic!("{ask:?}");
     };
-    let standings = tickets.iter().map(|_| Standing::Gone).collect();
+    let standings = bearers.iter().map(|_| Standing::Gone).collect();
     let ahead = ahead(3_000);
     crowd.peer.reply(ask, Reply::Asked { ahead, standings });
     crowd.peer.after(0);

@@ -47,8 +47,8 @@ fn cut() -> Trouble {
 /// Whether a call is about what this token has.
 fn concerns(sent: &Sent, token: Token) -> bool {
     match &sent.call {
-        Call::Ask(tickets) => tickets.iter().any(|it| it.token == token),
-        Call::Release { ticket, .. } | Call::Acquire { ticket, .. } => ticket.token == token,
+        Call::Ask(bearers) => bearers.iter().any(|it| it.token == token),
+        Call::Release { bearer, .. } | Call::Acquire { bearer, .. } => bearer.token == token,
         _ => false,
     }
 }
