@@ -252,7 +252,7 @@ impl LockGuard {
 
     /// Leaves a ticket in place of this guard: the lock stays closed for `time`, without renewals,
     /// until somebody [adopts](crate::LockManager::adopt) it, in this process or another one.
-    /// Waiters keep their places. If nobody adopts it, the lock goes to the next waiter when `time`
+    /// Waiters keep their positions. If nobody adopts it, the lock goes to the next waiter when `time`
     /// has passed. 100 ms to 24 h.
     ///
     /// The lease of this guard ends at once, and no body runs under it any more. A

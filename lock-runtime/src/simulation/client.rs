@@ -8,6 +8,7 @@ use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
+use super::tickets::Issuing;
 use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::redlock::clocks::Clocks;
@@ -21,6 +22,7 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms, Wait};
+use crate::types::ticket::{Ticket, TicketId};
 
 /// No lease is longer.
 pub(super) const LONGEST_TTL: Duration = Duration::from_secs(10);
@@ -60,6 +62,10 @@ pub(super) struct Client {
     /// for itself.
     pub(super) steady: bool,
     pub(super) lost: u32,
+    /// The tickets that it makes, if it does.
+    pub(super) issuing: Option<Issuing>,
+    /// Those that it has adopted since this was last looked at.
+    pub(super) adopted: Vec<TicketId>,
 }
 
 /// A connection to one server.
@@ -89,6 +95,7 @@ impl Link {
 struct Waiting {
     id: LeaseId,
     kind: Kind,
+    adopts: Option<TicketId>,
     answer: oneshot::Receiver<Result<LockGuard, LockError>>,
     gives_up: Option<Moment>,
 }
@@ -123,6 +130,8 @@ impl Client {
             eager: None,
             steady: false,
             lost: 0,
+            issuing: None,
+            adopted: Vec::new(),
         }
     }
 
@@ -133,8 +142,7 @@ impl Client {
             *kind == Kind::Exclusive && now < *until && !guard.is_held()
         });
         self.lost += u32::try_from(lost.count()).unwrap_or(u32::MAX);
-        self.guards
-            .retain(|(guard, _, until)| now < *until && guard.is_held());
+        self.let_go(now, may_ask);
         if self.eager.is_some() && self.guards.len() < held {
             self.acts_at = Some(now);
         }
@@ -153,6 +161,32 @@ impl Client {
         while self.acts_at.is_some_and(|at| at <= now) {
             self.ask(now);
         }
+    }
+
+    /// Lets go of what it has held for long enough, or makes tickets of it.
+    fn let_go(&mut self, now: Moment, may_issue: bool) {
+        let issuing = self.issuing.as_mut().filter(|_| may_issue);
+        let ended =
+            |(guard, _, until): &mut (LockGuard, Kind, Moment)| now >= *until || !guard.is_held();
+        let ended = self.guards.extract_if(.., ended);
+        match issuing {
+            Some(issuing) => ended.for_each(|(guard, ..)| issuing.ask(now, guard)),
+            None => drop(ended.collect::<Vec<_>>()),
+        }
+        if let Some(issuing) = &mut self.issuing {
+            issuing.give_up(now);
+        }
+    }
+
+    /// Turns a ticket into a guard again.
+    pub(super) fn adopt(&mut self, ticket: &Ticket) {
+        self.asked += 1;
+        let terms = Terms {
+            kind: ticket.kind,
+            adopts: Some(ticket.id),
+            ..Terms::of(LeaseId(self.asked), &ticket.key.to_string(), self.usual_ttl)
+        };
+        self.send(terms, None);
     }
 
     /// What the driver's thread does.
@@ -222,6 +256,7 @@ impl Client {
             .chain(plans)
             .chain(holds)
             .chain(self.acts_at)
+            .chain(self.issuing.as_ref().and_then(Issuing::next_wakeup))
             .min()
     }
 
@@ -235,10 +270,12 @@ impl Client {
         self.dead = true;
         self.guards.clear();
         self.waiting.clear();
+        self.issuing = None;
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
+        let issuing = self.issuing.as_ref().is_some_and(|it| !it.is_idle());
+        !issuing && self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
     }
 
     fn ask(&mut self, now: Moment) {
@@ -291,25 +328,30 @@ impl Client {
 
     fn send(&mut self, terms: Terms, gives_up: Option<Moment>) {
         let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
-        let (id, kind) = (terms.id, terms.kind);
+        let (id, kind, adopts) = (terms.id, terms.kind, terms.adopts);
         let terms = terms.into();
         let _ = self.mailbox.send(Op::Acquire { terms, reply });
         self.waiting.push(Waiting {
             id,
             kind,
+            adopts,
             answer,
             gives_up,
         });
     }
 
     fn collect(&mut self, now: Moment) {
+        if let Some(issuing) = &mut self.issuing {
+            issuing.collect();
+        }
         let mut index = 0;
         while index < self.waiting.len() {
             match self.waiting[index].answer.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => index += 1,
                 answer => {
-                    let kind = self.waiting.remove(index).kind;
+                    let Waiting { kind, adopts, .. } = self.waiting.remove(index);
                     if let Ok(Ok(guard)) = answer {
+                        self.adopted.extend(adopts);
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };
                         let most = if self.crowded { most / 6 } else { most };

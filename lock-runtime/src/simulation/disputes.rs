@@ -35,6 +35,7 @@ impl Dispute {
 impl World {
     /// Somebody revokes a lock, or all data are lost.
     pub(super) fn revoke(&mut self) {
+        self.forget_tickets();
         let all = self.rng.bool();
         let pick = ["a", "b"][self.rng.usize(..2)];
         let now = self.now;

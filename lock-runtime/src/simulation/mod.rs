@@ -15,11 +15,13 @@ mod knowing;
 mod seeds;
 mod server;
 mod sharded;
+mod tickets;
 mod traffic;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -32,6 +34,7 @@ use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::{Clock, Moment};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket::Ticket;
 
 use chains::Counts;
 use client::Client;
@@ -39,6 +42,7 @@ use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use server::Server;
 use sharded::Shards;
+use tickets::Tickets;
 
 const CLIENTS: usize = 4;
 /// Faults happen in the first part, healing is watched in the second.
@@ -64,6 +68,8 @@ struct World {
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
     disputes: Vec<Dispute>,
+    /// The tickets, if locks go from client to client.
+    tickets: Option<Tickets>,
     /// Whether nobody is notified, as behind a pooler.
     silent: bool,
     /// Whether nothing goes wrong, and no way is long.
@@ -127,6 +133,8 @@ enum Event {
         server: usize,
     },
     Fault,
+    /// A client gets a ticket.
+    Adopt(usize, Arc<Ticket>),
 }
 
 /// A connection of a client to a server, and which one in a row it is.
@@ -183,6 +191,7 @@ impl World {
             highest: BTreeMap::new(),
             counts: Counts::default(),
             disputes: Vec::new(),
+            tickets: None,
             silent: false,
             calm: false,
             loud: false,
@@ -203,6 +212,7 @@ impl World {
             }
             self.happen(event);
             self.check()?;
+            self.check_tickets()?;
             if self.is_over() {
                 return Ok(());
             }
@@ -273,6 +283,7 @@ impl World {
             Event::Replicated(wire, enough) => self.replicated(wire, enough),
             Event::Connect { client, server } => self.connect(client, server),
             Event::Fault => self.fault(),
+            Event::Adopt(client, ticket) => self.adopt(client, &ticket),
             Event::Refused(wire, sent, trouble) => self.refused(wire, sent, trouble),
             Event::Topology(client) => self.hear_topology(client),
             Event::Move(key) => self.move_on(key),

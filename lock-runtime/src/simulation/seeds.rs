@@ -1,5 +1,6 @@
 //! Which seeds are simulated, and what is printed of them.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use super::chains::Counts;
@@ -51,16 +52,33 @@ fn a_seed_shows_the_same_again() {
     }
 }
 
+/// The seeds that the environment names, else these.
+pub(super) fn seeds(default: &str) -> Range<u64> {
+    match std::env::var("LOCK_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("LOCK_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => range(default),
+    }
+}
+
+fn range(default: &str) -> Range<u64> {
+    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
+    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
+    from.parse().expect("a number")..to.parse().expect("a number")
+}
+
 pub(super) fn simulate_all(default: &str, store: Store) {
     if let Ok(seed) = std::env::var("LOCK_SEED") {
         let seed = seed.parse().expect("LOCK_SEED is a number");
         println!("{}", simulate(seed, store, true));
         return;
     }
-    let seeds = std::env::var("LOCK_SEEDS").unwrap_or_else(|_| default.into());
-    let (from, to) = seeds.split_once("..").expect("LOCK_SEEDS is FROM..TO");
-    let from: u64 = from.parse().expect("a number");
-    let to: u64 = to.parse().expect("a number");
+    let Range {
+        start: from,
+        end: to,
+    } = range(default);
     let started = Instant::now();
     let mut counts = Counts::default();
     for seed in from..to {

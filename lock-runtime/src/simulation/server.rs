@@ -153,9 +153,9 @@ impl Server {
             }
             Call::Issue {
                 bearer,
-                issued,
+                ticket,
                 time,
-            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *issued, *time)),
+            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *ticket, *time)),
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
                 lock.queue.retain(|_, it| it.token != bearer.token);
@@ -192,8 +192,8 @@ impl Server {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
-        if let Some(issued) = terms.adopts {
-            return self.adopt(now, client, bearer, issued);
+        if let Some(ticket) = terms.adopts {
+            return self.adopt(now, client, bearer, ticket);
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
@@ -229,11 +229,11 @@ impl Server {
         }
     }
 
-    fn adopt(&mut self, now: Moment, client: usize, bearer: &Bearer, issued: TicketId) -> Reply {
+    fn adopt(&mut self, now: Moment, client: usize, bearer: &Bearer, ticket: TicketId) -> Reply {
         let terms = &bearer.terms;
         let lock = self.lock(now, bearer);
         let mut holders = lock.holders.iter_mut();
-        let Some(holder) = holders.find(|it| it.issued == Some(issued)) else {
+        let Some(holder) = holders.find(|it| it.issued == Some(ticket)) else {
             return Reply::NoTicket;
         };
         holder.token = Some(bearer.token);
@@ -435,15 +435,15 @@ impl Lock {
         self.ends_after(now, bearer, bearer.terms.ttl)
     }
 
-    fn issue(&mut self, now: Moment, bearer: &Bearer, issued: TicketId, time: Duration) -> bool {
+    fn issue(&mut self, now: Moment, bearer: &Bearer, ticket: TicketId, time: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
         if let Some(holder) = holders.find(|it| it.token == Some(bearer.token)) {
             holder.token = None;
-            holder.issued = Some(issued);
+            holder.issued = Some(ticket);
             holder.until = now.after(time);
             return true;
         }
-        self.holders.iter().any(|it| it.issued == Some(issued))
+        self.holders.iter().any(|it| it.issued == Some(ticket))
     }
 
     fn ends_after(&mut self, now: Moment, bearer: &Bearer, left: Duration) -> bool {

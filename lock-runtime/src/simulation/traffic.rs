@@ -19,6 +19,7 @@ impl World {
         let server = &mut self.servers[wire.server];
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
+        self.note_adoption(&sent.call, &reply);
         self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
         if self.replica.is_some() {
             self.replicate();
@@ -75,6 +76,7 @@ impl World {
             self.counts.entered(&key, fence);
         }
         let wakeup = it.next_wakeup();
+        self.hand_out(client);
         self.route(client);
         for server in 0..self.servers.len() {
             let link = &mut self.clients[client].links[server];

@@ -306,6 +306,8 @@ async fn what_a_ticket_was_not_made_for_is_refused(store: Store) {
         let text = refused.expect_err(why).to_string();
         assert!(text.contains("ticket") && text.contains(why), "{text}");
     }
+    let changed = ticket.to_string().replace("-x-", "-r-");
+    is_refused(&locks, &changed.parse().unwrap()).await;
     release(adopt(&locks, &ticket).await.unwrap()).await;
 }
 

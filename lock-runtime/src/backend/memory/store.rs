@@ -240,7 +240,8 @@ impl Store {
             slot.sweep(now);
             slot.holders.iter_mut()
         });
-        let mut issued = holders.filter(|it| it.state == State::Issued(ticket));
+        let mut issued =
+            holders.filter(|it| it.state == State::Issued(ticket) && it.terms.kind == terms.kind);
         let Some(owner) = issued.next() else {
             let _ = client.send(Outcome::NoTicket { id: terms.id });
             return;

@@ -62,13 +62,13 @@ impl<S: Step> Queue<S> {
                 return self.released(id, Err(cause));
             }
             Stage::Issuing {
-                ticket: issued,
+                ticket,
                 ends,
                 until,
             } => {
                 let call = Call::Issue {
                     bearer: claim.bearer.clone(),
-                    issued,
+                    ticket,
                     time: ends.since(now),
                 };
                 (call, Some(until))

@@ -13,6 +13,9 @@ use crate::types::terms::Terms;
 pub(super) struct Acquiring {
     pub(super) terms: Arc<Terms>,
     pub(super) reply: Answer<LockGuard>,
+    /// It adopts a ticket that reached nobody, to release its lock: nobody waits for it, and it goes
+    /// on until the store has answered or the ticket has expired.
+    pub(super) takes_back: bool,
     pub(super) started: Moment,
     /// When its wait ends; its position in `waits`.
     pub(super) ends: Option<Moment>,

@@ -327,7 +327,10 @@ impl Operations {
         let mut waiting: Vec<_> = self.acquiring.keys().copied().collect();
         waiting.sort_unstable();
         for id in waiting {
-            if let Some(acquiring) = self.finish(id) {
+            if let Some(taking_back) = self.acquiring.get(&id).filter(|it| it.takes_back) {
+                // Like a release.
+                self.end_wait_by(id, now.after(taking_back.terms.ttl));
+            } else if let Some(acquiring) = self.finish(id) {
                 let terms = Arc::clone(&acquiring.terms);
                 acquiring.refuse(now, LockError::ShutDown);
                 self.abandon(now, terms, End::Withdrawn, None);

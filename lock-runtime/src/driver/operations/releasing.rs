@@ -66,7 +66,11 @@ impl Operations {
             releasing.unclaimed = Some(terms);
         } else {
             let (nobody, _) = oneshot::channel();
-            self.acquire(now, terms, nobody);
+            let (id, longest) = (terms.id, now.after(terms.ttl));
+            self.begin(now, terms, nobody, true);
+            if self.shutdown.is_some() {
+                self.end_wait_by(id, longest);
+            }
         }
     }
 
@@ -196,5 +200,80 @@ fn tell(now: Moment, lease: &Lease, end: HowItEnded) {
     match end(held) {
         End::Limited(_) => events::limited(&lease.terms, lease.fence, held),
         _ => events::lost(&lease.terms, lease.fence, held),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Outcome;
+    use crate::driver::op::Op;
+    use crate::driver::operations::scene::Scene;
+    use crate::types::terms::Wait;
+
+    const ID: LeaseId = LeaseId(1);
+    const TTL_SECS: u64 = 10;
+    const TICKET_SECS: u64 = 60;
+
+    /// A ticket that lasts for a minute reached nobody. Trouble ends other acquisitions after two seconds.
+    fn take_back(scene: &mut Scene) {
+        let terms = Terms {
+            adopts: Some(TicketId(7)),
+            wait: Wait::AtMost(Duration::from_secs(TICKET_SECS)),
+            ..Terms::of(ID, "key", Duration::from_secs(TTL_SECS))
+        };
+        scene.take(Op::TakeBack(Arc::new(terms)));
+        let sent = scene.operations.requests();
+        assert!(matches!(sent[..], [Request::Acquire(_)]), "{sent:?}");
+    }
+
+    /// Whether it is given up within so many seconds.
+    fn is_given_up_within(scene: &mut Scene, secs: u64) -> bool {
+        for _ in 0..secs {
+            scene.tick_after(Duration::from_secs(1));
+        }
+        let sent = scene.operations.requests();
+        sent.iter().any(|it| matches!(it, Request::Abandon(ID)))
+    }
+
+    #[test]
+    fn a_ticket_is_taken_back_for_as_long_as_it_lasts() {
+        let mut scene = Scene::new(Wait::AtMost(Duration::from_secs(2)));
+        take_back(&mut scene);
+        scene.settle(Outcome::Trouble {
+            id: ID,
+            cause: Arc::from(Box::from("refused")),
+            soon: false,
+        });
+        assert!(!is_given_up_within(&mut scene, TICKET_SECS - 1));
+        assert!(is_given_up_within(&mut scene, 1));
+    }
+
+    #[test]
+    fn a_shutdown_waits_for_a_ticket_to_be_taken_back() {
+        for shut_down_first in [false, true] {
+            let mut scene = Scene::new(Wait::AtMost(Duration::from_secs(2)));
+            let (answer, _) = oneshot::channel();
+            let mut shut_down = Some(Op::ShutDown(answer));
+            if shut_down_first {
+                scene.hold(2);
+                scene.take(shut_down.take().expect("once"));
+                drop(scene.operations.requests());
+            }
+            take_back(&mut scene);
+            if let Some(op) = shut_down {
+                scene.take(op);
+            }
+            assert!(!is_given_up_within(&mut scene, TTL_SECS - 1));
+            assert!(is_given_up_within(&mut scene, 1));
+        }
+    }
+
+    #[test]
+    fn a_ticket_that_is_gone_is_not_looked_for() {
+        let mut scene = Scene::new(Wait::Forever);
+        take_back(&mut scene);
+        scene.settle(Outcome::NoTicket { id: ID });
+        assert!(scene.operations.is_idle());
     }
 }

@@ -31,6 +31,16 @@ impl Operations {
             let _ = reply.send(Err(LockError::ShutDown));
             return;
         }
+        self.begin(now, terms, reply, false);
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        now: Moment,
+        terms: Arc<Terms>,
+        reply: Answer<LockGuard>,
+        takes_back: bool,
+    ) {
         events::acquiring(&terms);
         let ends = match terms.wait {
             Wait::AtMost(wait) => Some(now.after(wait)),
@@ -45,6 +55,7 @@ impl Operations {
             Acquiring {
                 terms,
                 reply,
+                takes_back,
                 started: now,
                 ends,
                 progress: Progress::Unanswered,
@@ -79,6 +90,9 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
+        if acquiring.takes_back {
+            return;
+        }
         if !matches!(acquiring.progress, Progress::Trouble { .. }) {
             if let Some(at) = acquiring.unavailable_ends.take() {
                 self.troubles.remove(at, id);
@@ -145,6 +159,17 @@ impl Operations {
             let terms = Arc::clone(&acquiring.terms);
             acquiring.fail(now, progress, &self.server);
             self.abandon(now, terms, End::Withdrawn, None);
+        }
+    }
+
+    /// Lets the wait of an acquisition end at this moment, if it would end later.
+    pub(super) fn end_wait_by(&mut self, id: LeaseId, at: Moment) {
+        if let Some(acquiring) = self.acquiring.get_mut(&id)
+            && let Some(ends) = acquiring.ends.as_mut().filter(|ends| **ends > at)
+        {
+            self.waits.remove(*ends, id);
+            self.waits.insert(at, id);
+            *ends = at;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::types::key::LockKey;
 use crate::types::terms::Terms;
 use crate::types::ticket::TicketId;
 
-/// An acquisition with its current token, which changes if it has to start over.
+/// An acquisition that bears a token, which changes if it has to start over.
 #[derive(Clone, Debug)]
 pub(crate) struct Bearer {
     pub(crate) terms: Arc<Terms>,
@@ -82,7 +82,7 @@ pub(crate) enum Call<S> {
     /// Lets a ticket keep the lock closed for this time.
     Issue {
         bearer: Bearer,
-        issued: TicketId,
+        ticket: TicketId,
         time: Duration,
     },
     /// Ends a lease after this time, and hands nothing over.

@@ -1,0 +1,242 @@
+//! Locks that go from client to client by tickets: exactly one request adopts each, and nobody else holds its lock
+//! meanwhile.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::failover::Safeguard;
+use super::seeds::seeds;
+use super::{Event, Store, World};
+use crate::backend::redis::protocol::call::Call;
+use crate::backend::redis::protocol::reply::Reply;
+use crate::base::clock::Moment;
+use crate::held::guard::LockGuard;
+use crate::types::error::LockError;
+use crate::types::kind::Kind;
+use crate::types::ticket::Ticket;
+
+/// Of a ticket, in milliseconds.
+const TIMES: std::ops::Range<u64> = 100..6_000;
+
+/// The tickets that a client makes.
+pub(super) struct Issuing {
+    rng: Rng,
+    asked: Vec<Asked>,
+    got: Vec<Got>,
+}
+
+/// A ticket that has been asked for.
+struct Asked {
+    answer: Pin<Box<dyn Future<Output = Result<Ticket, LockError>>>>,
+    asked_at: Moment,
+    lasts_until: Moment,
+    gives_up: Option<Moment>,
+}
+
+struct Got {
+    ticket: Ticket,
+    asked_at: Moment,
+    /// How long it lasts at least.
+    lasts_until: Moment,
+}
+
+impl Issuing {
+    pub(super) fn new(rng: Rng) -> Self {
+        Self {
+            rng,
+            asked: Vec::new(),
+            got: Vec::new(),
+        }
+    }
+
+    /// Makes a ticket of some guards that would be released.
+    pub(super) fn ask(&mut self, now: Moment, guard: LockGuard) {
+        if self.rng.bool() {
+            return;
+        }
+        let time = Duration::from_millis(self.rng.u64(TIMES));
+        let gives_up =
+            (self.rng.u8(..) < 40).then(|| now.after(Duration::from_millis(self.rng.u64(0..20))));
+        self.asked.push(Asked {
+            answer: Box::pin(guard.into_ticket(time)),
+            asked_at: now,
+            lasts_until: now.after(time),
+            gives_up,
+        });
+        self.collect();
+    }
+
+    /// Drops what the program does not wait for any more.
+    pub(super) fn give_up(&mut self, now: Moment) {
+        self.asked
+            .retain(|it| it.gives_up.is_none_or(|at| now < at));
+    }
+
+    /// Takes in the answers.
+    pub(super) fn collect(&mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        self.asked
+            .retain_mut(|it| match it.answer.as_mut().poll(&mut cx) {
+                Poll::Pending => true,
+                Poll::Ready(answer) => {
+                    self.got.extend(answer.map(|ticket| Got {
+                        ticket,
+                        asked_at: it.asked_at,
+                        lasts_until: it.lasts_until,
+                    }));
+                    false
+                }
+            });
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+        self.asked.iter().filter_map(|it| it.gives_up).min()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.asked.is_empty()
+    }
+}
+
+/// The tickets of a world, and what became of them.
+#[derive(Default)]
+pub(super) struct Tickets {
+    /// Those of exclusive locks that nobody has adopted.
+    valid: Vec<Got>,
+    /// When locks were revoked, which may have had tickets.
+    revoked_at: Option<Moment>,
+    adopted: BTreeSet<u128>,
+    refused: usize,
+}
+
+impl World {
+    /// Some locks go from client to client.
+    fn transfer(&mut self) {
+        for client in &mut self.clients {
+            client.issuing = Some(Issuing::new(self.rng.fork()));
+        }
+        self.tickets = Some(Tickets::default());
+    }
+
+    /// Sends the tickets of a client to others: to one, to several, or to nobody.
+    pub(super) fn hand_out(&mut self, client: usize) {
+        let Some(issuing) = &mut self.clients[client].issuing else {
+            return;
+        };
+        for got in std::mem::take(&mut issuing.got) {
+            self.say(|| format!("client {client} has {}", got.ticket));
+            for _ in 0..self.rng.usize(..4) {
+                let delay = Duration::from_millis(self.rng.u64(0..TIMES.end));
+                let to = self.rng.usize(..self.clients.len());
+                self.after(delay, Event::Adopt(to, Arc::new(got.ticket.clone())));
+            }
+            if let Some(tickets) = &mut self.tickets
+                && got.ticket.kind == Kind::Exclusive
+                && tickets.revoked_at < Some(got.asked_at)
+            {
+                tickets.valid.push(got);
+            }
+        }
+    }
+
+    pub(super) fn adopt(&mut self, client: usize, ticket: &Ticket) {
+        if !self.clients[client].dead {
+            self.clients[client].adopt(ticket);
+            self.turn(client);
+        }
+    }
+
+    /// A server has carried out a call.
+    pub(super) fn note_adoption(&mut self, call: &Call, reply: &Reply) {
+        if let Some(tickets) = &mut self.tickets
+            && let Call::Acquire { bearer, .. } = call
+            && let Some(id) = bearer.terms.adopts
+        {
+            match reply {
+                Reply::Granted { .. } => tickets.valid.retain(|it| it.ticket.id != id),
+                _ => tickets.refused += 1,
+            }
+        }
+    }
+
+    /// Locks are revoked: tickets of any of them may be gone.
+    pub(super) fn forget_tickets(&mut self) {
+        if let Some(tickets) = &mut self.tickets {
+            tickets.valid.clear();
+            tickets.revoked_at = Some(self.now);
+        }
+    }
+
+    /// Unless a failover may have forgotten something: nobody holds the lock of a ticket, and nobody has adopted one that
+    /// somebody else has adopted.
+    pub(super) fn check_tickets(&mut self) -> Result<(), String> {
+        let (Some(tickets), None) = (&mut self.tickets, &self.replica) else {
+            return Ok(());
+        };
+        tickets.valid.retain(|it| self.now < it.lasts_until);
+        for (number, client) in self.clients.iter_mut().enumerate() {
+            for id in client.adopted.drain(..) {
+                if !tickets.adopted.insert(id.0) {
+                    return Err(format!(
+                        "client {number} has adopted {id:?} as a second one"
+                    ));
+                }
+            }
+        }
+        self.check_closed()
+    }
+
+    fn check_closed(&self) -> Result<(), String> {
+        let valid = self.tickets.iter().flat_map(|it| &it.valid);
+        for Got { ticket, .. } in valid {
+            for (number, client) in self.clients.iter().enumerate() {
+                let mut held = client.holds().map(|(guard, _)| guard);
+                let intrudes = |guard: &LockGuard| {
+                    let (key, fence) = (guard.key(), guard.fencing_token().get());
+                    *key == ticket.key && !self.is_excused(number, key, fence)
+                };
+                if held.any(intrudes) {
+                    return Err(format!("client {number} holds the lock of {ticket}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many tickets were adopted and how many adoptions were refused.
+fn transfers(store: Store) -> (usize, usize) {
+    let (mut adopted, mut refused) = (0, 0);
+    for seed in seeds("0..250").step_by(7) {
+        let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
+        world.transfer();
+        if let Err(fault) = world.run() {
+            panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
+        }
+        let tickets = world.tickets.unwrap_or_default();
+        adopted += tickets.adopted.len();
+        refused += tickets.refused;
+    }
+    (adopted, refused)
+}
+
+#[test]
+fn exactly_one_adopts_each_ticket() {
+    for store in [Store::One, Store::Knowing, Store::Sharded] {
+        let (adopted, refused) = transfers(store);
+        println!("{store:?}: {adopted} tickets adopted, {refused} adoptions refused");
+        assert!(adopted > 0 && refused > 0);
+    }
+}
+
+#[test]
+fn a_failover_makes_no_second_holder_of_a_ticket() {
+    for safeguard in [Safeguard::Replicas, Safeguard::Quarantine] {
+        transfers(Store::Failing(safeguard));
+    }
+}
