@@ -12,7 +12,8 @@ use crate::types::key::LockKey;
 use crate::types::keys::Keys;
 use crate::types::kind::Kind;
 use crate::types::terms::{Terms, Wait};
-use crate::types::ticket::{Ticket, TicketId};
+use crate::types::ticket::Ticket;
+use crate::types::ticket_id::TicketId;
 
 /// A setting without a value is taken from the configuration.
 #[derive(Clone, Debug)]

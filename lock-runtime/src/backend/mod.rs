@@ -49,7 +49,7 @@ use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.

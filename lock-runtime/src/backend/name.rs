@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::backend::token::Token;
 use crate::types::holder::{Holder, THIS_PROCESS};
 use crate::types::terms::Terms;
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// The name under which this process takes a lock.
 pub(crate) fn name(token: Token, terms: &Terms) -> String {

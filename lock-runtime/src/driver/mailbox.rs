@@ -16,7 +16,7 @@ use crate::types::answer::Answer;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// The callers' end of the driver, which works on until the last handle to it is
 /// dropped.

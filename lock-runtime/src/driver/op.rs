@@ -10,7 +10,7 @@ use crate::held::lease::Lease;
 use crate::types::answer::Answer;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 #[derive(Debug)]
 pub(crate) enum Op {

@@ -8,7 +8,7 @@ use crate::types::answer::Answer;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// Keeps leases alive and releases them.
 pub(crate) trait Home: fmt::Debug + Send + Sync {

@@ -8,7 +8,8 @@ use crate::held::lease::Lease;
 use crate::types::error::LockError;
 use crate::types::fence::FencingToken;
 use crate::types::terms::{Terms, Wait};
-use crate::types::ticket::{LONGEST, SHORTEST, Ticket, TicketId};
+use crate::types::ticket::{LONGEST, SHORTEST, Ticket};
+use crate::types::ticket_id::TicketId;
 
 /// Lets a ticket take the place of a lease that stands alone.
 pub(super) async fn issue(lease: &Lease, time: Duration) -> Result<Ticket, LockError> {

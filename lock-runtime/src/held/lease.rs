@@ -20,7 +20,7 @@ use crate::types::answer::Answer;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {

@@ -22,7 +22,8 @@ use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms, Wait};
-use crate::types::ticket::{Ticket, TicketId};
+use crate::types::ticket::Ticket;
+use crate::types::ticket_id::TicketId;
 
 /// No lease is longer.
 pub(super) const LONGEST_TTL: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 const CLAIM_TTL: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(3);

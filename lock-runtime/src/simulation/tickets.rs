@@ -33,14 +33,14 @@ pub(super) struct Issuing {
 /// A ticket that has been asked for.
 struct Asked {
     answer: Pin<Box<dyn Future<Output = Result<Ticket, LockError>>>>,
-    asked_at: Moment,
+    since: Moment,
     lasts_until: Moment,
     gives_up: Option<Moment>,
 }
 
 struct Got {
     ticket: Ticket,
-    asked_at: Moment,
+    since: Moment,
     /// How long it lasts at least.
     lasts_until: Moment,
 }
@@ -64,7 +64,7 @@ impl Issuing {
             (self.rng.u8(..) < 40).then(|| now.after(Duration::from_millis(self.rng.u64(0..20))));
         self.asked.push(Asked {
             answer: Box::pin(guard.into_ticket(time)),
-            asked_at: now,
+            since: now,
             lasts_until: now.after(time),
             gives_up,
         });
@@ -86,7 +86,7 @@ impl Issuing {
                 Poll::Ready(answer) => {
                     self.got.extend(answer.map(|ticket| Got {
                         ticket,
-                        asked_at: it.asked_at,
+                        since: it.since,
                         lasts_until: it.lasts_until,
                     }));
                     false
@@ -137,7 +137,7 @@ impl World {
             }
             if let Some(tickets) = &mut self.tickets
                 && got.ticket.kind == Kind::Exclusive
-                && tickets.revoked_at < Some(got.asked_at)
+                && tickets.revoked_at < Some(got.since)
             {
                 tickets.valid.push(got);
             }

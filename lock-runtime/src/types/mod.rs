@@ -22,6 +22,7 @@ pub(crate) mod query;
 mod serialized;
 pub(crate) mod terms;
 pub(crate) mod ticket;
+pub(crate) mod ticket_id;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 #[cfg(feature = "serde")]

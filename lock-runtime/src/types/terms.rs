@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// Identifies an acquisition, and then its lease, within one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

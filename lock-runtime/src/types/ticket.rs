@@ -4,12 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-#[cfg(not(test))]
-use getrandom::fill;
-
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket_id::TicketId;
 
 /// A lock on its way from one holder to the next, which may be another process. Made by
 /// [`LockGuard::into_ticket`](crate::LockGuard::into_ticket), and turned into a guard again by
@@ -46,49 +44,10 @@ pub struct Ticket {
 pub(crate) const SHORTEST: Duration = Duration::from_millis(100);
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a store knows a ticket by: 128 bits from the operating system.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TicketId(pub(crate) u128);
-
-impl TicketId {
-    pub(crate) fn new() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        fill(&mut bytes)?;
-        Ok(Self(u128::from_be_bytes(bytes)))
-    }
-
-    /// Who looks at the lock does not get the secret.
-    pub(crate) fn shown(self) -> String {
-        let mut digits = self.to_string();
-        digits.truncate(8);
-        digits
-    }
-}
-
-/// A simulation shows the same again when it gets the same seed.
-#[cfg(test)]
-#[allow(clippy::unnecessary_wraps, reason = "the operating system may fail")]
-fn fill(bytes: &mut [u8]) -> Result<(), getrandom::Error> {
-    fastrand::fill(bytes);
-    Ok(())
-}
-
 impl Ticket {
     /// The lock's name.
     pub fn key(&self) -> &LockKey {
         &self.key
-    }
-}
-
-impl fmt::Display for TicketId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for TicketId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown())
     }
 }
 

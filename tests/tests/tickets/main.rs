@@ -7,8 +7,10 @@ mod in_the_attribute;
 mod on_postgres_under_faults;
 mod on_redis_under_faults;
 mod scripts;
+mod transfers;
 mod under_faults;
 
+use std::future::pending;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use tests::{
     LONG, Pulse, SetnxServer, Store, TIME_LIMIT, connect, eventually, on_every_store, poll_once,
     queued, release, settled, take, take_turn, within,
 };
+use tokio::sync::oneshot;
 
 on_every_store! {
     a_ticket_keeps_the_lock_closed_until_it_is_adopted [tickets fencing],
@@ -181,9 +184,23 @@ async fn a_revoked_ticket_is_not_adopted(store: Store) {
 async fn no_body_of_the_former_guard_is_polled(store: Store) {
     let locks = store.manager().await;
     let guard = take(&locks, "key", LONG).await;
-    let joined = guard.hold(async { current() }).await.unwrap();
-    let joined = joined.expect("the body runs under the lock");
+    let joined = async || {
+        let joined = guard.hold(async { current() }).await.unwrap();
+        joined.expect("the body runs under the lock")
+    };
+    let (at_work, joined) = (joined().await, joined().await);
+    let (begins, begun) = oneshot::channel();
+    let body = tokio::spawn(async move {
+        let work = async {
+            begins.send(()).unwrap();
+            pending::<()>().await;
+        };
+        at_work.hold(work).await
+    });
+    within(TIME_LIMIT, begun).await.unwrap();
     let ticket = issue(guard, LONG).await;
+    let stopped = within(TIME_LIMIT, body).await.unwrap();
+    assert!(matches!(stopped, Err(LockError::Lost { .. })));
     assert!(!joined.is_held());
     let pulse = Pulse::default();
     let stopped = within(TIME_LIMIT, joined.hold(pulse.beat(&joined))).await;

@@ -24,7 +24,7 @@ use crate::types::health::Health;
 use crate::types::key::LockKey;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 use crate::types::url::Url;
 
 use store::{Client, Store, Waiter};

@@ -20,7 +20,7 @@ use crate::types::kind::Kind;
 use crate::types::overview::{Count, MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 use super::log::Logs;
 

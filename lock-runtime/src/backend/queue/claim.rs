@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::protocol::call::Bearer;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 #[derive(Debug)]
 pub(super) struct Claim {

@@ -11,7 +11,7 @@ use super::reports::Reports;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 impl<S: Step> Queue<S> {
     pub(crate) fn submit(&mut self, now: Moment, request: Request) {

@@ -15,7 +15,7 @@ use crate::telemetry::events::{self, End};
 use crate::types::answer::Answer;
 use crate::types::error::{Cause, LockError};
 use crate::types::terms::{LeaseId, Terms};
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {

@@ -10,7 +10,7 @@ use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::terms::Terms;
-use crate::types::ticket::TicketId;
+use crate::types::ticket_id::TicketId;
 
 /// An acquisition that bears a token, which changes if it has to start over.
 #[derive(Clone, Debug)]
