@@ -38,7 +38,7 @@ struct Chalkboard {
     outcomes: VecDeque<Outcome>,
 }
 
-/// Who holds a lock, until when, and who waits for it.
+/// The holder of a lock, the end of its lease, and its waiters.
 #[derive(Default)]
 struct Lock {
     holder: Option<(Arc<Terms>, Moment)>,

@@ -15,8 +15,8 @@ use crate::types::terms::LeaseId;
 /// Why a release fails for the driver that nobody has answered in time.
 pub(crate) const UNCONFIRMED: &str = "the release was not confirmed before the lease ended";
 
-/// All claims of a state machine, what is due about them, and the outcomes to be polled.
-/// What a store knows of each is a `C`.
+/// All claims of a state machine, their due times, and the outcomes to be polled. `C` is the
+/// store's own part of a claim.
 #[derive(Debug)]
 pub(crate) struct Claims<C> {
     table: Numbered<LeaseId, Slot<C>>,

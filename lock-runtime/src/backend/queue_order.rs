@@ -5,7 +5,7 @@
 
 use crate::types::kind::Kind;
 
-/// What an entry finds when it looks at those ahead of it, who are known by `T`: by
+/// The position of an entry, found from the entries ahead of it. `T` identifies those: by
 /// default, counted from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position<T = usize> {
@@ -45,7 +45,7 @@ impl Position {
     }
 }
 
-/// What decides about a position behind others.
+/// The facts that decide about a position behind others.
 #[derive(Debug)]
 pub(crate) struct Ahead<T> {
     /// How many there are.
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
         assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
         assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));
-        // Who waits may be gone before it is their turn.
+        // A waiter may be gone before its turn.
         assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_micros(50);
 /// after each, and half as many again after each that came in time.
 const FEWEST: u32 = 16;
 const MOST: u32 = 4096;
-/// Where a wait lasts for longer, somebody else wants the processor, and gets it for milliseconds
+/// If a wait lasts for longer, another thread wants the processor, and gets it for milliseconds
 /// whenever it is yielded.
 const TAKEN: Duration = Duration::from_micros(500);
 

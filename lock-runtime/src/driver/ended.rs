@@ -27,7 +27,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Until when the lock is kept for those who may act under the lease.
+    /// The end of the time for which the lock is kept, for callers that may act under the lease.
     fn kept_until(&self) -> Moment {
         match self.lease.in_use() {
             InUse::ByPoll => self.ends,
@@ -136,7 +136,7 @@ mod tests {
         (Arc::new(lease), deadline)
     }
 
-    /// It ends at its deadline; what is to be released then.
+    /// It ends at its deadline; returns the leases that are to be released then.
     fn end(kept: &mut EndedLeases, lease: &Arc<Lease>, at: Moment) -> Option<Ended> {
         lease.end();
         let ended = Ended {

@@ -25,7 +25,7 @@ pub(crate) struct Mailbox {
     pub(crate) server: Arc<str>,
 }
 
-/// Who polls the engine when no caller does.
+/// The thread that polls the engine when no caller does.
 #[derive(Clone, Copy)]
 pub(super) enum Poller {
     Thread,

@@ -1,16 +1,16 @@
-//! Who polls the engine: the driver's own thread, or a caller for one turn when nothing is
-//! in flight, or when the lock that it is about is handed over in a chain, since waking a
-//! thread takes longer than sending a request. Where the answer is likely to come sooner than the caller
-//! would be asleep, that one turn lasts until it does ([`AdaptiveSpin`]), and a release that
-//! nobody waits for does not count as in flight.
+//! Decides which thread polls the engine: the driver's own, or a caller for one turn when nothing is
+//! in flight, or when its lock is handed over in a chain, since waking a thread takes longer
+//! than sending a request. If the answer is likely to come before the caller would be asleep,
+//! its turn lasts until the answer comes ([`AdaptiveSpin`]). An unawaited release does not
+//! count as in flight.
 //!
-//! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
+//! All polls use one waker, that of [`WakeFlag`], which has three states:
 //!
 //! | state | means | a wake-up |
 //! |---|---|---|
-//! | `IDLE` | nobody polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
-//! | `POLLING` | somebody is in a turn | sets `WOKEN`: whoever polls sees it at the end of the turn |
-//! | `WOKEN` | there is something to do, and somebody knows | changes nothing |
+//! | `IDLE` | no thread polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
+//! | `POLLING` | a thread is in a turn | sets `WOKEN`, which that thread sees at the end of its turn |
+//! | `WOKEN` | there is work, and a thread knows | changes nothing |
 //!
 //! No wake-up is lost. A turn sets `POLLING` before it looks for work, and ends by
 //! exchanging `POLLING` for `IDLE`. If a wake-up came in between, the exchange fails,
@@ -103,7 +103,7 @@ impl SharedEngine {
         self.pile.help();
     }
 
-    /// What the driver's thread does: polls the engine whenever there is something to
+    /// The work of the driver's thread: polls the engine whenever there is something to
     /// do, until `over`, or until the engine is gone.
     pub(super) fn poll_on_thread(
         &self,
@@ -134,7 +134,7 @@ impl SharedEngine {
             return None;
         }
         let runtime = self.runtime.as_ref()?;
-        // A thread that ends has no room for a runtime any more.
+        // A thread that ends cannot keep a runtime any more.
         if Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed()) {
             return None;
         }
@@ -167,7 +167,7 @@ impl SharedEngine {
             self.chained_keys
                 .store(engine.chained_keys(), Ordering::Relaxed);
             let is_quiet = engine.is_quiet();
-            // Where its answer takes long, the release is better sent together with what follows.
+            // If its answer takes long, the release is better sent together with what follows.
             let is_free = is_quiet || engine.is_unawaited() && self.spin.is_promising();
             self.quiet.store(is_free, Ordering::Release);
             if spin && !is_quiet && engine.is_about_one() {
@@ -220,7 +220,7 @@ const POLLING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl WakeFlag {
-    /// From here on whoever polls sees all wake-ups.
+    /// From here on the polling thread sees all wake-ups.
     fn begin(&self) {
         self.state.store(POLLING, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What is measured, through the facade of the crate `metrics`; `docs/watching.md`
+//! The metrics, through the facade of the crate `metrics`; `docs/watching.md`
 //! lists it.
 
 use std::collections::BTreeSet;

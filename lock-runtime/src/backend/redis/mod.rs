@@ -154,7 +154,7 @@ impl Redis {
         }
     }
 
-    /// What the server's clock showed, since 1970, and when, as far as it is known.
+    /// The time of the server's clock, since 1970, and the moment at which it was read, as far as known.
     fn clock(&self) -> Option<(Duration, Moment)> {
         self.links.iter().find_map(Link::clock)
     }

@@ -71,7 +71,7 @@ pub(crate) struct StreamOptions {
     pub(crate) upgrade: Option<&'static Upgrade>,
 }
 
-/// What asks a server to encrypt, and the byte with which it agrees.
+/// The request for encryption, and the byte with which a server agrees.
 pub(crate) struct Upgrade {
     pub(crate) request: &'static [u8],
     pub(crate) consent: u8,

@@ -1,4 +1,4 @@
-//! Who logs in at a server.
+//! The users that log in at a server.
 
 use crate::backend::setup::Setup;
 use crate::types::credentials::{Asked, Credentials, Provider};

@@ -1,4 +1,4 @@
-//! Calls as values: what is asked of a member, and what it answers.
+//! Calls to a member and their answers, as values.
 
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ pub(crate) struct Entering {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
     pub(crate) queue: Span,
-    /// What it reads of those who are there.
+    /// The reads of the present entries.
     pub(crate) ahead: Vec<RangeRequest>,
     pub(crate) lease: i64,
     pub(crate) marker: Vec<u8>,
@@ -180,8 +180,8 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// Makes the entry, and reads who is ahead; else reads whether it is there already,
-    /// the marker, and the front of the queue.
+    /// Makes the entry, and reads the entries ahead; else reads whether it is there already, the
+    /// marker, and the front of the queue.
     pub(crate) fn call(self) -> Call {
         let read = |range| op(Request::Range(range));
         let failure = [
@@ -231,7 +231,7 @@ impl TxnResponse {
             .sum()
     }
 
-    /// What it says about each of the calls that it was made of.
+    /// The answers to the calls of which it was made.
     pub(crate) fn parts(self) -> impl Iterator<Item = Reply> {
         let header = self.header;
         let responses = self.responses.into_iter();
@@ -246,7 +246,7 @@ impl TxnResponse {
         })
     }
 
-    /// What its reads have found, in their order.
+    /// The results of its reads, in their order.
     pub(crate) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
         let responses = self.responses.into_iter();
         responses.filter_map(|it| match it.response {

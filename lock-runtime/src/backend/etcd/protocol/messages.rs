@@ -81,7 +81,7 @@ pub(crate) struct DeleteRangeResponse {
     pub(crate) deleted: i64,
 }
 
-/// What is sent and not looked at.
+/// A part of a message that is sent and not read.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Empty {}
 

@@ -50,7 +50,7 @@ impl Batches {
         self.waiting.push_back(write);
     }
 
-    /// What to send now: a call that waits alone as it is, and several in one transaction.
+    /// The next calls to send: a single call as it is, and several in one transaction.
     pub(super) fn next(&mut self) -> Option<Write> {
         if let Some(write) = self.singly.pop_front() {
             self.in_flight += 1;

@@ -28,11 +28,11 @@ pub(super) struct Claim {
     pub(super) seen: i64,
     /// The revision of what it knows about those ahead; once nobody is, its fence.
     pub(super) known: i64,
-    /// Whether the one whom it watches is all who are ahead.
+    /// Whether only the watched entry is ahead.
     pub(super) follows_one: bool,
     /// Whether the member that is asked did not know its entry, so that a majority is asked.
     pub(super) by_majority: bool,
-    /// What it watches, and the number of that watch.
+    /// The keys that it watches, and the number of that watch.
     pub(super) watch: Option<(u64, Span)>,
     /// Whether the answer to a call is awaited.
     pub(super) awaits: bool,

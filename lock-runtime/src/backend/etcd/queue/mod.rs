@@ -1,4 +1,4 @@
-//! What each acquisition waits for and what to send next: a state machine without I/O.
+//! The stage and the next call of each acquisition: a state machine without I/O.
 
 mod batches;
 mod claim;
@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// What to send now.
+    /// The next calls to send.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let mut orders = self.watches.orders();
         let writes = std::iter::from_fn(|| self.batches.next());
@@ -100,7 +100,7 @@ impl Queue {
         claim.into_iter().chain(session).min()
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             self.go_on(now, id);

@@ -64,11 +64,11 @@ impl Queue {
         self.send(now, id, step, call);
     }
 
-    /// Reads who is ahead of an entry.
+    /// Reads the entries ahead of an entry.
     ///
-    /// What one member knows is enough where the entry is part of it: those ahead came
-    /// before the entry, and nobody joins them. At worst they are shown although they have
-    /// left, which the member then shows later.
+    /// One member's answer is enough if it contains the entry: the entries ahead were made before it, and
+    /// no further one is added. At worst, the member still shows entries that were deleted, and shows their
+    /// deletion later.
     fn look(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

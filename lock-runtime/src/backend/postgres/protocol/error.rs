@@ -15,7 +15,7 @@ pub(crate) struct ServerError {
     pub(crate) message: Box<str>,
 }
 
-/// What an error means for the call that it answers.
+/// The meaning of an error for the call that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// The server has forgotten the prepared statement, and has done nothing. The same call can
@@ -79,7 +79,7 @@ impl ServerError {
         &*self.code == "42501"
     }
 
-    /// Whether the connection ends with it. What became of the call is not known.
+    /// Whether the connection ends with it. The outcome of the call is unknown then.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(&*self.severity, "FATAL" | "PANIC")
     }

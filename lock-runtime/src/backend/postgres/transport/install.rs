@@ -1,4 +1,4 @@
-//! Creates or upgrades the schema that the locks stand in.
+//! Creates or upgrades the schema of the locks.
 
 use postgres_protocol::message::frontend;
 
@@ -45,7 +45,7 @@ pub(super) async fn ensure(
     }
 }
 
-/// What is missing, if anything.
+/// The missing part, if any.
 fn lack(schema: &Schema, found: Result<i32, ServerError>) -> Result<Option<String>, Trouble> {
     let Schema { name, version, .. } = schema;
     match found {

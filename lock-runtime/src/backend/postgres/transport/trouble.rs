@@ -18,7 +18,7 @@ pub(crate) enum Trouble {
     Invalid(&'static str, Cause),
 }
 
-/// What is wrong with a server that answers, in our own words.
+/// A defect of a server that answers, in our own words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unfit(String);

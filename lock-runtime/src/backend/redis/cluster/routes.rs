@@ -1,5 +1,5 @@
-//! Which node serves which slot, what a redirection changes in that, and when to ask the
-//! cluster anew. A state machine without I/O.
+//! The routes from slots to nodes, changed by redirections, and the time to ask the
+//! cluster again. A state machine without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -131,7 +131,7 @@ impl Routes {
         self.slots.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Where to send a call on that `from` did not carry out, unless it has been sent on too
+    /// The next node for a call that `from` did not carry out, unless it has been sent on too
     /// often.
     pub(crate) fn follow(
         &mut self,

@@ -27,7 +27,7 @@ pub(super) struct ShardedConnection {
     pub(super) queue: Queue,
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
-    /// What became of a question about the topology.
+    /// The answer about the topology.
     topology: Option<Result<Changed, Trouble>>,
 }
 

@@ -113,7 +113,7 @@ impl Script {
         self.replaced_by(&LOGGED)
     }
 
-    /// Whether it is told for how many grants to keep the log of a lock.
+    /// Whether it takes the number of grants for which to keep the log of a lock.
     pub(crate) fn keeps_log(&self) -> bool {
         KEEPING_LOG.iter().any(|it| std::ptr::eq(*it, self))
     }

@@ -47,7 +47,7 @@ pub(super) enum Stage {
     Leaving,
 }
 
-/// What one server has said last.
+/// The last answer of one server.
 #[derive(Debug)]
 pub(super) enum Part {
     /// Nothing since it was asked then.
@@ -57,11 +57,11 @@ pub(super) enum Part {
     /// It cannot be asked at the moment.
     Trouble,
     Granted(Grant),
-    /// What was granted is gone.
+    /// The grant is gone.
     Lost,
     /// It will never grant it.
     Failed,
-    /// It was asked to let go: whether it was ours, or `None` before it has answered.
+    /// It was asked to release: whether it held the lock, or `None` before it has answered.
     Left(Option<Result<bool, Cause>>),
 }
 

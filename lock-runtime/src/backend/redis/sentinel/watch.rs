@@ -94,7 +94,7 @@ async fn listen(
     mut messages: mpsc::UnboundedReceiver<PushInfo>,
     mut said: impl FnMut(Option<Master>),
 ) -> RedisResult<()> {
-    // Where that is forbidden, the questions find it out.
+    // If the subscription is forbidden, the questions find out about failovers.
     let _ = in_time(sentinels, connection.subscribe("+switch-master")).await;
     loop {
         let asked = master(&mut connection, &sentinels.service);

@@ -57,7 +57,7 @@ pub(crate) enum Mode {
     Container = 4,
 }
 
-/// Whom a node lets in.
+/// The users that may use a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Everybody,
@@ -153,7 +153,7 @@ impl Op {
         }
     }
 
-    /// What its answer consists of.
+    /// The parts of its answer.
     pub(crate) fn expected(&self) -> Expected {
         match self {
             Self::Create { .. } => Expected::Created,

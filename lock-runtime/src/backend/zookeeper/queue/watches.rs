@@ -1,4 +1,4 @@
-//! Who looks again when a node changes.
+//! The acquisitions that look again when a node changes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::types::terms::LeaseId;
 /// on a packet of more than 1 MiB. The client in Java has the same limit.
 const MOST_BYTES: usize = 128 * 1024;
 
-/// What a path takes beside its text.
+/// The bytes of a path beside its text.
 const LENGTH: usize = 4;
 
 /// The nodes that messages are expected about, each of which comes once.

@@ -47,7 +47,7 @@ struct InFlight {
     to: Recipient,
 }
 
-/// What has happened.
+/// An event of a link.
 pub(crate) enum LinkEvent {
     /// A server has answered to the request for a session.
     Opened(Opened),
@@ -118,7 +118,7 @@ impl Link {
             None => {}
         }
         let wire = self.connection.up_mut()?;
-        // What came in before the connection ended is an answer still.
+        // An answer that came in before the connection ended still counts.
         let polled = wire.poll(cx);
         let event = match wire.packet() {
             Ok(Some(packet)) => self.received(now, &packet),
