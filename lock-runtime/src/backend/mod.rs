@@ -56,7 +56,7 @@ pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
     /// The abilities of its locks.
     fn capabilities(&self) -> Capabilities;
 
-    /// The hosts that connections are encrypted to; none where they are not encrypted.
+    /// The hosts of encrypted connections; none if connections are not encrypted.
     fn encrypted_hosts(&self) -> Vec<&str> {
         Vec::new()
     }

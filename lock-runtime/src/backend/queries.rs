@@ -125,8 +125,8 @@ pub(crate) struct Probed<C> {
 }
 
 impl<C> Probed<C> {
-    /// Answers with what the connection knows: what went wrong last, which is over once it
-    /// is up again, and until when nothing is granted.
+    /// Answers from the state of the connection: the last error, which is over once the connection
+    /// is up again, and the end of a quarantine.
     pub(crate) fn answer(
         self,
         is_up: bool,

@@ -1,7 +1,7 @@
-//! The queue of a lock in a store that keeps its entries in order: who may enter, and
-//! what the others watch.
+//! The queue of a lock in a store that keeps its entries in order: the entries that may enter, and
+//! the watches of the others.
 //!
-//! The holders are the front of the queue: everybody who has entered and not left.
+//! The holders are the front of the queue: all entries that have entered and not left.
 
 use crate::types::kind::Kind;
 
@@ -115,7 +115,7 @@ mod tests {
     struct Queue(Vec<(u32, Kind, Option<Watch>)>);
 
     impl Queue {
-        /// The entry looks, and those who watch it look after it if it enters.
+        /// The entry looks. If it enters, the entries that watch it look too.
         fn look(&mut self, number: u32) {
             let Some(at) = self.0.iter().position(|it| it.0 == number) else {
                 return;
@@ -146,7 +146,7 @@ mod tests {
             }
         }
 
-        /// Those who have entered may, and those who may have entered.
+        /// Checks that the entries that have entered may hold the lock together, and are those that may enter.
         fn check(&self) {
             let first = self.0.first().map(|it| it.1);
             let same = self.0.iter().take_while(|it| Some(it.1) == first);

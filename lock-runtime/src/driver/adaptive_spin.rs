@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// How many of so many requests are waited for, where no answer comes in time.
+    /// How many of so many requests are waited for if no answer comes in time.
     fn waits(spin: &AdaptiveSpin, requests: u32) -> u32 {
         let waits = Cell::new(0);
         for _ in 0..requests {

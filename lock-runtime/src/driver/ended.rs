@@ -1,5 +1,5 @@
-//! Leases that have ended while somebody may still act under them: when their locks are
-//! released. A state machine without I/O.
+//! Leases that have ended while code may still act under them, and the release of their locks.
+//! A state machine without I/O.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -123,9 +123,9 @@ impl SharedEngine {
         }
     }
 
-    /// A turn for a caller, unless somebody polls or waits for what is in flight: then it is
-    /// better to send more requests together, unless the lock that it is `about` is handed
-    /// over in a chain. From then on that turn sees all wake-ups.
+    /// A turn for a caller. None while a thread polls. None while an operation in flight is
+    /// awaited, since it is better to send more requests together then, unless the lock that the
+    /// turn is `about` is handed over in a chain. A turn sees all wake-ups from its begin on.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);
         let marks = self.chained_keys.load(Ordering::Relaxed);
@@ -150,8 +150,8 @@ impl SharedEngine {
         })
     }
 
-    /// Takes turns as long as there is something to do; with `spin` also until the answer
-    /// comes that is due, where that is soon and nobody else here waits for anything.
+    /// Takes turns as long as there is work. With `spin`, also until the due answer comes, if
+    /// it is likely to come soon and no other caller here waits.
     fn poll(&self, engine: &mut Engine, spin: bool) {
         let _alarm = Alarm(&self.flag);
         let _at_work = AtWork::begin();

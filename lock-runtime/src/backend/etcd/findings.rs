@@ -10,7 +10,7 @@ use crate::types::finding::{Finding, Severity};
 
 use Severity::{Error, Notice, Warning};
 
-/// The quota where a member does not tell its own.
+/// The quota of a member that does not report its own.
 const DEFAULT_QUOTA: u64 = 2 << 30;
 /// Longer than a write takes with a disk that etcd is made for.
 const SLOW: Duration = Duration::from_millis(100);
@@ -31,8 +31,8 @@ pub(super) struct Facts {
     pub(super) refused: Option<String>,
 }
 
-/// A member that is named, and what it says of itself; why the user may not ask for
-/// that, or why it does not answer.
+/// A named member and its status; or the reason why the user may not ask for the status,
+/// or why the member does not answer.
 pub(super) struct Seen {
     pub(super) host: String,
     pub(super) status: Result<Result<StatusResponse, String>, String>,

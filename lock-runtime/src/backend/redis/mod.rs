@@ -181,7 +181,7 @@ impl Redis {
         connection_of(key, self.links.len())
     }
 
-    /// Compares each connection with what the sentinels say, whenever one has said something.
+    /// Compares each connection with the answers of the sentinels, after each new answer.
     fn follow(&mut self, cx: &mut Context<'_>) {
         let Some(watch) = &mut self.watch else {
             return;

@@ -55,7 +55,7 @@ impl Backoff {
         self.next(open_for, LONGEST_IF_ANSWERED, 1)
     }
 
-    /// The server answers in time, which says nothing of what it does later.
+    /// The server answers in time, which proves nothing for later.
     pub(crate) fn answered(&mut self) {
         self.failures = 0;
     }

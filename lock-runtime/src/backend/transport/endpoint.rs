@@ -62,12 +62,12 @@ pub(crate) struct Route {
 /// The options of a stream, which depend on the protocol.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StreamOptions {
-    /// How TLS names the protocol, where servers ask for that.
+    /// The name of the protocol in TLS, if servers ask for it.
     pub(crate) alpn: Option<&'static str>,
     /// Whether a dropped stream discards unsent bytes. It must not if they may be a farewell
     /// that ends a session.
     pub(crate) discards_unsent: bool,
-    /// How encryption is asked for, where a server speaks its protocol in the clear at first.
+    /// The request for encryption, if a server speaks its protocol in the clear at first.
     pub(crate) upgrade: Option<&'static Upgrade>,
 }
 

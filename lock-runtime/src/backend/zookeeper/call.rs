@@ -1,4 +1,4 @@
-//! Requests on their way to the server, and whom their answers are for.
+//! Requests on their way to the server, and the recipients of their answers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::backend::claims::Turn;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
-/// A request, and whom its answer is for.
+/// A request, and the recipient of its answer.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) op: Op,
@@ -60,7 +60,7 @@ pub(crate) enum Step {
     Front(Entry),
     /// The first waiter, for callers that are refused.
     Waiter(Entry),
-    /// Its own node, which somebody may delete.
+    /// Its own node, which others may delete.
     Own,
     /// The last change of a queue in which nobody is ahead any more.
     Changed,

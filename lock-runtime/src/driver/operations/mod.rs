@@ -1,4 +1,4 @@
-//! Every operation in flight and who waits for it: what the driver decides,
+//! Every operation in flight and the callers that wait for it: the decisions of the driver,
 //! without its I/O.
 
 mod acquiring;

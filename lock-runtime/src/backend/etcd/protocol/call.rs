@@ -11,7 +11,7 @@ use super::messages::{
 };
 use crate::base::clock::Moment;
 
-/// The numbers of what a [`Compare`] looks at.
+/// The numbers of the fields that a [`Compare`] compares.
 const CREATE: i32 = 1;
 const MOD: i32 = 2;
 
@@ -35,7 +35,7 @@ pub(crate) enum Reply {
     Members(MemberListResponse),
 }
 
-/// A call on its way, and whom the answer is for.
+/// A call on its way, and the recipient of its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<A> {
     pub(crate) to: A,

@@ -63,8 +63,8 @@ impl Batches {
         if writes.len() < 2 {
             return writes.pop();
         }
-        // An entry is made at the revision of the transaction, and has to read what its queue
-        // is then: without those whom the same transaction deletes.
+        // An entry is made at the revision of the transaction, and has to read its queue at
+        // that revision: without the entries that the same transaction deletes.
         writes.sort_by_key(|write| write.call.lease().is_some());
         self.last += 1;
         let to = Recipient::Batch(self.last);

@@ -26,7 +26,7 @@ pub(super) struct Claim {
     pub(super) created: i64,
     /// The last revision at which its entry was seen.
     pub(super) seen: i64,
-    /// The revision of what it knows about those ahead; once nobody is, its fence.
+    /// The revision of its knowledge about the entries ahead; once there are none, its fence.
     pub(super) known: i64,
     /// Whether only the watched entry is ahead.
     pub(super) follows_one: bool,
@@ -132,7 +132,7 @@ impl Claim {
         self.may_be_made || self.may_be_deleted
     }
 
-    /// Whether somebody still waits for the lock.
+    /// Whether its caller still waits for the lock.
     pub(super) fn acquires(&self) -> bool {
         let stage = matches!(
             self.stage,

@@ -119,8 +119,8 @@ impl Queue {
     /// [`answered`](Self::answered) before.
     ///
     /// Watches do not go on where they were: a deletion that was compacted at its own
-    /// revision may be shown to nobody, and etcd before 3.5.18 does not say so. Whoever
-    /// watched looks for itself, and watches from there.
+    /// revision may be shown to no watch, and etcd before 3.5.18 does not say so. Each watcher
+    /// reads for itself, and watches from there.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.claims.tokens.forget();

@@ -84,7 +84,7 @@ pub(crate) enum Seen {
     Changed,
     /// Something was deleted at this revision.
     Deleted(i64),
-    /// It has ended without an event: what it would have shown may be compacted.
+    /// It has ended without an event: the events that it missed may be compacted.
     Ended,
 }
 

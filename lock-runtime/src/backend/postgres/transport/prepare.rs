@@ -161,7 +161,7 @@ fn demand_settings(facts: &Row) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Sets what a role may have set otherwise.
+/// Overrides settings that a role may have.
 pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
     let settings = SETTINGS.replace("s(", "pg_catalog.set_config(");
     let [answer] = wire.ask([call(&settings)]).await?;

@@ -12,7 +12,7 @@ use crate::types::error::{Cause, LockError};
 pub(crate) enum Trouble {
     /// Another attempt may succeed, or another server.
     NotNow(Cause),
-    /// No attempt succeeds until somebody changes something.
+    /// No attempt succeeds until an operator changes something.
     Never(Cause),
     /// The same, and this setting is wrong.
     Invalid(&'static str, Cause),

@@ -120,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// Asks one node after the other: one that is cut off does not know what has changed.
+    /// Asks one node after the other: a node that is cut off does not know of changes.
     fn ask_topology(&mut self, now: Moment) {
         if self.routes.next_wakeup().is_none_or(|at| at > now) {
             return;

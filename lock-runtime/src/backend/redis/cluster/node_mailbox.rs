@@ -16,7 +16,7 @@ use crate::types::key::LockKey;
 pub(super) struct NodeMailbox {
     outbox: Vec<Sent>,
     inbox: VecDeque<Event>,
-    /// Grants and renewals that the node's replicas have to confirm, where they have to.
+    /// Grants and renewals that the node's replicas have to confirm, if any have to.
     replicated: Option<Unconfirmed>,
     /// Until when the node grants nothing, since it may have forgotten locks.
     quarantined: Option<Moment>,

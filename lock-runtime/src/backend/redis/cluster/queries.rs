@@ -1,5 +1,5 @@
-//! Which nodes answer a query. About all locks each node answers for its slots, and what they
-//! have found is put together.
+//! Decides which nodes answer a query. Each node answers for the locks in its slots, and their
+//! results are merged.
 
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -138,7 +138,7 @@ impl ShardedConnection {
         true
     }
 
-    /// Connects where it has to, tells the queue, and sends what it wants sent.
+    /// Connects if it has to, notifies the queue, and sends its calls.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>, now: Moment, routes: &mut Routes) -> bool {
         let mut changed = false;
         for node in self.nodes.values_mut() {

@@ -35,7 +35,7 @@ impl Call {
         })
     }
 
-    /// Whether it may grant a lock to somebody.
+    /// Whether it may grant a lock.
     pub(crate) fn may_grant(&self) -> bool {
         matches!(
             self,

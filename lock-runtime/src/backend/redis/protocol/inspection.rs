@@ -59,7 +59,7 @@ pub(crate) enum Fact {
     Clock,
     /// Which of the commands in the scripts are refused.
     Rights,
-    /// The answer to a command that connections send where they may.
+    /// The answer to a command that connections send if they may.
     Useful(&'static [&'static str]),
 }
 

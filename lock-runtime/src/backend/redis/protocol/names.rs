@@ -59,7 +59,7 @@ impl Layout {
 }
 
 /// The other keys of a lock, named after its owner: fence, queue, seen and holders; and its
-/// log, where it has a history.
+/// log, if it has a history.
 const PARTS: [&str; 5] = [":f", ":q", ":s", ":h", ":l"];
 
 /// The names of the keys and the channels, as the scripts expect them.

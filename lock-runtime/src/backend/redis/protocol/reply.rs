@@ -154,7 +154,7 @@ fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
     })
 }
 
-/// Nobody, where the answer does not say; how long they have waited, only where it does.
+/// No waiters if the answer does not count them; their longest wait, only if it has that.
 fn crowd(items: &[Value]) -> Crowd {
     let number = |at: usize| match items.get(at) {
         Some(Value::Int(number)) => *number,

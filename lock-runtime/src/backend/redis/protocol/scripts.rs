@@ -88,7 +88,7 @@ static IN_SETNX: [(&Script, &Script); 7] = [
     (&RIGHTS, &SETNX_RIGHTS),
 ];
 
-/// Those that have another text where a history is kept, and that one.
+/// The scripts that have another text if a history is kept, with that text.
 static LOGGED: [(&Script, &Script); 4] = [
     (&ACQUIRE, &LOGGED_ACQUIRE),
     (&ASK, &LOGGED_ASK),

@@ -160,7 +160,7 @@ impl Claim {
         self.count(|it| matches!(it, Part::Waiting(_) | Part::Lost | Part::Failed))
     }
 
-    /// The holder whom most servers name, and how many do.
+    /// The holder that most servers name, and how many name it.
     pub(super) fn holder(&self) -> (Option<&Holder>, usize) {
         let ours = self.token.to_string();
         let named = self.parts.iter().filter_map(|part| match part {
@@ -199,7 +199,7 @@ impl Claim {
         })
     }
 
-    /// Why there is no majority, where nobody has said it.
+    /// The reason why there is no majority, if no server has given one.
     pub(super) fn too_few() -> Trouble {
         Trouble::not_now("fewer than a majority of the servers have answered")
     }

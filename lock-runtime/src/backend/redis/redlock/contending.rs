@@ -10,7 +10,7 @@ use crate::backend::queue::order::Order;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
-/// How long those that have not answered may keep others from what was granted.
+/// How long servers that have not answered may keep others from locks that were granted.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 /// The pause before what came back is yielded again; it doubles from time to time.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);

@@ -86,7 +86,7 @@ async fn follow(sentinels: &Sentinels, number: usize, sender: &mpsc::Sender<()>)
     }
 }
 
-/// Hears whom a sentinel names as the master, now and after every failover, while the
+/// Listens to the master that a sentinel names, now and after every failover, while the
 /// connection lasts.
 async fn listen(
     sentinels: &Sentinels,

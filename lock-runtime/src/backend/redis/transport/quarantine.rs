@@ -13,7 +13,7 @@ use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::redis::protocol::scripts;
 
-/// How long a master that is cut off from its replicas goes on, where nobody can say: the
+/// How long a master that is cut off from its replicas goes on, if it does not tell: the
 /// default of servers.
 const MAX_LAG: Duration = Duration::from_secs(10);
 

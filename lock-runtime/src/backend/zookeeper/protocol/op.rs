@@ -34,7 +34,7 @@ pub(crate) enum Op {
     },
     /// Several that create and delete nodes, of which all are done or none.
     Multi(Vec<Self>),
-    /// Watches go on that another connection had, with what it has missed.
+    /// Continues the watches of another connection, with the events that it has missed.
     Watch {
         seen: i64,
         data: Vec<String>,

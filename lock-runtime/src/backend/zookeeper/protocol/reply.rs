@@ -87,7 +87,7 @@ pub(crate) struct Stat {
     pub(crate) owner: i64,
 }
 
-/// Why the server has not done what it was asked.
+/// The reason why the server refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("there is no such node")]

@@ -44,7 +44,7 @@ pub(super) struct Claim {
     pub(super) without_above: u32,
     /// Why that could not be created.
     pub(super) above_refused: Option<Trouble>,
-    /// Nobody wants it any more: it leaves once it is known what it has.
+    /// No caller wants it any more: it leaves once its state is known.
     pub(super) unwanted: bool,
     /// An answer was lost.
     pub(super) unanswered: bool,

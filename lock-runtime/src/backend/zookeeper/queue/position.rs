@@ -54,7 +54,7 @@ fn leaves_nothing(claim: &Claim) -> bool {
 }
 
 impl Queue {
-    /// A try that finds somebody in the queue does not enter it.
+    /// A try that finds others in the queue does not enter it.
     pub(super) fn tried(&mut self, id: LeaseId, queue: &[Entry]) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -397,7 +397,7 @@ impl Queue {
         }
     }
 
-    /// Somebody has changed what a waiter watched.
+    /// The node that a waiter watched has changed.
     pub(super) fn woken(&mut self, id: LeaseId, message: &Message) {
         let Some(claim) = self.claims.get(&id) else {
             return;

@@ -103,10 +103,10 @@ impl Queue {
                 let again = now.after(pause.unwrap_or_default());
                 self.claims.schedule(again, id);
             }
-            // How long somebody has waited is reported where it is known.
+            // The first waiter's wait is reported if it is known.
             (Step::Waiter(_), Err(_)) => {}
             (_, Err(trouble)) => self.failed(id, trouble),
-            // The answer is of another kind than what was asked for.
+            // The answer does not fit the request.
             (_, Ok(_)) => self.failed(id, Trouble::Other(0)),
         }
     }

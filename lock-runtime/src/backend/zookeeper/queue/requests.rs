@@ -36,7 +36,7 @@ impl Requests {
         std::mem::take(&mut self.calls)
     }
 
-    /// Nothing is left of what was to be sent, or deleted.
+    /// Forgets all requests and deletions that were not sent.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
         self.leftovers.clear();

@@ -31,7 +31,7 @@ impl Watches {
         add(&mut self.children, path, id);
     }
 
-    /// Those whom a message is for.
+    /// The recipients of a message.
     pub(super) fn changed(&mut self, path: &str, change: Change) -> Vec<LeaseId> {
         let nodes = match change {
             Change::Deleted | Change::Written => self.nodes.remove(path),
@@ -44,7 +44,7 @@ impl Watches {
         [nodes, children].into_iter().flatten().flatten().collect()
     }
 
-    /// Asks for all of them on another connection, with what it has missed since `seen`.
+    /// Asks for all of them on another connection, with the events that it has missed since `seen`.
     pub(super) fn renew(&self, seen: i64) -> Vec<Op> {
         let nodes = self.nodes.keys().map(|path| (path, true));
         let all = nodes.chain(self.children.keys().map(|path| (path, false)));

@@ -186,7 +186,7 @@ impl Link {
 
     /// The session is not to go on: the next attempt asks for another one.
     pub(crate) fn forget_session(&mut self) {
-        // The servers may have been restored to what was before.
+        // The servers may have been restored to an earlier state.
         self.seen = 0;
         self.call_timeout = Duration::MAX;
     }
@@ -232,7 +232,7 @@ impl Link {
             .in_flight
             .iter()
             .position(|it| it.number == answer.number);
-        // A ping may be answered before what was asked earlier.
+        // A ping may be answered before earlier requests.
         let asked = known.and_then(|at| self.in_flight.remove(at));
         let asked =
             asked.ok_or_else(|| io::Error::other("an answer belongs to another request"))?;

@@ -14,7 +14,7 @@ use crate::backend::redis::transport::quarantine::Standing;
 pub(super) struct Doubts {
     /// Whether the server may have forgotten locks.
     standing: bool,
-    /// Whether it is a replica, which answers what it knows, and may know little.
+    /// Whether it is a replica, which answers from data that may be old.
     role: bool,
 }
 
@@ -82,7 +82,7 @@ impl Doubts {
     }
 }
 
-/// Whether a replica would answer it, and perhaps with what was true long ago.
+/// Whether a replica would answer it, perhaps from old data.
 fn is_read(call: &Call) -> bool {
     matches!(
         call,

@@ -26,7 +26,7 @@ impl<D: CallSource> Link<D> {
         }
     }
 
-    /// Has the replicas confirm what has been said so far; `false` if nothing has.
+    /// Lets the replicas confirm all answers so far; `false` if there are none.
     pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
         if let Some(up) = self.connection.up_mut()
             && let Some(replicas) = &mut up.replicas
