@@ -207,8 +207,8 @@ impl CallerTurn<'_> {
     }
 }
 
-/// Notes that there is something to do, and wakes the driver's thread for it unless
-/// somebody polls, who sees the note.
+/// Notes that there is work, and wakes the driver's thread for it unless a thread polls, which
+/// sees the note.
 #[derive(Default)]
 struct WakeFlag {
     state: AtomicU8,
