@@ -20,7 +20,7 @@ pub(crate) fn name(token: Token, terms: &Terms) -> String {
     name
 }
 
-/// The holder that a name describes. The value of a foreign client is shown in full.
+/// What a name says of its holder. The value of a foreign client is shown in full.
 pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
     let (cooling_down, name) = match name.strip_prefix('-') {
         Some(name) => (true, name),

@@ -35,7 +35,7 @@ impl Call {
         })
     }
 
-    /// Whether it may grant a lock.
+    /// Whether it may grant a lock to somebody.
     pub(crate) fn may_grant(&self) -> bool {
         matches!(
             self,
@@ -192,7 +192,7 @@ impl Call {
     }
 }
 
-/// The member of a ticket in the queue.
+/// The member that stands for a ticket in the queue.
 fn add_member(cmd: &mut Cmd, names: &KeyNames, ticket: &Ticket) {
     let (terms, channel) = (&*ticket.terms, &names.channel);
     let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &ticket.name);

@@ -88,7 +88,7 @@ static IN_SETNX: [(&Script, &Script); 7] = [
     (&RIGHTS, &SETNX_RIGHTS),
 ];
 
-/// The scripts that have another text if a history is kept, with that text.
+/// Those that have another text where a history is kept, and that one.
 static LOGGED: [(&Script, &Script); 4] = [
     (&ACQUIRE, &LOGGED_ACQUIRE),
     (&ASK, &LOGGED_ASK),
@@ -113,7 +113,7 @@ impl Script {
         self.replaced_by(&LOGGED)
     }
 
-    /// Whether it takes the number of grants for which to keep the log of a lock.
+    /// Whether it is told for how many grants to keep the log of a lock.
     pub(crate) fn keeps_log(&self) -> bool {
         KEEPING_LOG.iter().any(|it| std::ptr::eq(*it, self))
     }
