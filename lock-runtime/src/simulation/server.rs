@@ -2,6 +2,7 @@
 //! clock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Store;
@@ -36,7 +37,8 @@ pub(super) struct Server {
     pub(super) ahead: Duration,
     /// Until when it may end leases early, since its clock has jumped forward.
     pub(super) hasty_until: Moment,
-    locks: BTreeMap<LockKey, Lock>,
+    /// Shared with what replicas know.
+    locks: BTreeMap<LockKey, Arc<Lock>>,
     /// Which clients a message reaches.
     pub(super) listeners: BTreeSet<usize>,
     /// Messages to be delivered, and to whom.
@@ -153,9 +155,9 @@ impl Server {
             }
             Call::Issue {
                 bearer,
-                ticket,
+                bearer,
                 time,
-            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *ticket, *time)),
+            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *bearer, *time)),
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
                 lock.queue.retain(|_, it| it.token != bearer.token);
@@ -192,8 +194,8 @@ impl Server {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
-        if let Some(ticket) = terms.adopts {
-            return self.adopt(now, client, bearer, ticket);
+        if let Some(bearer) = terms.adopts {
+            return self.adopt(now, client, bearer, bearer);
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
@@ -233,7 +235,7 @@ impl Server {
         let terms = &bearer.terms;
         let lock = self.lock(now, bearer);
         let mut holders = lock.holders.iter_mut();
-        let Some(holder) = holders.find(|it| it.issued == Some(ticket)) else {
+        let Some(holder) = holders.find(|it| it.issued == Some(bearer)) else {
             return Reply::NoTicket;
         };
         holder.token = Some(bearer.token);
@@ -270,7 +272,7 @@ impl Server {
     }
 
     fn release(&mut self, now: Moment, key: &LockKey, token: Token, cooldown: Duration) -> bool {
-        let lock = self.locks.entry(key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(key.clone()).or_default());
         lock.sweep(now);
         let found = lock.holders.iter().position(|it| it.token == Some(token));
         if let Some(found) = found {
@@ -308,7 +310,7 @@ impl Server {
     /// Who holds it exclusively.
     pub(super) fn owner(&mut self, now: Moment, key: &LockKey) -> Option<(usize, Token)> {
         let now = self.shows(now);
-        let lock = self.locks.get_mut(key)?;
+        let lock = Arc::make_mut(self.locks.get_mut(key)?);
         lock.sweep(now);
         let first = lock.holders.first()?;
         let token = first.token.filter(|_| first.kind == Kind::Exclusive)?;
@@ -322,7 +324,7 @@ impl Server {
     /// Revokes a lock, and hands it over; the tokens to notify.
     pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
         let now = self.shows(now);
-        let lock = self.locks.entry(key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(key.clone()).or_default());
         lock.sweep(now);
         let holders = std::mem::take(&mut lock.holders);
         self.dispatch(now, key);
@@ -344,7 +346,7 @@ impl Server {
 
     fn dispatch(&mut self, now: Moment, key: &LockKey) {
         let fence = &mut self.fence;
-        let Some(lock) = self.locks.get_mut(key) else {
+        let Some(lock) = self.locks.get_mut(key).map(Arc::make_mut) else {
             return;
         };
         lock.sweep(now);
@@ -389,7 +391,7 @@ impl Server {
     }
 
     fn lock(&mut self, now: Moment, bearer: &Bearer) -> &mut Lock {
-        let lock = self.locks.entry(bearer.terms.key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(bearer.terms.key.clone()).or_default());
         lock.sweep(now);
         lock
     }
@@ -439,11 +441,11 @@ impl Lock {
         let mut holders = self.holders.iter_mut();
         if let Some(holder) = holders.find(|it| it.token == Some(bearer.token)) {
             holder.token = None;
-            holder.issued = Some(ticket);
+            holder.issued = Some(bearer);
             holder.until = now.after(time);
             return true;
         }
-        self.holders.iter().any(|it| it.issued == Some(ticket))
+        self.holders.iter().any(|it| it.issued == Some(bearer))
     }
 
     fn ends_after(&mut self, now: Moment, bearer: &Bearer, left: Duration) -> bool {

@@ -1,4 +1,6 @@
 //! `ticket = …` in the attribute.
+//!
+//! Section: guarantees.md#tickets
 
 use lock_runtime::{FencingToken, LockError, LockManager, Ticket, distributed_lock};
 use tests::{LONG, TIME_LIMIT, connect, release, take, unique, within};

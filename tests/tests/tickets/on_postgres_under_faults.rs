@@ -1,4 +1,6 @@
 //! Tickets on a PostgreSQL server whose requests and answers are lost, and transactions of former holders.
+//!
+//! Section: guarantees.md#tickets
 
 use tests::{LONG, PostgresServer, SCHEMA, TIME_LIMIT, poll_once, release, settled, take, within};
 

@@ -1,4 +1,6 @@
 //! Tickets on a Redis server whose requests and answers are lost.
+//!
+//! Section: guarantees.md#tickets
 
 use tests::RedisServer;
 

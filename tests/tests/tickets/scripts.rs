@@ -1,4 +1,6 @@
 //! The scripts of tickets, called by hand: what a former holder and a second call find.
+//!
+//! Section: guarantees.md#tickets
 
 use tests::{Peer, RedisServer, token};
 

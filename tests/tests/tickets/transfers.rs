@@ -1,4 +1,6 @@
 //! Many tasks hand one lock from manager to manager, drop what they have asked for, and let tickets expire.
+//!
+//! Section: guarantees.md#tickets
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

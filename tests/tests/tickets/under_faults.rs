@@ -1,4 +1,6 @@
 //! Requests and answers about tickets that are lost, and servers that stand still.
+//!
+//! Section: guarantees.md#tickets
 
 use std::net::SocketAddr;
 use std::task::Poll;

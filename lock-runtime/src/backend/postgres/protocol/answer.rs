@@ -10,14 +10,14 @@ use super::row::Row;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) result: Result<Vec<Row>, ServerError>,
-    /// What the server warns of. A success beside a warning may not be one: the wait for a
+    /// The warnings of the server. A success beside a warning may not be one: the wait for a
     /// synchronous standby may have been cancelled.
     pub(crate) warnings: Vec<ServerError>,
     /// Whether the statement of the call was parsed.
     pub(crate) was_parsed: bool,
 }
 
-/// What has come in of an answer.
+/// The part of an answer that has come in.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     rows: Vec<Row>,
