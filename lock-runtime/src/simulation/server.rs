@@ -155,9 +155,9 @@ impl Server {
             }
             Call::Issue {
                 bearer,
-                bearer,
+                ticket,
                 time,
-            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *bearer, *time)),
+            } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *ticket, *time)),
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
                 lock.queue.retain(|_, it| it.token != bearer.token);
@@ -194,8 +194,8 @@ impl Server {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
-        if let Some(bearer) = terms.adopts {
-            return self.adopt(now, client, bearer, bearer);
+        if let Some(ticket) = terms.adopts {
+            return self.adopt(now, client, bearer, ticket);
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
@@ -235,7 +235,7 @@ impl Server {
         let terms = &bearer.terms;
         let lock = self.lock(now, bearer);
         let mut holders = lock.holders.iter_mut();
-        let Some(holder) = holders.find(|it| it.issued == Some(bearer)) else {
+        let Some(holder) = holders.find(|it| it.issued == Some(ticket)) else {
             return Reply::NoTicket;
         };
         holder.token = Some(bearer.token);
@@ -441,11 +441,11 @@ impl Lock {
         let mut holders = self.holders.iter_mut();
         if let Some(holder) = holders.find(|it| it.token == Some(bearer.token)) {
             holder.token = None;
-            holder.issued = Some(bearer);
+            holder.issued = Some(ticket);
             holder.until = now.after(time);
             return true;
         }
-        self.holders.iter().any(|it| it.issued == Some(bearer))
+        self.holders.iter().any(|it| it.issued == Some(ticket))
     }
 
     fn ends_after(&mut self, now: Moment, bearer: &Bearer, left: Duration) -> bool {

@@ -205,13 +205,13 @@ impl Functions {
             }
             Call::Issue {
                 bearer,
-                bearer,
+                ticket,
                 time,
             } => {
                 let args = vec![
                     self.name(&bearer.terms.key).into(),
                     bearer.token.into(),
-                    Box::<str>::from(name::of_ticket(*bearer, &bearer.name)).into(),
+                    Box::<str>::from(name::of_ticket(*ticket, &bearer.name)).into(),
                     signed(millis(*time)).max(1).into(),
                     self.durable.into(),
                 ];
@@ -253,14 +253,14 @@ impl Functions {
 
     fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {
         let terms = &bearer.terms;
-        let bearer = terms.adopts.map(|it| format!("{TICKET}{it} "));
+        let ticket = terms.adopts.map(|it| format!("{TICKET}{it} "));
         vec![
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
             KindCode(terms.kind).to_string().into(),
             ttl(bearer).into(),
-            bearer.unwrap_or_default().into(),
+            ticket.unwrap_or_default().into(),
             self.longest.into(),
             self.durable.into(),
         ]

@@ -68,7 +68,7 @@ impl<S: Step> Queue<S> {
             } => {
                 let call = Call::Issue {
                     bearer: claim.bearer.clone(),
-                    bearer,
+                    ticket,
                     time: ends.since(now),
                 };
                 (call, Some(until))

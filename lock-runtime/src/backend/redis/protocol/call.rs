@@ -149,12 +149,12 @@ impl Call {
             }
             Self::Issue {
                 bearer,
-                bearer,
+                ticket,
                 time,
             } => {
                 let mut cmd = script(&scripts::ISSUE, &bearer.terms.key);
                 cmd.arg(&*bearer.name)
-                    .arg(name::of_ticket(*bearer, &bearer.name))
+                    .arg(name::of_ticket(*ticket, &bearer.name))
                     .arg(millis(*time).max(1));
                 cmd
             }
@@ -224,8 +224,8 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
     cmd.arg(&*bearer.name)
         .arg(millis(terms.ttl))
         .arg(Text(KindCode(terms.kind)));
-    if let Some(bearer) = terms.adopts {
-        cmd.arg(Text(format_args!("{TICKET}{bearer}")));
+    if let Some(ticket) = terms.adopts {
+        cmd.arg(Text(format_args!("{TICKET}{ticket}")));
     }
 }
 
