@@ -1,6 +1,4 @@
 //! Requests and answers about tickets that are lost, and servers that stand still.
-//!
-//! Section: guarantees.md#tickets
 
 use std::net::SocketAddr;
 use std::task::Poll;
