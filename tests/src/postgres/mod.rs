@@ -9,6 +9,7 @@ mod peer;
 mod processes;
 mod programs;
 mod shared;
+mod wraparound;
 
 use std::{
     ffi::OsString,

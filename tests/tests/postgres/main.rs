@@ -23,6 +23,7 @@ mod restarts;
 mod settings;
 mod standbys;
 mod used_up;
+mod wraparound;
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<PostgresServer> {
