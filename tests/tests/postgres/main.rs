@@ -12,6 +12,7 @@ mod clients;
 mod connections;
 mod crashes;
 mod cut;
+mod deleted_rows;
 mod fencing;
 mod full_disks;
 mod hand_overs;
